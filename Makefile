@@ -1,0 +1,53 @@
+# make quickstart [DATA=DIR]   environment, a small corpus, Stanza's parses, two models trained, translations, BLEU, a picture
+# make test                    environment, the whole test suite
+# make benchmark [NAME=...]    environment, one benchmark or all of them
+# make                         environment alone: requirements.lock installed into .venv
+# make clean                   .venv and out/ removed
+
+SHELL := /bin/sh
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
+# Written last, so an install that was interrupted, or one of another lock, is done again.
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: environment install help quickstart test benchmark clean
+.DEFAULT_GOAL := environment
+
+help:
+	@sed -n '/^# make/s/^# //p' $(firstword $(MAKEFILE_LIST))
+
+# $(PYTHON) where it is given, otherwise python3.11, otherwise python3. Each is tried by running it: a version manager
+# leaves names on the path that start nothing.
+environment:
+	@sum=$$(cksum < requirements.lock); \
+	if [ "$$(cat $(STAMP) 2>/dev/null)" = "$$sum" ] && $(VENV)/bin/python -c '' 2>/dev/null; then exit 0; fi; \
+	for python in $(PYTHON) python3.11 python3 none; do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then break; fi; \
+	done; \
+	if [ $$python = none ]; then \
+	  echo "Python 3.11 or later is needed; python3 is: $$(python3 --version 2>&1)." >&2; \
+	  echo "Install it, or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; \
+	fi; \
+	echo "environment: $$($$python --version) into $(VENV); fairseq is compiled, which takes about three minutes"; \
+	$(MAKE) --no-print-directory install PYTHON=$$python && echo "$$sum" > $(STAMP)
+
+# fairseq's build needs these five at hand and finds them only without build isolation. The second step takes the lock
+# literally: it names every package, so nothing is left to resolve.
+install:
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --quiet --constraint requirements.lock setuptools wheel cython numpy torch
+	@$(PIP) install --quiet --no-build-isolation --no-deps --requirement requirements.lock
+
+test: environment
+	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) $(TESTS)
+
+quickstart: environment
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/quickstart/run.sh $(if $(DATA),--data "$(DATA)")
+
+benchmark: environment
+	@$(VENV)/bin/python -m tests.benchmarks $(NAME)
+
+clean:
+	rm -rf $(VENV) out

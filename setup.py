@@ -1,0 +1,37 @@
+"""Installs the plugin into an environment that already has fairseq: ``pip install .``
+
+torch and fairseq are no requirements here on purpose: pip would otherwise try to build fairseq, or replace a torch that
+was chosen with care. ``make`` builds a whole environment from requirements.lock instead.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+
+
+def pinned(*names: str) -> list[str]:
+    """The lines of requirements.lock for ``names``, as minimum versions: the extras follow the lock."""
+    lock = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE))
+    return [f"{name}>={lock[name]}" for name in names]
+
+
+EXTRAS = {
+    "stanza": pinned("stanza"),
+    "subwords": pinned("sacremoses", "sentencepiece", "subword-nmt"),
+    "test": pinned("hypothesis", "pytest", "pytest-xdist"),
+}
+
+setup(
+    name="tree-fairseq",
+    version="0.1.0",
+    description="Constituency trees in fairseq: parsing, preprocessing and models that read them",
+    python_requires=">=3.11",
+    packages=find_packages(include=["tree_fairseq", "tree_fairseq.*"]),
+    install_requires=["numpy", "sacrebleu", "tqdm"],
+    extras_require={**EXTRAS, "all": sorted({requirement for group in EXTRAS.values() for requirement in group})},
+)
