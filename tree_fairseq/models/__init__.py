@@ -1,0 +1,1 @@
+"""Registered models, one a file, each with a few named architectures."""

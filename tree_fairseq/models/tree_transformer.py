@@ -1,0 +1,150 @@
+"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer.transformer_legacy import (
+    base_architecture,
+    transformer_iwslt_de_en,
+    transformer_vaswani_wmt_en_de_big,
+)
+from torch import Tensor
+
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.models.tree_transformer_decoder import TreeTransformerDecoder
+from tree_fairseq.models.tree_transformer_encoder import TreeTransformerEncoder
+from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class TreeModelConfig(AccumulationConfig):
+    """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
+
+    no_node_cross_attention: bool = field(
+        default=False, metadata={"help": "ablation: the decoder attends to leaves alone"}
+    )
+
+
+@dataclass
+class TreeTransformerConfig(TreeModelConfig, TransformerConfig):
+    """All options of the model; ``num_labels`` is filled in from the task's label dictionary."""
+
+    num_labels: int = 0
+
+
+@register_model("tree_transformer")
+class TreeTransformerModel(TransformerModelBase):
+    """fairseq's transformer whose encoder and cross-attention read constituency trees.
+
+    Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be
+    fine-tuned.
+    """
+
+    reads_trees = True
+
+    @classmethod
+    def add_args(cls, parser):
+        """Adds fairseq's flags and ours; architectures set the defaults."""
+        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
+        gen_parser_from_dataclass(parser, TreeModelConfig(), delete_default=True, with_prefix="")
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task that has a ``label_dictionary``.
+
+        Raises:
+            MissingTreesError: the task knows no trees
+        """
+        if not hasattr(task, "label_dictionary"):
+            raise MissingTreesError("--arch tree_transformer reads trees; use --task tree_translation")
+        base_architecture(args)
+        cfg = TreeTransformerConfig.from_namespace(args)
+        cfg.num_labels = len(task.label_dictionary)
+        return super().build_model(cfg, task)
+
+    @classmethod
+    def build_encoder(cls, cfg, src_dict, embed_tokens):
+        """The encoder over leaves and nodes."""
+        return TreeTransformerEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """The decoder that attends to leaves and nodes."""
+        return TreeTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        source_tree: Optional[dict[str, Tensor]] = None,
+        return_all_hiddens: bool = True,
+        **kwargs,
+    ):
+        """Scores target tokens.
+
+        Args:
+            src_tokens: ``[B, N]``
+            src_lengths: ``[B]``
+            prev_output_tokens: ``[B, T]``
+            source_tree: collated trees, see :mod:`tree_fairseq.data.batch`
+            return_all_hiddens: keep every layer's states
+            **kwargs: of the decoder
+
+        Returns:
+            logits ``[B, T, vocabulary]`` and the decoder's dict
+        """
+        encoder_out = self.encoder(
+            src_tokens, src_lengths=src_lengths, return_all_hiddens=return_all_hiddens, source_tree=source_tree
+        )
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths, **kwargs)
+
+    def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
+        """Completes a stock transformer's weights with this model's initial ones, and says which."""
+        super().upgrade_state_dict(state_dict)
+        own = self.state_dict()
+        new = [name for name in own if "embed_labels" in name or ".accumulation." in name]
+        if not any(name in state_dict for name in new):
+            state_dict.update({name: own[name] for name in new})
+            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(new))
+
+
+@register_model_architecture("tree_transformer", "tree_transformer")
+def tree_transformer(args):
+    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
+    base_architecture(args)
+
+
+@register_model_architecture("tree_transformer", "tree_transformer_iwslt_de_en")
+def tree_transformer_iwslt_de_en(args):
+    """The paper's IWSLT model: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
+    transformer_iwslt_de_en(args)
+
+
+@register_model_architecture("tree_transformer", "tree_transformer_wmt_en_de")
+def tree_transformer_wmt_en_de(args):
+    """The paper's WMT base model: 6 + 6 layers, width 512, feed-forward 2048, 8 heads."""
+    base_architecture(args)
+
+
+@register_model_architecture("tree_transformer", "tree_transformer_wmt_en_de_big")
+def tree_transformer_wmt_en_de_big(args):
+    """The paper's WMT big model: 6 + 6 layers, width 1024, feed-forward 4096, 16 heads."""
+    transformer_vaswani_wmt_en_de_big(args)
+
+
+@register_model_architecture("tree_transformer", "tree_transformer_tiny")
+def tree_transformer_tiny(args):
+    """The paper's tiny size: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
+    for side in ("encoder", "decoder"):
+        for name, value in (("embed_dim", 64), ("ffn_embed_dim", 128), ("layers", 2), ("attention_heads", 4)):
+            setattr(args, f"{side}_{name}", getattr(args, f"{side}_{name}", value))
+    base_architecture(args)

@@ -1,0 +1,1 @@
+"""Neural building blocks: ``torch.nn.Module`` classes and the tensors they share."""

@@ -1,0 +1,139 @@
+"""fairseq's multi-head attention over leaves and nodes whose node values are accumulated."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from fairseq.modules import MultiheadAttention
+from torch import Tensor
+from torch.nn import functional
+
+from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.modules.tree_memory import TreeMemory
+from tree_fairseq.modules.tree_structure import TreeStructure
+
+
+class TreeAttention(MultiheadAttention):
+    """What encoder self-attention and decoder cross-attention share: accumulated values.
+
+    Args:
+        embed_dim: D
+        num_heads: H
+        config: options of the accumulation
+        **kwargs: of :class:`fairseq.modules.MultiheadAttention`
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
+        super().__init__(embed_dim, num_heads, **kwargs)
+        self.accumulation = HierarchicalAccumulation(embed_dim, num_heads, config)
+
+    def _split_heads(self, states: Tensor) -> Tensor:
+        """``[S, B, D]`` to ``[B, H, S, D / H]``."""
+        length, batch, _ = states.shape
+        return states.view(length, batch, self.num_heads, self.head_dim).permute(1, 2, 0, 3)
+
+    def accumulated_values(self, states: Tensor, structure: TreeStructure) -> Tensor:
+        """Projects states to values and accumulates those of the nodes: ``[B, H, S, D / H]``."""
+        values = self._split_heads(self.v_proj(states))
+        return self.accumulation(states[: structure.num_leaves], values, structure)
+
+
+class TreeSelfAttention(TreeAttention):
+    """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking."""
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: TreeStructure,
+        need_weights: bool = False,
+        attn_mask: Optional[Tensor] = None,
+    ) -> tuple[Tensor, None]:
+        """Attends within a batch of trees.
+
+        Args:
+            query: ``[S, B, D]``, leaves then nodes
+            key: the same; unread
+            value: the same; unread
+            key_padding_mask: the trees, which say more than a padding mask: fairseq's encoder layer
+                hands this argument on unread
+            need_weights: unread, weights are never returned
+            attn_mask: unread, the trees hold the mask
+
+        Returns:
+            ``[S, B, D]`` and None
+        """
+        structure = key_padding_mask
+        output = functional.scaled_dot_product_attention(
+            self._split_heads(self.q_proj(query)),
+            self._split_heads(self.k_proj(query)),
+            self.accumulated_values(query, structure),
+            attn_mask=structure.attention_bias.to(query.dtype),
+            dropout_p=self.dropout_module.p if self.training else 0.0,
+        )
+        return self.out_proj(output.permute(2, 0, 1, 3).reshape(query.shape)), None  # S x B x D
+
+
+class TreeCrossAttention(TreeAttention):
+    """Decoder cross-attention over leaves and accumulated nodes (eqs. 21 to 24).
+
+    Keys and values are put where fairseq keeps those of a decoding that is under way, so fairseq's
+    own attention does the rest, incremental decoding and sharing among the beams included; values
+    are accumulated once a sentence and layer.
+
+    Args:
+        attend_nodes: false keeps the memory to the leaves, an ablation
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, attend_nodes: bool, **kwargs):
+        super().__init__(embed_dim, num_heads, config, **kwargs)
+        self.attend_nodes = attend_nodes
+        if not attend_nodes:
+            self.accumulation = None
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Optional[Tensor],
+        value: Optional[Tensor],
+        key_padding_mask: TreeMemory,
+        incremental_state: Optional[dict] = None,
+        **kwargs,
+    ) -> tuple[Tensor, Optional[Tensor]]:
+        """Attends from target positions to trees.
+
+        Args:
+            query: ``[T, rows, D]``, rows = B in training, B * K or fewer in generation
+            key: unread, the memory has it
+            value: unread
+            key_padding_mask: the memory, handed on unread by fairseq's decoder layer
+            incremental_state: state of a decoding under way
+            **kwargs: of :class:`fairseq.modules.MultiheadAttention`
+
+        Returns:
+            ``[T, rows, D]`` and, where asked for, the attention weights over S positions
+        """
+        state = {} if incremental_state is None else incremental_state
+        if "prev_key" not in self._get_input_buffer(state):
+            beams = 1 if incremental_state is None else self.beam_size
+            self._set_input_buffer(state, self._project(key_padding_mask, beams))
+        return super().forward(query, None, None, incremental_state=state, **kwargs)
+
+    def _project(self, memory: TreeMemory, beams: int) -> dict[str, Optional[Tensor]]:
+        """Keys and values of the sentences in the order of the rows, one for all beams of a sentence."""
+        states, structure = memory.states, memory.structure
+        padding = structure.padding
+        if self.attend_nodes:
+            values = self.accumulated_values(states, structure)
+        else:
+            states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
+            values = self._split_heads(self.v_proj(states))
+        keys = self._split_heads(self.k_proj(states))
+        sentences = memory.order[::beams]
+        return {
+            "prev_key": keys.index_select(0, sentences),
+            "prev_value": values.index_select(0, sentences),
+            "prev_key_padding_mask": padding.index_select(0, sentences),
+        }

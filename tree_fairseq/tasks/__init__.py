@@ -1,0 +1,1 @@
+"""Registered tasks, one a file."""
