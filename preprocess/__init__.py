@@ -1,0 +1,1 @@
+"""Makers of corpora: raw or invented material becomes aligned lines and trees."""

@@ -1,0 +1,126 @@
+"""Aligned text files of a recipe: reading, filtering, sampling, atomic writing.
+
+A *prepared folder* holds ``{split}.{language}``, one sentence a line, the same number of lines on both sides of a split,
+and under ``raw/`` the untokenised side of a test set where the source publishes it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+Pair = tuple[str, str]
+
+
+class CorpusError(ValueError):
+    """A corpus that is not what its recipe expects; the message names the file and what was looked for."""
+
+
+@dataclass(frozen=True)
+class PrepareOptions:
+    """``work``: folder for extracted archives. ``workers``: processes that tokenise."""
+
+    work: Path
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Aligned splits by name (``train``, ``valid``, ``test``, ``test1``, ...) and untokenised targets of test sets."""
+
+    splits: dict[str, Iterable[Pair]]
+    references: dict[str, Iterable[str]]
+
+
+def clean_line(line: str) -> str:
+    """Any run of white space (tab, NBSP, U+2028, form feed, lone CR, ...) as one blank; nothing at the ends.
+
+    Downloaded corpora hold such characters inside sentences; every later stage cuts lines and tokens at some of them.
+    """
+    return " ".join(line.split())
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Yield the cleaned lines of a UTF-8 file; lines end at "\\n" only. Raises CorpusError on bytes that are not UTF-8."""
+    with open(path, encoding="utf-8", newline="\n") as stream:
+        try:
+            for line in stream:
+                yield clean_line(line)
+        except UnicodeDecodeError as error:
+            raise CorpusError(f"{path}: not UTF-8 ({error})") from error
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> int:
+    """Write lines to ``path`` through a temporary file beside it, renamed at the end; returns how many."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".part")
+    count = 0
+    with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+        for line in lines:
+            stream.write(line + "\n")
+            count += 1
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+    return count
+
+
+def parallel(left: Iterable[str], right: Iterable[str], names: Pair) -> Iterator[Pair]:
+    """Yield the lines of two sides in step. Raises CorpusError, naming the shorter side, where one of them ends first."""
+    for number, (first, second) in enumerate(zip_longest(left, right), 1):
+        if first is None or second is None:
+            shorter, longer = names if first is None else reversed(names)
+            raise CorpusError(f"{shorter} ends before line {number} of {longer}: the two sides are not parallel")
+        yield first, second
+
+
+def read_pairs(source: str | Path, target: str | Path) -> Iterator[Pair]:
+    """Yield the aligned lines of two files. Raises CorpusError where one of them ends first."""
+    return parallel(read_lines(source), read_lines(target), (str(source), str(target)))
+
+
+def write_pairs(prefix: str | Path, languages: Pair, pairs: Iterable[Pair]) -> int:
+    """Write ``prefix.{language}`` for both languages, streaming; returns the number of pairs."""
+    paths = [Path(f"{prefix}.{language}") for language in languages]
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    temporaries = [path.with_name(path.name + ".part") for path in paths]
+    count = 0
+    with (
+        open(temporaries[0], "w", encoding="utf-8", newline="\n") as left,
+        open(temporaries[1], "w", encoding="utf-8", newline="\n") as right,
+    ):
+        for first, second in pairs:
+            left.write(first + "\n")
+            right.write(second + "\n")
+            count += 1
+    for temporary, path in zip(temporaries, paths):
+        os.replace(temporary, path)
+    return count
+
+
+def keep_pair(pair: Pair, minimum: int, maximum: int, ratio: float) -> bool:
+    """Whether both sides have ``minimum`` to ``maximum`` words and neither is more than ``ratio`` times as long.
+
+    The rule of Moses' ``clean-corpus-n.perl``.
+    """
+    left, right = (len(side.split()) for side in pair)
+    if min(left, right) < minimum or max(left, right) > maximum:
+        return False
+    return max(left, right) <= ratio * min(left, right)
+
+
+def sample(pairs: Iterable[Pair], size: int, seed: int = 1) -> list[Pair]:
+    """``size`` pairs drawn without replacement, in their first order (all of them where there are fewer).
+
+    One pass, ``size`` pairs in memory. Samples of one seed are nested: the smaller is a subset of the larger.
+    """
+    generator = random.Random(seed)
+    keyed = ((generator.random(), position, pair) for position, pair in enumerate(pairs))
+    kept = heapq.nsmallest(size, keyed)
+    return [pair for _, _, pair in sorted(kept, key=lambda item: item[1])]

@@ -1,0 +1,230 @@
+"""The English side: a derivation becomes a tree in the manner of the Penn Treebank."""
+
+from __future__ import annotations
+
+from preprocess.english_german.derivation import (
+    Adverbial, Agreement, Clause, NounPhrase, PrepositionalPhrase, Relative, Sentence, agreement,
+)
+from preprocess.english_german.english_forms import (
+    DETERMINERS, OBJECT_PRONOUNS, TO, article, auxiliaries, noun_form,
+)
+from preprocess.english_german.lexicon import Adjective
+from tree_fairseq.trees.tree import Tree
+
+SUBORDINATORS = {"when": ("WHADVP", "WRB")}
+QUESTION_ADVERBS = ("where", "why", "when")
+
+
+def word(tag: str, form: str) -> Tree:
+    """A preterminal over its word."""
+    return Tree(tag, [Tree(form)])
+
+
+def noun_phrase(phrase: NounPhrase, objective: bool = False) -> Tree:
+    """An NP with its modifiers: the innermost is the noun with its adjectives, each modifier wraps it once more."""
+    tree = Tree("NP", _core(phrase, objective))
+    if phrase.modifier is not None:
+        tree = Tree("NP", [tree, prepositional_phrase(phrase.modifier)])
+    if phrase.relative is not None:
+        tree = Tree("NP", [tree, relative(phrase.relative)])
+    if phrase.conjunct is not None:
+        tree = Tree("NP", [tree, word("CC", "and"), noun_phrase(phrase.conjunct, objective)])
+    return tree
+
+
+def _core(phrase: NounPhrase, objective: bool) -> list[Tree]:
+    if phrase.pronoun is not None:
+        form = phrase.pronoun.word
+        return [word("PRP", OBJECT_PRONOUNS[form] if objective else form)]
+    if phrase.name:
+        return [word("NNP", phrase.name)]
+    if phrase.nominalized:
+        return [word("DT", phrase.determiner), word("NNS", phrase.nominalized)]
+    adjectives = [word("JJ", adjective.english) for adjective in phrase.adjectives]
+    noun = word("NNS" if phrase.plural else "NN", noun_form(phrase.noun, phrase.plural))
+    following = (adjectives + [noun])[0].children[0].label
+    determiner = article(following) if phrase.determiner == "a" else phrase.determiner
+    determiners = [word(DETERMINERS[phrase.determiner], determiner)] if determiner else []
+    return determiners + adjectives + [noun]
+
+
+def prepositional_phrase(phrase: PrepositionalPhrase) -> Tree:
+    """A PP; "in front of", "out of" and "next to" are the nested phrases that the treebank has for them."""
+    governed = noun_phrase(phrase.noun_phrase, objective=True)
+    if phrase.preposition == "in front of":
+        front = Tree("NP", [word("NN", "front")])
+        return Tree("PP", [word("IN", "in"), Tree("NP", [front, Tree("PP", [word("IN", "of"), governed])])])
+    first, _, second = phrase.preposition.partition(" ")
+    if second:
+        tag = "JJ" if first == "next" else "IN"
+        return Tree("PP", [word(tag, first), Tree("PP", [word(TO.get(second, "IN"), second), governed])])
+    return Tree("PP", [word(TO.get(first, "IN"), first), governed])
+
+
+def relative(clause: Relative) -> Tree:
+    """A relative clause: (SBAR (WHNP ...) (S ...)), without WHNP where the pronoun is left out."""
+    if not clause.pronoun:
+        introduced = []
+    else:
+        introduced = [Tree("WHNP", [word("WP" if clause.pronoun == "who" else "WDT", clause.pronoun)])]
+    return Tree("SBAR", [*introduced, declarative(clause.clause, subject_outside=clause.gap == "subject")])
+
+
+def adverbial(phrase: Adverbial) -> Tree:
+    """ADVP, bare NP (every day) or PP (in the evening)."""
+    words = phrase.english.split()
+    if phrase.kind == "RB":
+        return Tree("ADVP", [word("RB", part) for part in words])
+    if phrase.kind == "PP":
+        determiners = [word("DT", part) for part in words[1:-1]]
+        return Tree("PP", [word("IN", words[0]), Tree("NP", [*determiners, word("NN", words[-1])])])
+    first = [word("JJ" if part in ("last", "next") else "DT", part) for part in words[:-1]]
+    return Tree("NP", [*first, word("NN", words[-1])])
+
+
+def predicate(value: Adjective | NounPhrase) -> Tree:
+    """What the copula is followed by."""
+    if isinstance(value, Adjective):
+        return Tree("ADJP", [word("JJ", value.english)])
+    return noun_phrase(value)
+
+
+def verb_arguments(clause: Clause) -> list[Tree]:
+    """Everything in the verb phrase to the right of the main verb, in order."""
+    verb, trees = clause.verb, []
+    if clause.predicate is not None:
+        trees.append(predicate(clause.predicate))
+    particle = [Tree("PRT", [word("RP", verb.particle)])] if verb is not None and verb.particle else []
+    objects = _objects(clause)
+    trees += objects + particle if clause.particle_last else particle + objects
+    if clause.agent is not None:
+        trees.append(Tree("PP", [word("IN", "by"), noun_phrase(clause.agent, objective=True)]))
+    trees += [prepositional_phrase(part) for part in (clause.goal, clause.instrument, clause.place) if part is not None]
+    trees += [adverbial(part) for part in (clause.manner, None if clause.time_fronted else clause.time) if part is not None]
+    if clause.complement is not None:
+        trees.append(complement(clause))
+    return trees
+
+
+def _objects(clause: Clause) -> list[Tree]:
+    direct = [] if clause.object is None else [noun_phrase(clause.object, objective=True)]
+    if clause.verb is not None and clause.verb.preposition:
+        # A gap leaves the preposition behind: the man that she waits for.
+        tag = TO.get(clause.verb.preposition, "IN")
+        return [Tree("PP", [word(tag, clause.verb.preposition), *direct])]
+    if clause.receiver is None:
+        return direct
+    receiver = noun_phrase(clause.receiver, objective=True)
+    if clause.receiver_first:
+        return [receiver, *direct]
+    return [*direct, Tree("PP", [word("TO", "to"), receiver])]
+
+
+def complement(clause: Clause) -> Tree:
+    """A that-clause, a whether-clause or an infinitive."""
+    if clause.verb.frame == "infinitive":
+        return infinitive(clause.complement)
+    conjunction = "that" if clause.verb.frame == "that" else "whether"
+    return Tree("SBAR", [word("IN", conjunction), declarative(clause.complement)])
+
+
+def infinitive(clause: Clause) -> Tree:
+    """(S (VP to (VP ...)))."""
+    inner = Tree("VP", [word("VB", clause.verb.base), *verb_arguments(clause)])
+    return Tree("S", [Tree("VP", [word("TO", "to"), inner])])
+
+
+def verb_phrase(clause: Clause, subject: Agreement, inverted: bool = False) -> list[Tree]:
+    """The children that the verb contributes to its clause.
+
+    Args:
+        clause: the clause.
+        subject: what the finite verb agrees with.
+        inverted: the finite auxiliary is left to a question, which puts it before the subject.
+
+    Returns:
+        (adverb and) verb phrase; with ``inverted`` first the finite auxiliary as a preterminal.
+    """
+    chain = auxiliaries(clause, subject, needs_auxiliary=inverted or clause.negated)
+    middle = [word("RB", "not")] if clause.negated else []
+    middle += [adverbial(clause.frequency)] if clause.frequency is not None else []
+    copula = clause.verb is None
+    tag, form = chain[-1]
+    alone = len(chain) == 1
+    between = middle if copula and alone and not inverted else []
+    if alone and inverted:
+        # Only the copula inverts without an auxiliary: "is the man old".
+        return [word(tag, form), *middle, *verb_arguments(clause)]
+    phrase = Tree("VP", [word(tag, form), *between, *verb_arguments(clause)])
+    for index in range(len(chain) - 2, -1, -1):
+        tag, form = chain[index]
+        if index == 0 and inverted:
+            return [word(tag, form), *middle, phrase]
+        phrase = Tree("VP", [word(tag, form), *(middle if index == 0 else []), phrase])
+    if clause.conjunct is not None:
+        second = verb_phrase(clause.conjunct, subject)
+        phrase = Tree("VP", [phrase, word("CC", "and"), *second])
+    return [*(middle if alone and not copula else []), phrase]
+
+
+def declarative(clause: Clause, end: str = "", subject_outside: bool = False) -> Tree:
+    """(S ...) of a statement, relative or subordinate clause.
+
+    Args:
+        clause: the clause.
+        end: its final punctuation, "" for none.
+        subject_outside: a relative clause whose gap is its subject.
+    """
+    children = []
+    if clause.subordinate is not None and clause.subordinate.fronted:
+        children += [subordinate(clause), word(",", ",")]
+    if clause.time is not None and clause.time_fronted:
+        children.append(adverbial(clause.time))
+    if not subject_outside:
+        children.append(noun_phrase(clause.subject))
+    children += _with_subordinate(verb_phrase(clause, agreement(clause.subject)), clause)
+    return Tree("S", children + ([word(".", end)] if end else []))
+
+
+def _with_subordinate(children: list[Tree], clause: Clause) -> list[Tree]:
+    """An adverbial clause that is not fronted becomes the last child of the verb phrase."""
+    if clause.subordinate is None or clause.subordinate.fronted:
+        return children
+    *before, phrase = children
+    return [*before, Tree("VP", [*phrase.children, subordinate(clause)])]
+
+
+def subordinate(clause: Clause) -> Tree:
+    """(SBAR (IN because) (S ...)); "when" is an adverb in the treebank."""
+    conjunction = clause.subordinate.conjunction
+    phrase, tag = SUBORDINATORS.get(conjunction, ("", "IN"))
+    introduced = Tree(phrase, [word(tag, conjunction)]) if phrase else word(tag, conjunction)
+    return Tree("SBAR", [introduced, declarative(clause.subordinate.clause)])
+
+
+def question(clause: Clause) -> Tree:
+    """(SQ ...) of a yes-no question, (SBARQ (WH... ) (SQ ...)) of the others."""
+    if clause.question == "subject":
+        inner = [Tree("SQ", verb_phrase(clause, Agreement(3, False)))]
+        return Tree("SBARQ", [Tree("WHNP", [word("WP", "who")]), *inner, word(".", "?")])
+    finite, *rest = verb_phrase(clause, agreement(clause.subject), inverted=True)
+    inner = [finite, noun_phrase(clause.subject), *rest]
+    if clause.question == "yes-no":
+        return Tree("SQ", [*inner, word(".", "?")])
+    if clause.question in QUESTION_ADVERBS:
+        asked = Tree("WHADVP", [word("WRB", clause.question)])
+    else:
+        asked = Tree("WHNP", [word("WP", "who" if "person" in clause.question else "what")])
+    return Tree("SBARQ", [asked, Tree("SQ", inner), word(".", "?")])
+
+
+def sentence(derivation: Sentence) -> Tree:
+    """The whole tree, under ROOT as parsers give it."""
+    clause = derivation.clause
+    if clause.question:
+        return Tree("ROOT", [question(clause)])
+    if derivation.second is None:
+        return Tree("ROOT", [declarative(clause, end=".")])
+    comma = [word(",", ",")] if derivation.conjunction == "but" else []
+    joined = [declarative(clause), *comma, word("CC", derivation.conjunction), declarative(derivation.second)]
+    return Tree("ROOT", [Tree("S", [*joined, word(".", ".")])])

@@ -1,0 +1,164 @@
+"""Download the archives of a data set, check them, and extract them without leaving the folder.
+
+    python -m preprocess.fetch wmt14_en_de --output DIR     # download what is missing, verify, list
+    python -m preprocess.fetch --list
+
+A checksum is given where one is published: those of the statmt.org training archives by TensorFlow Datasets, those of
+the test sets and of the 2017 TED sets by sacreBLEU. For the other archives the digest is printed, so that it can be kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class FetchError(RuntimeError):
+    """A download that failed, a digest that differs, or an archive that would write outside its folder."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One published file. ``digest`` is ``"sha256:..."`` or ``"md5:..."``, None where nobody publishes one."""
+
+    url: str
+    digest: str | None = None
+    name: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """Name under which the file is kept."""
+        return self.name or self.url.rsplit("/", 1)[-1]
+
+
+_STATMT = "https://www.statmt.org"
+_TED_2017 = "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
+
+SOURCES: dict[str, tuple[Archive, ...]] = {
+    "iwslt14_de_en": (Archive("http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"),),
+    "iwslt13_en_fr": (
+        Archive("https://wit3.fbk.eu/archive/2013-01/texts/en/fr/en-fr.tgz"),
+        # TED sets of 2010-2015 with both sides; a different archive of the same name, so it is kept under another one
+        Archive(f"{_TED_2017}/en/fr/en-fr.tgz", "md5:3cf07ebe305312b12f7f1a4d5f8f8377", "ted-2017.en-fr.tgz"),
+    ),
+    "wmt14_en_de": (
+        Archive(
+            f"{_STATMT}/wmt13/training-parallel-europarl-v7.tgz",
+            "sha256:0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
+        ),
+        Archive(
+            f"{_STATMT}/wmt13/training-parallel-commoncrawl.tgz",
+            "sha256:c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
+        ),
+        Archive(
+            f"{_STATMT}/wmt14/training-parallel-nc-v9.tgz",
+            "sha256:cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
+        ),
+        Archive(f"{_STATMT}/wmt13/test.tgz", "md5:48eca5d02f637af44e85186847141f67"),
+        Archive(f"{_STATMT}/wmt14/test-full.tgz", "md5:a8cd784e006feb32ac6f3d9ec7eb389a"),
+    ),
+}
+
+
+def file_digest(path: Path, algorithm: str) -> str:
+    """Hexadecimal digest of a file, read in blocks."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, algorithm).hexdigest()
+
+
+def verify(path: Path, digest: str | None) -> str:
+    """Check ``path`` against ``"algorithm:hex"`` and return its digest in that form (sha256 where None is given).
+
+    Raises FetchError, naming both digests, where they differ.
+    """
+    algorithm, _, expected = (digest or "sha256:").partition(":")
+    found = file_digest(path, algorithm)
+    if expected and found != expected:
+        raise FetchError(
+            f"{path}: {algorithm} is {found}, published is {expected}. Delete the file and fetch it again; "
+            "if it comes out the same, the source has changed."
+        )
+    return f"{algorithm}:{found}"
+
+
+def download(archive: Archive, folder: Path) -> Path:
+    """Fetch one file into ``folder`` unless it is there, verify it, and return its path.
+
+    The bytes go to ``NAME.part``, which gets its name only when it is complete and its digest is right.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    destination = folder / archive.file_name
+    if destination.exists():
+        verify(destination, archive.digest)
+        return destination
+    partial = destination.with_name(destination.name + ".part")
+    try:
+        with urllib.request.urlopen(archive.url, timeout=60) as response, open(partial, "wb") as stream:
+            expected = response.headers.get("Content-Length")
+            while block := response.read(1 << 20):
+                stream.write(block)
+    except (urllib.error.URLError, OSError) as error:
+        raise FetchError(
+            f"cannot fetch {archive.url} ({error}). Get it some other way and put it at {destination}."
+        ) from error
+    if expected is not None and partial.stat().st_size != int(expected):
+        raise FetchError(f"{archive.url}: {partial.stat().st_size} of {expected} bytes arrived; run again")
+    verify(partial, archive.digest)
+    os.replace(partial, destination)
+    return destination
+
+
+def extract(archive: Path, folder: Path) -> None:
+    """Extract a tar archive into ``folder``, refusing members that would be written outside it, links and devices.
+
+    Raises FetchError; nothing is extracted when any member is refused.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    root = folder.resolve()
+    try:
+        with tarfile.open(archive) as tar:
+            members = tar.getmembers()
+            for member in members:
+                inside = (root / member.name).resolve().is_relative_to(root)
+                if not inside or not (member.isfile() or member.isdir()):
+                    raise FetchError(f"{archive}: refused, member {member.name!r} is no plain file inside the folder")
+            tar.extractall(root, members=members, filter="data")
+    except tarfile.TarError as error:
+        raise FetchError(f"{archive}: not a readable tar archive ({error})") from error
+
+
+def fetch(name: str, folder: Path) -> list[Path]:
+    """Download and verify every archive of the data set ``name``; returns their paths."""
+    return [download(archive, folder) for archive in SOURCES[name]]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m preprocess.fetch", description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=sorted(SOURCES), help="data set")
+    parser.add_argument("--output", type=Path, default=Path("."), help="folder for the archives")
+    parser.add_argument("--list", action="store_true", help="print address and published checksum of everything")
+    args = parser.parse_args(arguments)
+    if args.list or args.name is None:
+        for name, archives in SOURCES.items():
+            for archive in archives:
+                sys.stdout.write(f"{name}\t{archive.url}\t{archive.digest or 'no checksum published'}\n")
+        return 0
+    try:
+        for path in fetch(args.name, args.output):
+            sys.stdout.write(f"{path}\t{verify(path, None)}\n")
+    except FetchError as error:
+        sys.stderr.write(f"fetch: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

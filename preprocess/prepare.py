@@ -1,0 +1,84 @@
+"""Turn a data set's folder into aligned, tokenised splits: the first stage of every recipe.
+
+    python -m preprocess.prepare multi30k --data DIR --source en --target de --output DIR [--subset N] [--limit N]
+
+Writes ``OUTPUT/{split}.{language}`` and, where the source publishes untokenised test sets, ``OUTPUT/raw/{split}.{target}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import sys
+from pathlib import Path
+
+from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, write_lines, write_pairs
+from preprocess.fetch import FetchError
+
+# data set -> "module:function", imported when asked for
+LOADERS = {
+    "iwslt13": "preprocess.iwslt:load_iwslt13",
+    "iwslt14": "preprocess.iwslt:load_iwslt14",
+    "multi30k": "preprocess.multi30k:load",
+    "wmt14": "preprocess.wmt14:load",
+}
+
+
+def load(name: str, data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
+    """The corpus ``name`` in the direction ``languages``, read from ``data``. Raises CorpusError."""
+    module, _, function = LOADERS[name].partition(":")
+    return getattr(importlib.import_module(module), function)(data, languages, options)
+
+
+def write_corpus(
+    corpus: Corpus, output: Path, languages: Pair, subset: int | None = None, limit: int | None = None
+) -> dict[str, int]:
+    """Write a corpus; returns the number of pairs of each split.
+
+    Args:
+        subset: that many training pairs, drawn with a fixed seed.
+        limit: the first ``limit`` pairs of every split (toy runs).
+    """
+    counts = {}
+    for split, pairs in corpus.splits.items():
+        pairs = itertools.islice(pairs, limit)
+        if split == "train" and subset is not None:
+            pairs = sample(pairs, subset)
+        counts[split] = write_pairs(output / split, languages, pairs)
+    for split, lines in corpus.references.items():
+        number = write_lines(output / "raw" / f"{split}.{languages[1]}", itertools.islice(lines, limit))
+        if number != counts[split]:
+            raise CorpusError(f"{split}: {number} untokenised references for {counts[split]} pairs")
+    for split, count in counts.items():
+        if count == 0:
+            raise CorpusError(f"{split} is empty")
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m preprocess.prepare", description=__doc__.splitlines()[0])
+    parser.add_argument("name", choices=sorted(LOADERS))
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data set")
+    parser.add_argument("--source", required=True, help="source language")
+    parser.add_argument("--target", required=True, help="target language")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--work", type=Path, help="where archives are extracted (OUTPUT/../official)")
+    parser.add_argument("--subset", type=int, help="train on a random sample of that many pairs")
+    parser.add_argument("--limit", type=int, help="only the first pairs of every split")
+    parser.add_argument("--workers", type=int, default=1)
+    args = parser.parse_args(arguments)
+    languages = (args.source, args.target)
+    options = PrepareOptions(args.work or args.output.parent / "official", args.workers)
+    try:
+        counts = write_corpus(load(args.name, args.data, languages, options), args.output, languages, args.subset, args.limit)
+    except (CorpusError, FetchError) as error:
+        sys.stderr.write(f"prepare: {error}\n")
+        return 1
+    sys.stderr.write(f"prepared {args.name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,161 @@
+"""A tiny made-up corpus in the layout of each data set, for trying a recipe without its data (``run.sh --toy``).
+
+    python -m preprocess.toy_corpus wmt14 --output DIR
+
+The sentences combine a few phrases that were written by hand in English, German and French; the files around them have
+the names, the mark-up and the archives of the official downloads, so the real converters read them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import random
+import tarfile
+from pathlib import Path
+
+from preprocess.corpora import write_lines
+from preprocess.moses import TokenizerOptions, tokenize_lines
+
+_LANGUAGES = ("en", "de", "fr")
+_SUBJECTS = (
+    ("the old man", "der alte Mann", "le vieil homme"),
+    ("a small dog", "ein kleiner Hund", "un petit chien"),
+    ("the child", "das Kind", "l'enfant"),
+    ("my sister", "meine Schwester", "ma sœur"),
+    ("nobody here", "niemand hier", "personne ici"),
+    ("the woman's friend", "der Freund der Frau", "l'ami de la femme"),
+)
+_VERBS = (
+    ("saw", "sah", "voyait"),
+    ("wanted", "wollte", "voulait"),
+    ("painted", "malte", "peignait"),
+    ("forgot", "vergaß", "oubliait"),
+)
+_OBJECTS = (
+    ("the boat", "das Boot", "le bateau"),
+    ("a red house", "ein rotes Haus", "une maison rouge"),
+    ("two well-known books", "zwei bekannte Bücher", "deux livres bien connus"),
+    ("some bread & butter", "etwas Brot & Butter", "du pain & du beurre"),
+)
+_ENDINGS = (
+    (".", ".", "."),
+    (" at night.", " in der Nacht.", " pendant la nuit."),
+    (" (as always)!", " (wie immer)!", " (comme toujours) !"),
+    (", didn't they?", ", nicht wahr?", ", n'est-ce pas ?"),
+)
+
+
+def sentences(size: int, seed: int) -> list[tuple[str, ...]]:
+    """``size`` sentences as (English, German, French), drawn with a seed."""
+    generator = random.Random(seed)
+    drawn = []
+    for _ in range(size):
+        parts = [generator.choice(group) for group in (_SUBJECTS, _VERBS, _OBJECTS, _ENDINGS)]
+        rows = [f"{subject} {verb} {rest}{end}" for subject, verb, rest, end in zip(*parts)]
+        drawn.append(tuple(row[0].upper() + row[1:] for row in rows))
+    return drawn
+
+
+def _column(rows: list[tuple[str, ...]], language: str) -> list[str]:
+    return [row[_LANGUAGES.index(language)] for row in rows]
+
+
+def _archive(path: Path, files: dict[str, list[str]]) -> None:
+    """Write a .tgz whose members are the given lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as tar:
+        for name, lines in files.items():
+            content = "".join(line + "\n" for line in lines).encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+def _tagged(lines: list[str]) -> list[str]:
+    """Lines of a train.tags file: each talk opens with metadata."""
+    head = ["<url>http://example.org/1</url>", "<keywords>talks</keywords>", "<talkid>1</talkid>"]
+    return [*head, f"<title>{lines[0]}</title>", f"<description>{lines[1]}</description>", *(f" {line} " for line in lines[2:])]
+
+
+def _marked_up(lines: list[str]) -> list[str]:
+    """Lines of an XML or SGM test set; like the published ones it leaves ampersands bare or escapes them, as it happens."""
+    rows = [f'<seg id="{number}"> {line.replace(" & ", " &amp; ")} </seg>' for number, line in enumerate(lines, 1)]
+    return ['<refset trglang="x">', '<doc docid="1" genre="lectures">', *rows, "</doc>", "</refset>"]
+
+
+def multi30k(output: Path, train: int, test: int) -> None:
+    """``data/task1``: tokenised files of all splits, raw ones of the 2016 test set."""
+    for split, size, seed in (("train", train, 1), ("val", test, 2), ("test_2016_flickr", test, 3), ("test_2017_flickr", test, 4)):
+        rows = sentences(size, seed)
+        for language in _LANGUAGES:
+            options = TokenizerOptions(language, lower=True, normalize=True)
+            write_lines(output / f"{split}.lc.norm.tok.{language}", tokenize_lines(_column(rows, language), options))
+            if split == "test_2016_flickr":
+                write_lines(output / f"{split}.{language}", _column(rows, language))
+
+
+def iwslt14(output: Path, train: int, test: int) -> None:
+    """The archive of the 2014 German-English release."""
+    files = {f"de-en/train.tags.de-en.{language}": _tagged(_column(sentences(train, 1), language)) for language in ("de", "en")}
+    for seed, name in enumerate(("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012"), 2):
+        for language in ("de", "en"):
+            rows = sentences(max(1, test // 5), seed)
+            files[f"de-en/IWSLT14.{name}.de-en.{language}.xml"] = _marked_up(_column(rows, language))
+    _archive(output / "de-en.tgz", files)
+
+
+def iwslt13(output: Path, train: int, test: int) -> None:
+    """The 2013 English-French training archive and the archive of the TED test sets."""
+    rows = sentences(train, 1)
+    _archive(
+        output / "en-fr.tgz",
+        {f"en-fr/train.tags.en-fr.{language}": _tagged(_column(rows, language)) for language in ("en", "fr")},
+    )
+    files = {}
+    for seed, name in enumerate(("tst2012", "tst2013"), 2):
+        for language in ("en", "fr"):
+            rows = sentences(test, seed)
+            files[f"en-fr/IWSLT17.TED.{name}.en-fr.{language}.xml"] = _marked_up(_column(rows, language))
+    _archive(output / "ted-2017.en-fr.tgz", files)
+
+
+def wmt14(output: Path, train: int, test: int) -> None:
+    """The five archives of the English-German task."""
+    parts = (
+        ("training-parallel-europarl-v7", "training/europarl-v7.de-en"),
+        ("training-parallel-commoncrawl", "commoncrawl.de-en"),
+        ("training-parallel-nc-v9", "training/news-commentary-v9.de-en"),
+    )
+    for seed, (archive, stem) in enumerate(parts, 1):
+        rows = sentences(train // 3 + 1, seed)
+        _archive(output / f"{archive}.tgz", {f"{stem}.{language}": _column(rows, language) for language in ("de", "en")})
+    rows = sentences(test, 5)
+    _archive(
+        output / "test.tgz",
+        {f"test/newstest2013-src.{language}.sgm": _marked_up(_column(rows, language)) for language in ("de", "en")},
+    )
+    rows = sentences(test, 6)
+    names = {"en": "newstest2014-deen-src.en.sgm", "de": "newstest2014-deen-ref.de.sgm"}
+    _archive(
+        output / "test-full.tgz",
+        {f"test-full/{name}": _marked_up(_column(rows, language)) for language, name in names.items()},
+    )
+
+
+LAYOUTS = {"iwslt13": iwslt13, "iwslt14": iwslt14, "multi30k": multi30k, "wmt14": wmt14}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line of this module."""
+    parser = argparse.ArgumentParser(prog="python -m preprocess.toy_corpus", description=__doc__.splitlines()[0])
+    parser.add_argument("layout", choices=sorted(LAYOUTS))
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--train", type=int, default=120, help="training pairs")
+    parser.add_argument("--test", type=int, default=15, help="pairs of a validation or test set")
+    args = parser.parse_args(arguments)
+    LAYOUTS[args.layout](args.output, args.train, args.test)
+
+
+if __name__ == "__main__":
+    main()

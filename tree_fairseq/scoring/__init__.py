@@ -1,0 +1,1 @@
+"""Scoring of translations: BLEU with signatures and significance, attention on tree nodes, result files of recipes."""

@@ -1,0 +1,217 @@
+"""Score the outputs of fairseq-generate: BLEU three ways, by sentence length, against other runs, with signatures.
+
+    python -m tree_fairseq.scoring.score --run runs/tree_transformer --words words --source-lang en --target-lang de \\
+        --sets test=2016 test1=2017 --against runs/transformer --primary sacrebleu_2016 --result result.json
+
+``--run`` is a folder with ``generate-{subset}.txt``; ``--words`` one with the tokenised ``{subset}.{language}`` that the
+test sets were made from, and ``raw/{subset}.{target}`` where untokenised references exist (they are detokenised otherwise).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from tree_fairseq.average import load_state
+from tree_fairseq.compat import allow_checkpoint_classes
+from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, paired_bootstrap, split_compounds
+from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
+from tree_fairseq.scoring.result import SCORE_FILE, build_result, read_runs, write_json
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How a run is scored.
+
+    Attributes:
+        words: folder of tokenised sides and ``raw/``.
+        languages: source and target.
+        sets: subset of the data folder -> label in metric names ("" for none).
+        lowercase: compare plain text without case (for lower-cased data).
+        compound_split: also score with words split at hyphens.
+        length_bounds: longest source length, in words, of each bucket but the last.
+        samples: bootstrap resamples.
+    """
+
+    words: Path
+    languages: tuple[str, str]
+    sets: dict[str, str] = field(default_factory=lambda: {"test": ""})
+    lowercase: bool = False
+    compound_split: bool = False
+    length_bounds: tuple[int, ...] = (10, 20, 30, 40, 50)
+    samples: int = 1000
+
+
+class TestSet:
+    """One test set in every reading: references of each metric, and how hypotheses are turned into that reading."""
+
+    __test__ = False  # no test of pytest's
+
+    def __init__(self, subset: str, options: ScoreOptions, count: int):
+        source, target = options.languages
+        self.options = options
+        self.suffix = f"_{options.sets[subset]}" if options.sets[subset] else ""
+        tokens = read_text(options.words / f"{subset}.{target}", count)
+        self.lengths = [len(line.split()) for line in read_text(options.words / f"{subset}.{source}", count)]
+        raw = options.words / "raw" / f"{subset}.{target}"
+        self.reference = "untokenised" if raw.is_file() else "detokenised"
+        plain = read_text(raw, count) if raw.is_file() else detokenize(tokens, target)
+        self.sides = [Side("tokenized_bleu", tokens, tokenize="none"), Side("sacrebleu", plain, options.lowercase)]
+        if options.compound_split:
+            split = [split_compounds(line) for line in tokens]
+            self.sides.append(Side("compound_split_bleu", split, tokenize="none"))
+
+    def read(self, side: Side, hypotheses: Sequence[str]) -> list[str]:
+        """Tokenised hypotheses as ``side`` reads them."""
+        if side.metric == "sacrebleu":
+            return detokenize(list(hypotheses), self.options.languages[1])
+        if side.metric == "compound_split_bleu":
+            return [split_compounds(line) for line in hypotheses]
+        return list(hypotheses)
+
+
+def hypotheses_of(run: Path, subset: str) -> list[str]:
+    """The translations of a run. Raises ScoringError where there are none."""
+    path = run / f"generate-{subset}.txt"
+    if not path.is_file():
+        raise ScoringError(f"{path} is missing: generate with that run first")
+    return read_hypotheses(path)
+
+
+def score_run(run: Path, options: ScoreOptions, against: Sequence[Path] = ()) -> dict:
+    """Metrics, signatures, scores by length of a run, and its difference from each run of ``against``."""
+    scores: dict = {"metrics": {}, "signatures": {}, "references": {}, "by_length": {}, "differences": []}
+    for subset in options.sets:
+        system = hypotheses_of(run, subset)
+        test = TestSet(subset, options, len(system))
+        scores["references"][subset] = test.reference
+        others = {other.name: hypotheses_of(other, subset) for other in against}
+        for side in test.sides:
+            name = side.metric + test.suffix
+            mine = test.read(side, system)
+            scores["metrics"][name], scores["signatures"][name] = corpus_bleu(side, mine)
+            if side.metric == "sacrebleu":
+                scores["by_length"][name] = bleu_by_length(side, mine, test.lengths, options.length_bounds)
+            for other, hypotheses in others.items():
+                difference = paired_bootstrap(side, test.read(side, hypotheses), mine, options.samples)
+                scores["differences"].append({**difference, "metric": name, "baseline": other})
+    return scores
+
+
+def parameter_count(model: dict[str, torch.Tensor]) -> int:
+    """Parameters of a saved model, tied matrices counted once.
+
+    Tied matrices are saved under several names, from a GPU as separate copies: equal content is what tells them.
+    """
+    counts = {}
+    for name, tensor in model.items():
+        if name.rsplit(".", 1)[-1] in ("version", "_float_tensor"):
+            continue  # markers of fairseq's modules
+        tied = tensor.dim() > 1
+        key = hashlib.sha256(tensor.float().contiguous().numpy()).digest() if tied else name
+        counts[key] = tensor.numel()
+    return sum(counts.values())
+
+
+def checkpoint_facts(path: Path) -> dict:
+    """What a table of results tells of a checkpoint: SHA-256, parameters, updates, seconds of training."""
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    state = load_state(path)
+    history = state.get("optimizer_history") or [{}]
+    extra = state.get("extra_state") or {}
+    return {
+        "sha256": digest,
+        "parameters": parameter_count(state["model"]),
+        "updates": history[-1].get("num_updates"),
+        "training_seconds": extra.get("previous_training_time"),
+    }
+
+
+def report(scores: dict) -> str:
+    """The scores as lines of text."""
+    lines = [f"{name} = {value:.2f}  ({scores['signatures'][name]})" for name, value in scores["metrics"].items()]
+    for row in scores["differences"]:
+        lines.append(
+            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
+            f"(p = {row['p_value']:.4f}, paired bootstrap, {row['signature']})"
+        )
+    for name, rows in scores["by_length"].items():
+        parts = (f"{row['from']}-{row['to'] or ''}: {row['bleu']:.2f} ({row['sentences']})" for row in rows)
+        lines.append(f"{name} by source length  " + "  ".join(parts))
+    return "\n".join(lines)
+
+
+def _pairs(values: Sequence[str]) -> dict[str, str]:
+    return dict(value.partition("=")[::2] for value in values)
+
+
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring.score", description=__doc__.splitlines()[0])
+    parser.add_argument("--run", type=Path, required=True, help="folder with generate-{subset}.txt; gets score.json")
+    parser.add_argument("--words", type=Path, required=True, help="folder with the tokenised test sets")
+    parser.add_argument("--source-lang", required=True)
+    parser.add_argument("--target-lang", required=True)
+    parser.add_argument("--sets", nargs="+", default=["test="], metavar="SUBSET=LABEL", help="test sets; labels end metric names")
+    parser.add_argument("--lowercase", action="store_true", help="sacreBLEU without case, for lower-cased data")
+    parser.add_argument("--compound-split", action="store_true", help="also score with words split at hyphens")
+    parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in source words")
+    parser.add_argument("--against", type=Path, nargs="*", default=[], help="folders of runs to compare with")
+    parser.add_argument("--samples", type=int, default=1000, help="of the paired bootstrap")
+    parser.add_argument("--primary", default="sacrebleu", help="metric that stands under 'score'")
+    parser.add_argument("--checkpoint", type=Path, help="the run's checkpoint: parameters, updates, digest")
+    parser.add_argument("--attention", type=Path, metavar="DATA", help="measure attention on nodes on this data folder")
+    parser.add_argument("--describe", nargs="*", default=[], metavar="NAME=VALUE", help="kept with the scores")
+    parser.add_argument("--result", type=Path, help="collect all runs below this file's folder in it")
+    return parser.parse_args(arguments)
+
+
+def _score(args: argparse.Namespace) -> dict:
+    options = ScoreOptions(
+        args.words, (args.source_lang, args.target_lang), _pairs(args.sets), args.lowercase, args.compound_split,
+        tuple(args.length_bounds), args.samples,
+    )
+    scores = score_run(args.run, options, args.against)
+    content = {"primary": args.primary, "description": {"run": args.run.name, **_pairs(args.describe)}, **scores}
+    if args.checkpoint is not None:
+        allow_checkpoint_classes()
+        content["checkpoint"] = checkpoint_facts(args.checkpoint)
+    if args.attention is not None:
+        from tree_fairseq.scoring.attention_share import measure  # builds the task: only where it is asked for
+
+        content["attention"] = {
+            subset: measure(args.checkpoint, args.attention, subset) for subset in options.sets
+        }
+    return content
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    args = _arguments(arguments)
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
+    try:
+        content = _score(args)
+        write_json(args.run / SCORE_FILE, content)
+        sys.stdout.write(report(content) + "\n")
+        if args.result is not None:
+            result = build_result(content, read_runs(args.result.parent))
+            write_json(args.result, result)
+            sys.stdout.write(f"{result['metric']} = {result['score']:.2f} -> {args.result}\n")
+    except TreeFairseqError as error:
+        logger.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
