@@ -1,0 +1,75 @@
+"""Lines and tokens of text files, cut where fairseq cuts them and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from tree_fairseq.errors import LineBreakError, TextFormatError
+
+# Python's text mode ends a line at "\r", str.splitlines at all of these: a file that holds one has a different number of lines for different readers.
+_LINE_BREAK = re.compile("[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_CONTROL_NAMES = {
+    "\n": "LINE FEED", "\r": "CARRIAGE RETURN", "\x0b": "VERTICAL TAB", "\x0c": "FORM FEED", "\x1c": "FILE SEPARATOR", "\x1d": "GROUP SEPARATOR",
+    "\x1e": "RECORD SEPARATOR", "\x1f": "UNIT SEPARATOR", "\x85": "NEXT LINE",
+}
+_BLOCK = 1 << 20
+
+
+def tokens(line: str) -> list[str]:
+    """The tokens of a line, exactly as ``fairseq.tokenizer.tokenize_line`` has them: cut at any run of Unicode whitespace."""
+    return line.split()
+
+
+def character_name(character: str) -> str:
+    """How messages name a character: ``U+00A0 NO-BREAK SPACE``."""
+    name = _CONTROL_NAMES.get(character) or unicodedata.name(character, "")
+    return f"U+{ord(character):04X} {name}".rstrip()
+
+
+def check_line(line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> str:
+    """The line itself, if no character in it can be taken for a line break.
+
+    Raises:
+        LineBreakError: with the place of the first such character.
+    """
+    found = _LINE_BREAK.search(line)
+    if found:
+        raise LineBreakError(
+            f"{character_name(found.group())} inside a line", path, line_number, found.start() + 1,
+            "Some programs end the line here and others do not, so lines would no longer correspond; replace it by a space in all parallel files.",
+        )
+    return line
+
+
+def read_lines(path: str | os.PathLike) -> Iterator[str]:
+    r"""The lines of a UTF-8 file, without their end (``\n`` or ``\r\n``).
+
+    Raises:
+        LineBreakError: a line holds a character that other readers take for a line break (a lone carriage return, U+2028, a form feed, ...).
+        TextFormatError: a line is not valid UTF-8.
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        for number, raw in enumerate(file, start=1):
+            raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                column = len(raw[: error.start].decode("utf-8")) + 1
+                hint = "Convert the file to UTF-8, for instance with iconv."
+                raise TextFormatError(f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})", path, number, column, hint) from None
+            yield check_line(line, path, number)
+
+
+def count_lines(path: str | os.PathLike) -> int:
+    """How many lines `read_lines` would give; bytes are counted, nothing is decoded or checked."""
+    count = 0
+    last = b"\n"
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return count + (last != b"\n")

@@ -1,0 +1,211 @@
+"""The tree itself: immutable, and walked without recursion, so that its depth is bounded by memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
+
+Result = TypeVar("Result")
+
+
+class Tree:
+    """A labelled, ordered tree.
+
+    A tree without children is a *leaf* and its label is a word.  In a constituency tree every leaf is the only child of its parent, the *preterminal*,
+    whose label is the word's tag; the class itself does not insist on that, the bracket writer and the span encoding do.
+
+    Args:
+        label: the label, or the word of a leaf.
+        children: the subtrees in order.
+
+    Raises:
+        TypeError: the label is no string or a child is no tree.
+    """
+
+    __slots__ = ("label", "children")
+
+    label: str
+    children: tuple[Tree, ...]
+
+    def __init__(self, label: str, children: Iterable[Tree] = ()):
+        children = tuple(children)
+        if not isinstance(label, str):
+            raise TypeError(f"a label is a string, not {type(label).__name__}")
+        for child in children:
+            if not isinstance(child, Tree):
+                raise TypeError(f"a child is a Tree, not {type(child).__name__}")
+        # Through the slots themselves: __setattr__ is closed to keep trees immutable.
+        _set_label(self, label)
+        _set_children(self, children)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Tree is immutable, cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Tree is immutable, cannot delete {name!r}")
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this is a word."""
+        return not self.children
+
+    @property
+    def is_preterminal(self) -> bool:
+        """Whether the only child is a leaf."""
+        return len(self.children) == 1 and not self.children[0].children
+
+    def preorder(self) -> Iterator[Tree]:
+        """All nodes, leaves included, each before its children, from left to right."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def postorder(self) -> Iterator[Tree]:
+        """All nodes, leaves included, each after its children, from left to right."""
+        backwards = []
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            backwards.append(node)
+            stack.extend(node.children)
+        return reversed(backwards)
+
+    def fold(self, function: Callable[[Tree, list[Result]], Result]) -> Result:
+        """Compute a value from the leaves up.
+
+        Args:
+            function: called once per node with the node and the values of its children.
+
+        Returns:
+            the value of the root.
+        """
+        values: list[Result] = []
+        for node in self.postorder():
+            first = len(values) - len(node.children)
+            arguments = values[first:]
+            del values[first:]
+            values.append(function(node, arguments))
+        return values[0]
+
+    def leaves(self) -> list[str]:
+        """The words from left to right."""
+        return [node.label for node in self.preorder() if not node.children]
+
+    def height(self) -> int:
+        """Number of edges between the root and the leaf farthest from it; 0 for a leaf."""
+        return self.fold(lambda node, heights: 1 + max(heights) if heights else 0)
+
+    def map_leaves(self, words: Sequence[str]) -> Tree:
+        """The same tree over other words.
+
+        Args:
+            words: the new words from left to right, as many as there are leaves.
+
+        Raises:
+            ValueError: there are more or fewer words than leaves.
+        """
+        leaf_count = sum(not node.children for node in self.preorder())
+        if len(words) != leaf_count:
+            raise ValueError(f"{len(words)} words for a tree of {leaf_count} leaves")
+        remaining = iter(words)
+        return self.fold(lambda node, children: Tree(node.label, children) if children else Tree(next(remaining)))
+
+    def map_labels(self, function: Callable[[str], str]) -> Tree:
+        """The same tree with ``function`` applied to the label of every node that is no leaf."""
+        return self.fold(lambda node, children: Tree(function(node.label), children) if children else node)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        stack = [(self, other)]
+        while stack:
+            left, right = stack.pop()
+            if left is right:
+                continue
+            if left.label != right.label or len(left.children) != len(right.children):
+                return False
+            stack.extend(zip(left.children, right.children, strict=True))
+        return True
+
+    def __hash__(self) -> int:
+        # Labels and numbers of children in preorder determine the tree.
+        return hash(tuple((node.label, len(node.children)) for node in self.preorder()))
+
+    def __repr__(self) -> str:
+        parts = []
+        stack: list[Tree | str] = [self]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, str):
+                parts.append(item)
+            elif not item.children:
+                parts.append(f"Tree({item.label!r})")
+            else:
+                parts.append(f"Tree({item.label!r}, [")
+                stack.append("])")
+                for position, child in enumerate(reversed(item.children)):
+                    stack.extend((", ", child) if position else (child,))
+        return "".join(parts)
+
+    def __reduce__(self):
+        # Flat lists: pickle would follow nested children by recursion and overflow on deep trees.
+        nodes = list(self.preorder())
+        return _from_preorder, ([node.label for node in nodes], [len(node.children) for node in nodes])
+
+    def __copy__(self) -> Tree:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Tree:
+        return self
+
+
+_set_label = Tree.label.__set__
+_set_children = Tree.children.__set__
+
+Forest = tuple[Tree, ...]
+"""The trees of one line of a corpus, one for each sentence; a blank line is ``()``."""
+
+
+def forest_leaves(forest: Forest) -> list[str]:
+    """The words of all trees from left to right: the tokens of the line."""
+    return [word for tree in forest for word in tree.leaves()]
+
+
+def misplaced_word(word: str, parent: Tree | None) -> TreeFormatError:
+    """The error for a word that is a tree by itself (``parent`` is None) or not the only child of its parent."""
+    if parent is None:
+        return OutsideTreeError(f"the word {word!r} stands outside of any constituent", hint="Give it a tag, (NN word).")
+    message = f"the word {word!r} is not alone under {parent.label!r}"
+    return MixedChildrenError(message, hint="Give every word a tag of its own, as in (NP (DT the) (NN man)).")
+
+
+def check_preterminals(forest: Forest) -> None:
+    """Check that every word is the only child of its parent.
+
+    Raises:
+        OutsideTreeError: one of the trees is a bare word.
+        MixedChildrenError: a word has siblings.
+    """
+    for tree in forest:
+        if not tree.children:
+            raise misplaced_word(tree.label, None)
+        for node in tree.preorder():
+            if len(node.children) > 1:
+                for child in node.children:
+                    if not child.children:
+                        raise misplaced_word(child.label, node)
+
+
+def _from_preorder(labels: list[str], child_counts: list[int]) -> Tree:
+    """The tree whose nodes have these labels and numbers of children in preorder (what a pickled tree holds)."""
+    built: list[Tree] = []
+    for label, count in zip(reversed(labels), reversed(child_counts), strict=True):
+        first = len(built) - count
+        children = built[first:]
+        del built[first:]
+        built.append(Tree(label, reversed(children)))
+    return built[0]
