@@ -154,7 +154,7 @@ class Tree:
     def __reduce__(self):
         # Flat lists: pickle would follow nested children by recursion and overflow on deep trees.
         nodes = list(self.preorder())
-        return _from_preorder, ([node.label for node in nodes], [len(node.children) for node in nodes])
+        return tree_from_preorder, ([node.label for node in nodes], [len(node.children) for node in nodes])
 
     def __copy__(self) -> Tree:
         return self
@@ -200,12 +200,20 @@ def check_preterminals(forest: Forest) -> None:
                         raise misplaced_word(child.label, node)
 
 
-def _from_preorder(labels: list[str], child_counts: list[int]) -> Tree:
-    """The tree whose nodes have these labels and numbers of children in preorder (what a pickled tree holds)."""
-    built: list[Tree] = []
+def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tree:
+    """The tree whose nodes have these labels and numbers of children in preorder, words included.
+
+    Raises:
+        ValueError: the numbers describe no single tree.
+    """
+    built: list[Tree] = []  # subtrees to the right of the current node, the rightmost first
     for label, count in zip(reversed(labels), reversed(child_counts), strict=True):
         first = len(built) - count
+        if first < 0:
+            raise ValueError(f"the node {label!r} misses {-first} of its {count} children")
         children = built[first:]
         del built[first:]
         built.append(Tree(label, reversed(children)))
+    if len(built) != 1:
+        raise ValueError(f"{len(built)} trees where one is described")
     return built[0]
