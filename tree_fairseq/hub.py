@@ -1,0 +1,93 @@
+"""A trained model from Python: translate sentences, see how they were parsed.
+
+    >>> from tree_fairseq import hub
+    >>> model = hub.from_pretrained("checkpoints", data_name_or_path="data-bin")
+    >>> model.translate(["the old man the boat ."])
+    >>> model.parse(["the old man the boat ."])
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fairseq import hub_utils
+
+from tree_fairseq.errors import DataFolderError
+from tree_fairseq.trees.draw import tree_to_svg
+from tree_fairseq.trees.tree import Forest
+
+_CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
+
+
+class TreeHubInterface(hub_utils.GeneratorHubInterface):
+    """fairseq's hub interface over a task that parses its input.
+
+    ``translate(sentences, beam=5)`` is fairseq's; text takes the road of ``fairseq-interactive``.
+    """
+
+    def sample(self, sentences: list[str], beam: int = 1, verbose: bool = False, **kwargs) -> list[str]:
+        """Parses, translates and detokenises sentences, all in one batch of the parser.
+
+        Args:
+            sentences: raw text, or tokenised as the training data was where no tokeniser is given;
+                bracketed trees where the training data was bracketed
+            beam: beam size
+            verbose: log hypotheses
+            **kwargs: generation options, such as ``lenpen``
+
+        Returns:
+            one translation a sentence
+        """
+        if isinstance(sentences, str):
+            return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
+        tokens, _ = self.task.get_interactive_tokens_and_lengths(sentences, self._segment)
+        hypotheses = self.generate(tokens, beam, verbose, **kwargs)
+        return [self.decode(best[0]["tokens"]) for best in hypotheses]
+
+    def parse(self, sentences: list[str]) -> list[Forest]:
+        """The trees that the model reads for sentences, subwords at the leaves."""
+        return [line.forest for line in self.task.parse_lines(sentences, self._segment)]
+
+    def draw(self, sentence: str) -> str:
+        """The tree of one sentence as SVG."""
+        return tree_to_svg(self.parse([sentence])[0], title=sentence)
+
+    def _segment(self, sentence: str) -> str:
+        return self.apply_bpe(self.tokenize(sentence))
+
+
+def from_pretrained(
+    model_dir: str | os.PathLike,
+    checkpoint_file: str | None = None,
+    data_name_or_path: str | os.PathLike | None = None,
+    **kwargs,
+) -> TreeHubInterface:
+    """Loads a checkpoint with its dictionaries and parser.
+
+    Args:
+        model_dir: folder of the checkpoint
+        checkpoint_file: its name, or several joined by ``:`` for an ensemble; by default
+            ``checkpoint_best.pt``, ``checkpoint_last.pt`` or ``model.pt``, whichever is there first
+        data_name_or_path: folder of dictionaries, label dictionary and ``tree.json``; by default
+            ``model_dir``. A path that the checkpoint names is never used.
+        **kwargs: options of the task, tokeniser or subword model to override, such as
+            ``parser_dir="…"``, ``bpe="subword_nmt"`` and ``bpe_codes="…"``
+
+    Raises:
+        DataFolderError: a folder or file is missing; the message says which
+    """
+    folder = Path(model_dir)
+    data = folder if data_name_or_path is None else Path(data_name_or_path)
+    if checkpoint_file is None:
+        checkpoint_file = next((name for name in _CHECKPOINTS if (folder / name).exists()), _CHECKPOINTS[0])
+    for name in checkpoint_file.split(os.pathsep):
+        if not (folder / name).is_file():
+            raise DataFolderError(f"there is no checkpoint {folder / name}")
+    if not (data / "tree.json").is_file():
+        raise DataFolderError(
+            f"{data} has no tree.json; name the folder that fairseq-preprocess made: "
+            "from_pretrained(…, data_name_or_path='data-bin')"
+        )
+    loaded = hub_utils.from_pretrained(str(folder.resolve()), checkpoint_file, str(data.resolve()), **kwargs)
+    return TreeHubInterface(loaded["args"], loaded["task"], loaded["models"]).eval()

@@ -1,0 +1,219 @@
+"""Translation from sentences with constituency trees."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Optional
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.data import ConcatDataset
+from fairseq.dataclass import ChoiceEnum
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
+
+from tree_fairseq.data.label_dictionary import load_label_dictionary
+from tree_fairseq.data.manifest import Manifest
+from tree_fairseq.data.tree_dataset import InferenceDataset, ParsedLines, TreeLanguagePairDataset, unpack_trees
+from tree_fairseq.data.tree_reader import ReducedTrees, TreeReader, kept_counts
+from tree_fairseq.data.tree_store import TreeStore, tree_file_paths
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
+from tree_fairseq.tasks.tree_blindness import hide_trees
+from tree_fairseq.trees.spans import encode
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class TreeTranslationConfig(TranslationConfig):
+    """fairseq's translation options and those of trees."""
+
+    unary_chains: ChoiceEnum(["lowest", "join"]) = field(
+        default="lowest",
+        metadata={
+            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or "
+            "all labels joined"
+        },
+    )
+    count_nodes: bool = field(
+        default=False,
+        metadata={
+            "help": "--max-tokens counts a source sentence's tree nodes with its tokens; by default batches "
+            "are those of the stock translation task"
+        },
+    )
+    cpu_autocast: bool = field(
+        default=False, metadata={"help": "train and validate in bfloat16 on the CPU, as torch.autocast does"}
+    )
+    parser_dir: Optional[str] = field(
+        default=None,
+        metadata={"help": "folder of the parser's model, where new text is parsed and it is not where tree.json says"},
+    )
+
+
+@register_task("tree_translation", dataclass=TreeTranslationConfig)
+class TreeTranslationTask(TranslationTask):
+    """Translates sentences whose trees ``fairseq-preprocess --tree-parser …`` laid beside them.
+
+    Models that read no trees (stock architectures) train on the same folder under this task too.
+
+    Args:
+        cfg (TreeTranslationConfig): options
+        src_dict: source dictionary
+        tgt_dict: target dictionary
+    """
+
+    cfg: TreeTranslationConfig
+
+    def __init__(self, cfg: TreeTranslationConfig, src_dict, tgt_dict):
+        super().__init__(cfg, src_dict, tgt_dict)
+        if cfg.truncate_source:
+            raise DataFolderError(
+                "--truncate-source cuts words off whose tree would remain; use --max-source-positions "
+                "with --skip-invalid-size-inputs-valid-test, or shorter lines"
+            )
+        cfg.upsample_primary = max(1, cfg.upsample_primary)
+        folder = Path(utils.split_paths(cfg.data)[0])
+        self.trees = Manifest.load(folder).side(cfg.source_lang)
+        self.label_dictionary = load_label_dictionary(folder / self.trees.labels)
+        logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.label_dictionary))
+        self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
+
+    # Data sets
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
+        """Loads a split as the stock task does, and the trees beside it.
+
+        Raises:
+            MissingTreesError: the folder has none for the split
+            CorruptFileError: trees and sentences do not belong together
+        """
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        paths = utils.split_paths(self.cfg.data)
+        folder = Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
+        pairs = self.datasets[split]
+        trees = self._load_trees(folder, split, combine)
+        if len(trees) != len(pairs):
+            raise CorruptFileError(f"{folder}: {len(pairs)} sentences but {len(trees)} trees in '{split}'")
+        counts = self._node_counts(trees) if self.cfg.count_nodes else None
+        logger.info(
+            "[%s] --max-tokens counts the longer of source tokens%s and target tokens of each pair",
+            split,
+            " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)",
+        )
+        self.datasets[split] = TreeLanguagePairDataset(
+            pairs, ReducedTrees(trees, self.read_tree), self.label_dictionary.pad(), counts
+        )
+
+    def _node_counts(self, trees) -> np.ndarray:
+        """Nodes that a model reads of every pair; shards that are repeated are counted once and repeated."""
+        if isinstance(trees, TreeStore):
+            return kept_counts(trees)
+        ratios = trees.sample_ratios
+        return np.concatenate([np.tile(kept_counts(store), ratio) for store, ratio in zip(trees.datasets, ratios)])
+
+    def _load_trees(self, folder: Path, split: str, combine: bool):
+        """The stored trees of a split in the order of its sentences."""
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        stores: list[TreeStore] = []
+        manifest = Manifest.load(folder)
+        for k in itertools.count():
+            name = f"{split}{k or ''}"
+            pairs = (f"{source}-{target}", f"{target}-{source}")
+            prefixes = [folder / f"{name}.{pair}.{source}.tree" for pair in pairs]
+            prefix = next((prefix for prefix in prefixes if tree_file_paths(prefix)[1].exists()), None)
+            if prefix is None:
+                break
+            manifest.verify_quickly(folder, source, [name])
+            stores.append(TreeStore(prefix))
+            if not combine:
+                break
+        if not stores:
+            raise MissingTreesError(
+                f"{folder} has no trees for '{split}' in {source}; "
+                f"add them with: python -m tree_fairseq.data.annotate {folder}"
+            )
+        return stores[0] if len(stores) == 1 else ConcatDataset(stores, [self.cfg.upsample_primary, *[1] * (len(stores) - 1)])
+
+    # New text: fairseq-interactive and the hub
+
+    @functools.cached_property
+    def line_parser(self) -> LineParser:
+        """Parses new text exactly as the training data was parsed."""
+        options = self.trees.options
+        if self.cfg.parser_dir is not None:
+            options = dataclasses.replace(options, parser_dir=self.cfg.parser_dir)
+        return LineParser(options)
+
+    def parse_lines(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[ParsedLine]:
+        """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""
+        if self.line_parser.wants_encoded_text:
+            lines = [encode_fn(line) for line in lines]
+        return self.line_parser.parse_lines(lines)
+
+    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
+        """Parses lines and encodes their leaves: the one road of new text to a model.
+
+        Args:
+            lines: one sentence, or as many as the parser was told to expect, each; bracketed trees
+                where the training data was bracketed
+            encode_fn: tokeniser and subword segmentation
+
+        Returns:
+            token tensors that carry their trees, and their lengths
+        """
+        parsed = self.parse_lines(lines, encode_fn)
+        tokens, trees = [], []
+        for line in parsed:
+            spans = encode(line.forest)
+            trees.append(self.read_tree.from_spans(spans))
+            text = " ".join(spans.leaves)
+            tokens.append(self.source_dictionary.encode_line(text, add_if_not_exist=False).long())
+        return ParsedLines(tokens, trees), [len(item) for item in tokens]
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
+        """A data set of lines to translate; token tensors without trees are parsed by their words."""
+        if constraints is not None:
+            raise DataFolderError("--constraints cannot be combined with trees in fairseq-interactive")
+        if not isinstance(src_tokens, ParsedLines):
+            words = [self.source_dictionary.string(tokens) for tokens in src_tokens]
+            parsed, _ = self.get_interactive_tokens_and_lengths(words, lambda line: line)
+            src_tokens = ParsedLines(src_tokens, parsed.trees)
+        pairs = super().build_dataset_for_inference(src_tokens, src_lengths)
+        return InferenceDataset(pairs, src_tokens.trees, self.label_dictionary.pad())
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Generates; trees that came packed as constraints are put back where models expect them."""
+        if constraints is not None and "source_tree" not in sample["net_input"]:
+            sample["net_input"]["source_tree"] = unpack_trees(constraints)
+        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens)
+
+    # Training
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Builds any architecture; one that reads no trees never sees them."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not getattr(model, "reads_trees", False):
+            hide_trees(model)
+        return model
+
+    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+        """The stock step, under ``--cpu-autocast`` with a forward pass in bfloat16."""
+        return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
+
+    def valid_step(self, sample, model, criterion):
+        """The stock step, under ``--cpu-autocast`` in bfloat16."""
+        return super().valid_step(sample, model, self._autocast(criterion))
+
+    def _autocast(self, criterion):
+        if not self.cfg.cpu_autocast:
+            return criterion
+        return torch.autocast("cpu", dtype=torch.bfloat16)(criterion)
