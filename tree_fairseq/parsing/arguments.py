@@ -1,0 +1,74 @@
+"""The flags about trees, the same for every command that parses."""
+
+from __future__ import annotations
+
+import argparse
+
+from tree_fairseq.parsing.base import DEFAULT_BATCH_SIZE, ParserOptions, parser_names
+from tree_fairseq.parsing.failures import parse_limit
+
+
+def add_parser_arguments(group: argparse._ArgumentGroup | argparse.ArgumentParser, default_parser: str | None = "stanza") -> None:
+    """Add the flags.
+
+    Args:
+        group: a group of a parser's arguments, or the parser.
+        default_parser: what ``--tree-parser`` is without being given.
+    """
+    add = group.add_argument
+    shown = f" (default: {default_parser})" if default_parser else ""
+    add("--tree-parser", default=default_parser, metavar="NAME", help=f"where trees come from: {', '.join(parser_names())}{shown}")
+    add("--tree-lang", default="en", metavar="LANG", help="language of the text, as Stanza names it (default: %(default)s)")
+    add("--parser-dir", metavar="DIR", help="folder with Stanza models: Stanza's own layout, or constituency.pt, tagger.pt, pretrain.pt; without it "
+        "Stanza downloads its models on first use")
+    add("--parser-package", metavar="NAME", help="Stanza's name of the constituency model, where a language has several")
+    add("--parse-cache", metavar="DIR", help="folder that keeps parses, to be shared between runs (default: in the destination)")
+    add("--tree-batch-size", type=int, default=DEFAULT_BATCH_SIZE, metavar="N", help="sentences given to the parser at once (default: %(default)s)")
+    add("--tree-ssplit", choices=("none", "punct"), default="none",
+        help="punct: a line may hold several sentences, each gets a tree of its own; none: a line is a sentence (default: %(default)s)")
+    add("--tree-tokenize", choices=("pretokenized", "stanza"), default="pretokenized",
+        help="pretokenized: the tokens of the text are the leaves; stanza: the text is raw and Stanza finds the tokens (default: %(default)s)")
+    add("--tree-subwords", choices=("auto", "none", "bpe", "sentencepiece"), default="auto",
+        help="how the text is split already: words are joined for the parser and split again in the tree (default: %(default)s, told by the marks)")
+    add("--tree-subword-model", metavar="FILE", help="split words that are not split yet, also in ready-made trees: codes of subword-nmt, or *.model of "
+        "SentencePiece")
+    add("--tree-keep-entities", action="store_true", help="show the parser Moses' entities (&apos;) as they stand, not what they mean")
+    add("--tree-strip-function-tags", action="store_true", help="NP-SBJ becomes NP")
+    add("--tree-seed", type=int, default=0, metavar="N", help="which trees --tree-parser random draws (default: %(default)s)")
+    add("--tree-device", default="auto", metavar="DEVICE", help="auto: one parsing process on each GPU where there are any; or cpu, cuda:1 (default: auto)")
+    add("--on-parse-error", choices=("flat", "stop"), default=None,
+        help="a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for brackets)")
+    add("--max-parse-failures", type=_limit, default=0.01, metavar="N",
+        help="end with an error if more sentences than this get a flat tree: a number, or a share such as 0.01 or 1%% (default: %(default)s)")
+
+
+def _limit(text: str) -> int | float:
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"a number, or a share such as 0.01 or 1%, not {text!r}") from error
+
+
+def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
+    """The options that were given on a command line.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+    return ParserOptions(
+        name=arguments.tree_parser,
+        lang=arguments.tree_lang,
+        parser_dir=arguments.parser_dir,
+        package=arguments.parser_package,
+        batch_size=arguments.tree_batch_size,
+        ssplit=arguments.tree_ssplit,
+        tokenize=arguments.tree_tokenize,
+        subwords=arguments.tree_subwords,
+        subword_model=arguments.tree_subword_model,
+        unescape_moses=not arguments.tree_keep_entities,
+        strip_function_tags=arguments.tree_strip_function_tags,
+        seed=arguments.tree_seed,
+        device=arguments.tree_device,
+        on_parse_error=arguments.on_parse_error,
+        max_parse_failures=arguments.max_parse_failures,
+    )

@@ -1,0 +1,238 @@
+"""The engine of `corpus`: the shards of one rank, from lines to files.
+
+What shares a batch must not depend on the number of processes or on where an earlier run was killed, because the last digits of a parser's scores, and
+so now and then a tree, depend on it. So every distinct sentence belongs to the first shard that has it; each shard's own sentences are cut into
+batches; and a batch goes to the cache as a whole. Only what the cache lacks is parsed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tree_fairseq.errors import InputError, LeafMismatchError
+from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.failures import allowed_failures, check_failures
+from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
+from tree_fairseq.parsing.processes import InThisProcess, ParsingProcesses, Request
+from tree_fairseq.parsing.progress import Progress
+from tree_fairseq.parsing.requests import KINDS
+from tree_fairseq.parsing.shards import ShardFolder, cut
+from tree_fairseq.trees.text import read_lines
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class CorpusJob:
+    """What a run works on.
+
+    Args:
+        input: the text file.
+        lines: how many it has.
+        shard_lines: how many a shard has.
+        rank: this process among ``world_size``; it makes every ``world_size``-th shard.
+        world_size: how many processes share the work.
+    """
+
+    input: Path
+    lines: int
+    shard_lines: int
+    rank: int = 0
+    world_size: int = 1
+
+    def blocks(self) -> Iterator[tuple[int, int, list[str]]]:
+        """Number, first line number and lines of each shard."""
+        for shard, lines in enumerate(cut(read_lines(self.input), self.shard_lines)):
+            yield shard, shard * self.shard_lines + 1, lines
+
+    def is_mine(self, shard: int) -> bool:
+        """Whether this rank makes a shard."""
+        return shard % self.world_size == self.rank
+
+
+@dataclass
+class _OpenShard:
+    """A shard whose sentences are being parsed."""
+
+    shard: int
+    lines: list[PreparedLine]
+    answers: dict[str, str | None]
+    awaited: int = 0
+    texts: list[str] = field(default_factory=list)
+
+
+class SentenceRun:
+    """Parses shards through the cache, sentence by sentence.
+
+    Args:
+        job: the corpus.
+        parser: prepares and finishes lines.
+        cache: keeps the parses.
+        folder: takes the shards.
+        executor: answers requests.
+        progress: is told what is done.
+    """
+
+    def __init__(
+        self, job: CorpusJob, parser: LineParser, cache: ParseCache, folder: ShardFolder, executor: ParsingProcesses | InThisProcess, progress: Progress
+    ):
+        self._job = job
+        self._parser = parser
+        self._cache = cache
+        self._folder = folder
+        self._executor = executor
+        self._progress = progress
+        self._keys = parser.parse_keys()
+        self._seen: set[bytes] = set()
+        self._deferred: list[_OpenShard] = []
+        self._failed = 0
+
+    def run(self) -> None:
+        """Make all missing shards of this rank."""
+        for request, (answers, reasons) in self._executor.answers(self._requests()):
+            texts, shard = request.payload, request.context
+            self._keep(shard, dict(zip(texts, answers, strict=True)), {texts[position]: reason for position, reason in reasons.items()})
+            shard.awaited -= 1
+            if not shard.awaited:
+                self._settle(shard)
+        while self._deferred:
+            # Other ranks have sentences of these shards in work.
+            self._retry_deferred()
+            if self._deferred:
+                time.sleep(_POLL_SECONDS)
+
+    def _requests(self) -> Iterator[Request]:
+        """The batches that have to be parsed, shard by shard; a shard that needs none is finished on the way."""
+        for number, first_line, lines in self._job.blocks():
+            wanted = self._job.is_mine(number) and self._folder.report(number) is None
+            prepared = [self._parser.prepare(line, first_line + index, self._job.input) for index, line in enumerate(lines)]
+            texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
+            keys = {text: self._keys.key(text) for text in texts}
+            own = [text for text in texts if keys[text] not in self._seen]
+            self._seen.update(keys.values())
+            if not self._job.is_mine(number):
+                continue
+            # The sentences of a finished shard are in the cache: it was written after them.
+            if not wanted:
+                self._progress.skipped(len(lines))
+                continue
+            yield from self._shard_requests(_OpenShard(number, prepared, {}, texts=texts), keys, own)
+
+    def _shard_requests(self, shard: _OpenShard, keys: dict[str, bytes], own: list[str]) -> Iterator[Request]:
+        known = self._cache.get_many(keys.values(), self._folder.run)
+        shard.answers.update((text, known[key]) for text, key in keys.items() if key in known)
+        sentences = sum(len(line.texts) for line in shard.lines)
+        own_missing = sum(text not in shard.answers for text in own)
+        self._progress.planned(len(shard.lines), sentences, sentences - own_missing)
+        batches = [[text for text in batch if text not in shard.answers] for batch in KINDS[self._parser.kind].batches(own, self._parser.options.batch_size)]
+        batches = [batch for batch in batches if batch]
+        shard.awaited = len(batches)
+        if not batches:
+            self._settle(shard)
+        for batch in batches:
+            yield Request(self._parser.kind, batch, shard)
+
+    def _keep(self, shard: _OpenShard, answers: dict[str, str | None], reasons: dict[str, str]) -> None:
+        self._cache.put_many({self._keys.key(text): answer for text, answer in answers.items()}, self._folder.run)
+        shard.answers.update(answers)
+        self._progress.parsed(len(answers))
+        for line in shard.lines if reasons else ():
+            self._parser.stop_at_failure(line, shard.answers, reasons, self._job.input)
+            for text in line.texts:
+                if text in reasons:
+                    self._failed += 1
+                    logger.warning("%s:%d: flat tree for a sentence that could not be parsed: %s", self._job.input, line.number, reasons[text].splitlines()[0])
+        # Where lines are sentences the limit is known from the start; otherwise it is checked in the end.
+        options = self._parser.options
+        if isinstance(options.max_parse_failures, int) or options.ssplit == "none":
+            if self._failed > allowed_failures(options.max_parse_failures, self._job.lines):
+                failed_lines = [line.number for line in shard.lines if any(shard.answers.get(text, "") is None for text in line.texts)]
+                check_failures(options.max_parse_failures, self._failed, self._job.lines, failed_lines, str(self._job.input))
+
+    def _settle(self, shard: _OpenShard) -> None:
+        """Finish a shard if all its sentences are there, else put it by."""
+        if not self._complete(shard):
+            self._deferred.append(shard)
+        else:
+            self._write(shard)
+            self._retry_deferred()
+
+    def _complete(self, shard: _OpenShard) -> bool:
+        missing = {self._keys.key(text): text for text in shard.texts if text not in shard.answers}
+        if missing:
+            found = self._cache.get_many(missing, self._folder.run)
+            shard.answers.update((missing[key], answer) for key, answer in found.items())
+        return all(text in shard.answers for text in shard.texts)
+
+    def _retry_deferred(self) -> None:
+        waiting, self._deferred = self._deferred, []
+        for shard in waiting:
+            if self._complete(shard):
+                self._write(shard)
+            else:
+                self._deferred.append(shard)
+
+    def _write(self, shard: _OpenShard) -> None:
+        finished = []
+        for line in shard.lines:
+            self._parser.stop_at_failure(line, shard.answers, {}, self._job.input)
+            try:
+                written = self._parser.finish(line, [shard.answers[text] for text in line.texts])
+            except InputError as error:
+                raise error.at(self._job.input, line.number) from None
+            if written is None:
+                raise LeafMismatchError(
+                    f"{self._job.input}:{line.number}: the tree in the parse cache {self._cache.path} is not that of the sentence; delete the cache"
+                )
+            finished.append(written)
+        write_shard(self._folder, shard.shard, shard.lines[0].number, finished)
+        self._progress.shard_done()
+
+
+class LineRun:
+    """Parses shards line by line, without a cache: for parsers that cost no more than reading.
+
+    Args:
+        job: the corpus.
+        folder: takes the shards.
+        executor: answers requests.
+        progress: is told what is done.
+    """
+
+    def __init__(self, job: CorpusJob, folder: ShardFolder, executor: ParsingProcesses | InThisProcess, progress: Progress):
+        self._job = job
+        self._folder = folder
+        self._executor = executor
+        self._progress = progress
+
+    def run(self) -> None:
+        """Make all missing shards of this rank."""
+        for request, written in self._executor.answers(self._requests()):
+            shard, first_line = request.context
+            write_shard(self._folder, shard, first_line, written)
+            sentences = sum(line.sentences for line in written)
+            self._progress.planned(len(written), sentences, 0)
+            self._progress.parsed(sentences)
+            self._progress.shard_done()
+
+    def _requests(self) -> Iterator[Request]:
+        for shard, first_line, lines in self._job.blocks():
+            if not self._job.is_mine(shard):
+                continue
+            if self._folder.report(shard) is None:
+                yield Request("lines", (lines, first_line, str(self._job.input)), (shard, first_line))
+            else:
+                self._progress.skipped(len(lines))
+
+
+def write_shard(folder: ShardFolder, shard: int, first_line: int, written: list[WrittenLine]) -> None:
+    """Write the forests of a shard and its report."""
+    failed_lines = [first_line + index for index, line in enumerate(written) if line.failed]
+    sentences = sum(line.sentences for line in written)
+    folder.write(shard, [line.written for line in written], sentences, failed_lines, sum(line.failed for line in written))

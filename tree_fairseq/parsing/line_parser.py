@@ -1,0 +1,284 @@
+"""A line of a corpus to the forest over its tokens, whatever the parser and however the line is split.
+
+This is the one road from text to trees: a corpus, ``fairseq-interactive`` and the hub all take it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tree_fairseq.errors import LeafMismatchError, ParserError
+from tree_fairseq.parsing.base import FLAT_LABEL, FLAT_TAG, ConstituencyParser, ParserOptions, build_parser, flat_tree, is_expensive
+from tree_fairseq.parsing.bracketed_lines import read_bracketed
+from tree_fairseq.parsing.cache import ParseCache, ParseKeys
+from tree_fairseq.parsing.moses import unescape_entities
+from tree_fairseq.parsing.pieces import SplitWords, join_pieces, load_subword_model, subword_model_hash
+from tree_fairseq.parsing.raw_text import RawLine, finish_raw_line, prepare_raw_line
+from tree_fairseq.parsing.requests import KINDS, parse_texts
+from tree_fairseq.parsing.sentences import split_sentences
+from tree_fairseq.parsing.splice import splice_pieces
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.text import check_line, tokens
+from tree_fairseq.trees.transforms import strip_function_tags
+from tree_fairseq.trees.tree import Forest
+
+_VERSION = 1
+"""Raised when the road from a line to its forest changes."""
+
+
+@dataclass(frozen=True)
+class ParsedLine:
+    """The forest of a line; ``failed`` if a sentence of it could not be parsed and has a flat tree."""
+
+    forest: Forest
+    failed: bool
+
+
+@dataclass(frozen=True)
+class WrittenLine:
+    """The same with the forest in brackets, and the number of its sentences and of those that failed."""
+
+    written: str
+    sentences: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class PreparedLine:
+    """A line on its way: what the parser is asked about it, and what is needed to finish it.
+
+    Args:
+        number: of the line in its file, from 1.
+        texts: one request for each sentence (its words, joined by blanks), or the whole line of raw text.
+        split: the words and pieces of each sentence.
+        raw: what takes the place of ``split`` for raw text.
+        result: the line is finished already.
+    """
+
+    number: int
+    texts: list[str] = field(default_factory=list)
+    split: list[SplitWords] = field(default_factory=list)
+    raw: RawLine | None = None
+    result: WrittenLine | None = None
+
+
+class LineParser:
+    """Parses lines.
+
+    Args:
+        options: which parser, and how the lines are to be read.
+        parser: used in place of the one that the options name.
+        cache: of this parser's trees.
+
+    Raises:
+        ParserError: the parser or a model cannot be had.
+    """
+
+    def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: ParseCache | None = None):
+        self.options = options
+        self._parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
+        self._cache = cache
+        self._model = load_subword_model(options.subword_model)
+        self.kind = "text" if options.tokenize == "stanza" else "words"
+        if self.kind == "text" and self._parser is not None and not hasattr(self._parser, "parse_text"):
+            raise ParserError(f"--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser {options.name}")
+
+    @property
+    def parser(self) -> ConstituencyParser | None:
+        """The parser; None for ready-made trees."""
+        return self._parser
+
+    @property
+    def wants_encoded_text(self) -> bool:
+        """Whether lines should come tokenised and split into subwords; otherwise as the user types them (brackets, raw text)."""
+        if self.options.name == "brackets":
+            return False
+        return self.kind == "words" or self.options.subwords in ("bpe", "sentencepiece")
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the forest of a line, for JSON: the parser's identity and what is done around it."""
+        options = self.options
+        parser = {"name": "brackets"} if self._parser is None else self._parser.identity()
+        names = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_function_tags")
+        return {
+            "parser": parser,
+            "lines": {name: getattr(options, name) for name in names},
+            "subword_model": subword_model_hash(options.subword_model),
+            "version": _VERSION,
+        }
+
+    def parse_keys(self) -> ParseKeys:
+        """Keys of the cache for this parser's answers."""
+        identity = {"name": "brackets"} if self._parser is None else self._parser.identity()
+        # How raw text is cut into sentences is the parser's own work.
+        return ParseKeys({**identity, "ssplit": self.options.ssplit} if self.kind == "text" else identity, self.kind)
+
+    def inventory(self) -> list[str]:
+        """All labels that a forest can have but for split words' (``*_sub``) and those of ready-made trees; the flat tree's are among them."""
+        labels = self._remembered("inventory") if self._parser is not None else []
+        if self.options.strip_function_tags:
+            labels = [strip_function_tags_of_label(label) for label in labels]
+        return sorted({*labels, FLAT_LABEL, FLAT_TAG})
+
+    def tags(self) -> list[str]:
+        """Those of the inventory that stand directly above words, as far as the parser tells them apart (else all)."""
+        if self._parser is None:
+            return [FLAT_TAG]
+        return sorted({*self._remembered("tags" if hasattr(self._parser, "tags") else "inventory"), FLAT_TAG})
+
+    def _remembered(self, what: str) -> list[str]:
+        """A list of labels, from the cache if it is there: the model need not be loaded for it."""
+        if self._cache is None or not is_expensive(self.options.name):
+            return getattr(self._parser, what)()
+        name = f"{what} {self.parse_keys().name}"
+        noted = self._cache.get_fact(name)
+        if noted is None:
+            noted = "\n".join(getattr(self._parser, what)())
+            self._cache.put_fact(name, noted)
+        return noted.split("\n") if noted else []
+
+    def prepare(self, line: str, number: int = 1, path: str | os.PathLike | None = None) -> PreparedLine:
+        """What has to be asked about a line.
+
+        Raises:
+            TreeFormatError: the line should be a tree and is none, and ``on_parse_error`` does not help.
+            LineBreakError: the line holds a character that other programs take for its end.
+        """
+        check_line(line, path, number)
+        if self._parser is None:
+            forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
+            return PreparedLine(number, result=self._finish_bracketed(forest, failed))
+        if self.kind == "text":
+            raw = prepare_raw_line(line, self.options)
+            return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
+        split = join_pieces(tokens(line), self.options, self._model)
+        visible = [unescape_entities(word) for word in split.words] if self.options.unescape_moses else split.words
+        spans = split_sentences(visible) if self.options.ssplit == "punct" else [(0, len(visible))] if visible else []
+        return PreparedLine(
+            number,
+            texts=[" ".join(visible[start:end]) for start, end in spans],
+            split=[SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
+        )
+
+    def finish(self, prepared: PreparedLine, answers: Sequence[str | None]) -> WrittenLine | None:
+        """The forest of a prepared line.
+
+        Args:
+            prepared: from `prepare`.
+            answers: to each of its texts; None where the parser failed.
+
+        Returns:
+            None if an answer is not about its text (a cache that was tampered with).
+        """
+        if prepared.result is not None:
+            return prepared.result
+        if prepared.raw is not None:
+            done = finish_raw_line(prepared.raw, answers[0] if answers else "", self._model)
+            return None if done is None else WrittenLine(self._stripped(done[0]), done[1], int(bool(answers) and answers[0] is None))
+        written = []
+        for text, split, answer in zip(prepared.texts, prepared.split, answers, strict=True):
+            visible = text.split(" ")
+            spliced = splice_pieces(write_forest((flat_tree(visible),)) if answer is None else answer, visible, split.pieces)
+            if spliced is None:
+                return None
+            written.append(spliced)
+        failed = sum(answer is None for answer in answers)
+        return WrittenLine(self._stripped(" ".join(written)), len(written), failed)
+
+    def _finish_bracketed(self, forest: Forest, failed: bool) -> WrittenLine:
+        if self._model is not None:
+            words = [word for tree in forest for word in tree.leaves()]
+            forest = split_words(forest, self._model.split(words))
+        return WrittenLine(self._stripped(write_forest(forest)), len(forest), int(failed))
+
+    def _stripped(self, written: str) -> str:
+        if not self.options.strip_function_tags:
+            return written
+        return write_forest(tuple(strip_function_tags(tree) for tree in read_forest(written)))
+
+    def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None) -> list[ParsedLine]:
+        """The forest of each line; its leaves are the tokens of the line's token file.
+
+        Args:
+            lines: without line ends.
+            first_line: number of the first one in its file.
+            path: that file, for messages.
+
+        Raises:
+            TreeFormatError: a line that should be a tree is none.
+            LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
+        """
+        return [ParsedLine(read_forest(line.written), line.failed > 0) for line in self.write_lines(lines, first_line, path)]
+
+    def write_lines(self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None) -> list[WrittenLine]:
+        """As `parse_lines`, the forests in brackets."""
+        prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
+        texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
+        answers, reasons = self._ask(texts)
+        written = []
+        for line in prepared:
+            self.stop_at_failure(line, answers, reasons, path)
+            finished = self.finish(line, [answers[text] for text in line.texts])
+            if finished is None:
+                # The cache answered about something else: ask again, without it.
+                fresh, reasons = self._parse(line.texts)
+                answers.update(fresh)
+                self.stop_at_failure(line, answers, reasons, path)
+                finished = self.finish(line, [answers[text] for text in line.texts])
+            if finished is None:
+                raise LeafMismatchError(f"{_place(path, line.number)}: the leaves of the parse are not the words of the line")
+            written.append(finished)
+        return written
+
+    def stop_at_failure(self, line: PreparedLine, answers: dict[str, str | None], reasons: dict[str, str], path: str | os.PathLike | None) -> None:
+        """Raise if a sentence of the line failed and the user wants to stop there.
+
+        Raises:
+            LeafMismatchError: it did.
+        """
+        if self.options.on_parse_error != "stop" or self._parser is None:
+            return
+        for text in line.texts:
+            if answers.get(text, "") is None:
+                reason = reasons.get(text, "the parser failed on it before")
+                raise LeafMismatchError(
+                    f"{_place(path, line.number)}: a sentence could not be parsed ({reason}): {text[:200]}. "
+                    "--on-parse-error flat gives such sentences a flat tree"
+                )
+
+    def _ask(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
+        """Answers from the cache, else from the parser."""
+        if not texts:
+            return {}, {}
+        if self._cache is None or not is_expensive(self.options.name):
+            return self._parse(texts)
+        keys = self.parse_keys()
+        by_text = {text: keys.key(text) for text in texts}
+        known = self._cache.get_many(by_text.values())
+        answers = {text: known[key] for text, key in by_text.items() if key in known}
+        missing = [text for text in texts if text not in answers]
+        fresh, reasons = self._parse(missing)
+        self._cache.put_many({by_text[text]: answer for text, answer in fresh.items()})
+        return {**answers, **fresh}, reasons
+
+    def _parse(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
+        answers: dict[str, str | None] = {}
+        reasons: dict[str, str] = {}
+        for batch in KINDS[self.kind].batches(texts, self.options.batch_size):
+            found, failed = parse_texts(self._parser, self.kind, batch)
+            answers.update(zip(batch, found, strict=True))
+            reasons.update({batch[position]: reason for position, reason in failed.items()})
+        return answers, reasons
+
+
+def strip_function_tags_of_label(label: str) -> str:
+    """A label as it is after function tags were stripped from trees."""
+    return strip_function_tags(read_forest(f"({label} x)")[0]).label
+
+
+def _place(path: str | os.PathLike | None, number: int) -> str:
+    return f"line {number}" if path is None else f"{os.fspath(path)}:{number}"

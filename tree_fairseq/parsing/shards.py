@@ -1,0 +1,204 @@
+"""The files of a corpus that is being parsed: whole or not there at all, and known to belong together."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tree_fairseq.errors import CorruptFileError, DiskFullError
+
+STATE_NAME = "corpus.json"
+_FORMAT = 1
+_POLL_SECONDS = 0.2
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """A file for writing bytes that gets its name only when it is complete and on the disk.
+
+    Raises:
+        DiskFullError: no room is left; nothing stays behind.
+    """
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            # mkstemp's files are private; this one is to be as any other new file.
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError(f"no room left on the disk for {path}; free some and give the same command again") from error
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A JSON file, whole or not at all."""
+    with atomic_file(path) as file:
+        file.write((json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """What `write_json` wrote; None if the file is missing or no JSON."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class ShardReport:
+    """What is known of a finished shard.
+
+    Args:
+        lines: number of its lines.
+        sentences: number of their sentences.
+        failed_lines: numbers, from 1 in the whole file, of the lines with a sentence that failed.
+        failed_sentences: how many sentences failed.
+        digest: sha256 of the shard's file.
+    """
+
+    lines: int
+    sentences: int
+    failed_lines: list[int]
+    failed_sentences: int
+    digest: str
+
+
+class ShardFolder:
+    """A folder of shards ``000000.brackets``, ... and what they are made from.
+
+    Args:
+        folder: made if missing.
+        source: everything that decides the contents: hash of the input, identity of the parser, lines of a shard.
+        count: number of shards.
+    """
+
+    def __init__(self, folder: str | os.PathLike, source: dict[str, Any], count: int):
+        self.folder = Path(folder)
+        self.count = count
+        self._source = {"format": _FORMAT, **source}
+        self.run = ""
+
+    def path(self, shard: int) -> Path:
+        """The file of a shard."""
+        return self.folder / f"{shard:06d}.brackets"
+
+    def open(self, rank: int = 0, is_known_run: Any = None) -> None:
+        """Take up what an earlier run of the same source has left, or clear the folder and start.
+
+        Args:
+            rank: only rank 0 changes the folder; the others wait until it has.
+            is_known_run: tells whether the cache still knows a run, for a run that is to be continued. What fell to which batch can only be told with
+                the cache, so without it the shards are made anew.
+        """
+        while True:
+            state = read_json(self.folder / STATE_NAME)
+            if isinstance(state, dict) and state.get("source") == self._source:
+                self.run = state["run"]
+                if is_known_run is None or is_known_run(self.run) or not self.missing():
+                    return
+            if rank == 0:
+                break
+            time.sleep(_POLL_SECONDS)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # The state goes first: shards without one belong to nothing.
+        for name in (STATE_NAME, *sorted(file.name for file in self.folder.iterdir() if _is_ours(file.name))):
+            (self.folder / name).unlink(missing_ok=True)
+        self.run = uuid.uuid4().hex
+
+    def begin(self) -> None:
+        """Let others see that the folder is ready. (Rank 0, once the run is noted in the cache.)"""
+        if read_json(self.folder / STATE_NAME) is None:
+            write_json(self.folder / STATE_NAME, {"source": self._source, "run": self.run})
+
+    def write(self, shard: int, lines: Sequence[str], sentences: int, failed_lines: list[int], failed_sentences: int) -> None:
+        """Write a shard; the report goes first, so that a shard that is there has one."""
+        content = "".join(f"{line}\n" for line in lines).encode()
+        digest = hashlib.sha256(content).hexdigest()
+        write_json(_report_path(self.path(shard)), vars(ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)))
+        with atomic_file(self.path(shard)) as file:
+            file.write(content)
+
+    def report(self, shard: int) -> ShardReport | None:
+        """What is known of a shard; None if it is not finished."""
+        return read_report(self.path(shard))
+
+    def missing(self) -> list[int]:
+        """The shards that are not finished."""
+        return [shard for shard in range(self.count) if self.report(shard) is None]
+
+    def reports(self) -> list[ShardReport]:
+        """The reports of all finished shards, in order."""
+        return [report for report in map(self.report, range(self.count)) if report is not None]
+
+
+def _report_path(shard: Path) -> Path:
+    return shard.with_suffix(".json")
+
+
+def read_report(shard: Path) -> ShardReport | None:
+    """What is known of a shard's file; None if the shard is not finished."""
+    if not shard.is_file():
+        return None
+    values = read_json(_report_path(shard))
+    return ShardReport(**values) if isinstance(values, dict) else None
+
+
+def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
+    """All shards as one file, which is written atomically.
+
+    Raises:
+        CorruptFileError: a shard is not what was once written.
+    """
+    with atomic_file(output) as file:
+        for shard in shards:
+            content = shard.read_bytes()
+            report = read_report(shard)
+            if report is None or hashlib.sha256(content).hexdigest() != report.digest:
+                raise CorruptFileError(f"{shard} is not what was written; delete it and give the same command again")
+            file.write(content)
+
+
+def _is_ours(name: str) -> bool:
+    stem, _, ending = name.lstrip(".").partition(".")
+    return len(stem) == 6 and stem.isdigit() and (ending in ("brackets", "json") or ending.endswith(".tmp"))
+
+
+def file_digest(path: str | os.PathLike) -> str:
+    """sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cut(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Lists of ``size`` lines; the last may be shorter."""
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block

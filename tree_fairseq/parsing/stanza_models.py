@@ -1,0 +1,195 @@
+"""Which model files a Stanza parser is made of, found without importing Stanza."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
+from tree_fairseq.parsing.base import ParserOptions
+
+# File name in a flat folder -> argument of stanza.Pipeline that takes it.
+_FLAT_FILES = {
+    "constituency.pt": ("constituency_model_path",),
+    "tagger.pt": ("pos_model_path",),
+    "pretrain.pt": ("constituency_pretrain_path", "pos_pretrain_path"),
+    "forward_charlm.pt": ("constituency_forward_charlm_path", "pos_forward_charlm_path"),
+    "backward_charlm.pt": ("constituency_backward_charlm_path", "pos_backward_charlm_path"),
+    "tokenizer.pt": ("tokenize_model_path",),
+    "mwt.pt": ("mwt_model_path",),
+}
+_NEEDED = ("constituency.pt", "tagger.pt")
+_PRETRAINED = ("pretrain", "forward_charlm", "backward_charlm")
+_CHINESE = {"zh": "zh-hans"}
+
+
+@dataclass(frozen=True)
+class StanzaModels:
+    """The files of one parser.
+
+    Args:
+        paths: argument of ``stanza.Pipeline`` (``pos_model_path``, ...) and the file that it takes.
+    """
+
+    paths: Mapping[str, Path]
+
+    def digest(self) -> str:
+        """sha256 over the contents of all files."""
+        total = hashlib.sha256()
+        for argument in sorted(self.paths):
+            path = self.paths[argument]
+            status = path.stat()
+            total.update(f"{argument} {_file_digest(str(path), status.st_size, status.st_mtime_ns)}\n".encode())
+        return total.hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: str, size: int, modified: int) -> str:
+    """sha256 of a file; size and time are there so that a changed file is read again."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def download_command(lang: str, folder: str = "stanza_models") -> str:
+    """The shell command that fetches what a parser of this language needs, to be used with ``--parser-dir``."""
+    processors = "{'tokenize': 'default', 'pos': 'default', 'constituency': 'default'}"
+    return f"python -c \"import stanza; stanza.download('{lang}', model_dir='{folder}', package=None, processors={processors})\""
+
+
+def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaModels:
+    """The model files in a folder.
+
+    Args:
+        folder: holds ``constituency.pt``, ``tagger.pt`` and what they need (``pretrain.pt``, ``forward_charlm.pt``, ``backward_charlm.pt``,
+            ``tokenizer.pt``, ``mwt.pt``), or has Stanza's own layout: ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
+        options: language, package, and whether a tokeniser is needed.
+
+    Raises:
+        ParserUnavailableError: a file is missing; the message names it and the command that fetches it.
+        LanguageWithoutParserError: Stanza's list in this folder has no constituency model for the language.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ParserUnavailableError(f"--parser-dir {folder} is no folder. {_remedy(options.lang)}")
+    if (folder / "resources.json").is_file():
+        return _stanza_layout(folder, options)
+    if not any((folder / name).is_file() for name in _NEEDED):
+        raise ParserUnavailableError(
+            f"--parser-dir {folder} holds neither resources.json nor {' and '.join(_NEEDED)}: no Stanza models are there. {_remedy(options.lang)}"
+        )
+    return _flat_layout(folder, options)
+
+
+def _remedy(lang: str) -> str:
+    return f"On a machine with network access: {download_command(lang)} ; then --parser-dir stanza_models"
+
+
+def _flat_layout(folder: Path, options: ParserOptions) -> StanzaModels:
+    needed = (*_NEEDED, "tokenizer.pt") if options.tokenize == "stanza" else _NEEDED
+    if missing := [name for name in needed if not (folder / name).is_file()]:
+        hint = "; --tree-tokenize pretokenized needs no tokenizer" if "tokenizer.pt" in missing else ""
+        raise ParserUnavailableError(f"--parser-dir {folder} lacks {', '.join(missing)}{hint}")
+    present = {name: arguments for name, arguments in _FLAT_FILES.items() if (folder / name).is_file()}
+    if options.tokenize != "stanza":
+        present = {name: arguments for name, arguments in present.items() if name not in ("tokenizer.pt", "mwt.pt")}
+    return StanzaModels({argument: folder / name for name, arguments in present.items() for argument in arguments})
+
+
+def _stanza_layout(folder: Path, options: ParserOptions) -> StanzaModels:
+    resources = read_resources(folder)
+    lang = resolve_language(resources, options.lang)
+    if lang is None:
+        raise language_error(options.lang, constituency_languages(resources))
+    entry = resources[lang]
+    paths: dict[str, Path] = {}
+    for processor in _processors(entry, options):
+        package = _package(entry, processor, options)
+        paths[f"{processor}_model_path"] = folder / lang / processor / f"{package}.pt"
+        for dependency in entry.get(processor, {}).get(package, {}).get("dependencies", ()):
+            if dependency["model"] in _PRETRAINED:
+                argument = f"{processor}_{dependency['model']}_path"
+                paths[argument] = folder / lang / dependency["model"] / f"{dependency['package']}.pt"
+    if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
+        raise ParserUnavailableError(f"--parser-dir {folder} lacks {', '.join(missing)}. {_remedy(options.lang)}")
+    return StanzaModels(paths)
+
+
+def _processors(entry: Mapping[str, Any], options: ParserOptions) -> list[str]:
+    if options.tokenize != "stanza":
+        return ["pos", "constituency"]
+    # Only languages whose tokens hold several words have a model for it.
+    default = entry.get("packages", {}).get("default", {})
+    return ["tokenize", *(["mwt"] if "mwt" in default else []), "pos", "constituency"]
+
+
+def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -> str:
+    """Stanza's package of a processor: of the user's choice if that is one of constituency models or of whole sets, else the default one."""
+    sets = entry.get("packages", {})
+    known = entry.get("constituency", {})
+    if options.package is not None and options.package not in known and options.package not in sets:
+        choices = ", ".join(sorted({*known, *sets}))
+        raise ParserUnavailableError(f"--parser-package {options.package} is not known for {options.lang}; there are {choices}")
+    if processor == "constituency" and options.package in known:
+        return options.package
+    chosen = sets.get(options.package, {}) if options.package in sets else {}
+    package = chosen.get(processor) or sets.get("default", {}).get(processor)
+    if package is None:
+        # Languages whose constituency model is an optional one: take it if it is the only one.
+        packages = sorted(entry.get(processor, {}))
+        if len(packages) != 1:
+            raise ParserUnavailableError(f"say which {processor} model to use with --parser-package: {', '.join(packages) or 'there is none'}")
+        package = packages[0]
+    return package
+
+
+def read_resources(folder: Path) -> dict[str, Any]:
+    """Stanza's list of models.
+
+    Raises:
+        ParserUnavailableError: the file is no such list.
+    """
+    path = folder / "resources.json"
+    try:
+        resources = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(resources, dict):
+            raise ValueError("not a JSON object")
+    except (OSError, ValueError) as error:
+        raise ParserUnavailableError(f"{path} cannot be read: {error}") from error
+    return resources
+
+
+def resolve_language(resources: Mapping[str, Any], lang: str) -> str | None:
+    """The language's name in Stanza's list, aliases followed; None if it has no constituency model there."""
+    lang = lang.strip().lower()
+    seen = set()
+    while lang not in seen and isinstance(resources.get(lang), dict) and "alias" in resources[lang]:
+        seen.add(lang)
+        lang = resources[lang]["alias"]
+    entry = resources.get(lang)
+    return lang if isinstance(entry, dict) and entry.get("constituency") else None
+
+
+def constituency_languages(resources: Mapping[str, Any]) -> list[str]:
+    """The languages for which Stanza's list has a constituency model."""
+    return sorted(lang for lang, entry in resources.items() if isinstance(entry, dict) and entry.get("constituency"))
+
+
+def language_error(lang: str, languages: list[str]) -> LanguageWithoutParserError:
+    """The error for a language that Stanza cannot parse."""
+    return LanguageWithoutParserError(
+        f"Stanza has no constituency model for {lang!r}; it has one for {', '.join(languages)}. "
+        "Parse the text with another parser, write one bracketed tree a line and give that file with --tree-parser brackets; "
+        "or give models of your own (constituency.pt, tagger.pt, pretrain.pt) with --parser-dir"
+    )
+
+
+def normal_language(lang: str) -> str:
+    """Stanza's name for a language whose common name differs, where no list is at hand."""
+    lang = lang.strip().lower()
+    return _CHINESE.get(lang, lang)

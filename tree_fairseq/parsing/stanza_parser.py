@@ -1,0 +1,294 @@
+"""Stanza's constituency parser behind our interface: the only file that imports Stanza.
+
+Models are loaded with the first sentence. torch's thread count is one while Stanza runs: its operations are so small that several threads spend
+their time waiting for each other (forty times slower was measured beside a busy core).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.metadata
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
+from tree_fairseq.parsing.base import ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.stanza_models import (
+    StanzaModels, constituency_languages, download_command, find_models, language_error, normal_language, read_resources, resolve_language,
+)
+from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
+from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+# Raised when what this file makes of Stanza's output changes, so that no older cached parse is used.
+_ADAPTER_VERSION = 1
+_TAG_COVERAGE = 0.5
+
+
+def cache_folder() -> Path:
+    """Our own folder for files that Stanza wants beside its models: in ``$XDG_CACHE_HOME`` or ``~/.cache``, or a temporary one if that is closed."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(base) / "tree_fairseq"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="tree_fairseq_"))
+
+
+def _empty_resources() -> Path:
+    """A folder whose ``resources.json`` lists nothing: ``stanza.Pipeline`` asks for one even if it is given every path."""
+    folder = cache_folder() / "stanza_resources"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "resources.json"
+    if not path.is_file():
+        # Several processes may start at once; a rename is whole for each of them.
+        handle, temporary = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("{}")
+        os.replace(temporary, path)
+    return folder
+
+
+def _import_stanza() -> Any:
+    try:
+        import stanza
+    except ImportError as error:
+        raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install stanza==1.15.0") from error
+    return stanza
+
+
+def visible_gpus() -> list[str]:
+    """torch's names of the GPUs that this process may use."""
+    import torch
+
+    return [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _downloaded_models(options: ParserOptions) -> StanzaModels:
+    """What Stanza keeps in its own folder, fetched on first use.
+
+    Raises:
+        ParserUnavailableError: it is not there and cannot be fetched.
+        LanguageWithoutParserError: there is nothing to fetch.
+    """
+    stanza = _import_stanza()
+    from stanza.resources.common import DEFAULT_MODEL_DIR
+    from stanza.resources.default_packages import default_constituency, optional_constituency
+
+    folder = Path(DEFAULT_MODEL_DIR)
+    # One process downloads, the others wait and find it done: together they would write into each other's files.
+    with open(cache_folder() / "download.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "resources.json").is_file():
+            resources = read_resources(folder)
+            if resolve_language(resources, options.lang) is None:
+                raise language_error(options.lang, constituency_languages(resources))
+            with contextlib.suppress(ParserUnavailableError):
+                return find_models(folder, options)
+        else:
+            published = sorted({*default_constituency, *optional_constituency})
+            if normal_language(options.lang) not in published:
+                raise language_error(options.lang, published)
+        processors = {"tokenize": "default", "pos": "default", "constituency": options.package or "default"}
+        logger.info("downloading Stanza's models for %s to %s", options.lang, folder)
+        try:
+            stanza.download(options.lang, model_dir=str(folder), package=None, processors=processors, verbose=False)
+        except Exception as error:
+            # requests, huggingface_hub and the file system each have their own errors for "no network".
+            raise ParserUnavailableError(
+                f"Stanza's models for {options.lang!r} are not in {folder} and could not be downloaded ({type(error).__name__}). "
+                f"On a machine with network access: {download_command(options.lang)} ; "
+                "copy the folder stanza_models here and add --parser-dir stanza_models"
+            ) from error
+    return find_models(folder, options)
+
+
+class StanzaParser:
+    """Stanza's tagger and constituency parser.
+
+    Args:
+        options: ``parser_dir`` or ``lang`` and ``package`` choose the models; ``device`` where they run; ``tokenize`` and ``ssplit`` concern raw text.
+
+    Raises:
+        ParserUnavailableError: there are no models, or they cannot be had here.
+        LanguageWithoutParserError: Stanza has no constituency model for the language.
+    """
+
+    def __init__(self, options: ParserOptions):
+        self._options = options
+        self._models = find_models(options.parser_dir, options) if options.parser_dir else _downloaded_models(options)
+        self._pipeline: Any = None
+        self._tag_column = ""
+
+    def identity(self) -> dict[str, Any]:
+        """See `ConstituencyParser.identity`: the version of Stanza, the language and a hash over all model files."""
+        try:
+            version = importlib.metadata.version("stanza")
+        except importlib.metadata.PackageNotFoundError as error:
+            raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install stanza==1.15.0") from error
+        return {"name": "stanza", "version": version, "adapter": _ADAPTER_VERSION, "lang": self._options.lang, "models": self._models.digest()}
+
+    def inventory(self) -> list[str]:
+        """All phrase labels that the model can build, and all tags."""
+        self._load()
+        return sorted({*map(to_label, self._constituents()), *self.tags()})
+
+    def tags(self) -> list[str]:
+        """All tags: what the tagger can give, and what the parser has learned."""
+        self._load()
+        known = _known_tags(self._pipeline.processors["pos"])[self._tag_column]
+        return sorted({to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
+
+    def release_memory(self) -> None:
+        """Give unused GPU memory back."""
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
+        """See `ConstituencyParser.parse`. A sentence without words, and one on which the model gets stuck, give None."""
+        self._load()
+        trees: list[Tree | None] = [None] * len(sentences)
+        filled = [position for position, words in enumerate(sentences) if words]
+        with _one_thread():
+            document = self._pipeline([sentences[position] for position in filled], processors="tokenize,pos") if filled else None
+            parsed = self._parse_document(document) if filled else []
+        for position, tree in zip(filled, parsed, strict=True):
+            trees[position] = tree
+        return trees
+
+    def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
+        """See `TextParser.parse_text`. The leaves are Stanza's tokens; white space inside one becomes ``_``."""
+        if self._options.tokenize != "stanza":
+            raise ParserUnavailableError("raw text is parsed with --tree-tokenize stanza only")
+        self._load()
+        stanza = _import_stanza()
+        filled = [position for position, line in enumerate(lines) if line.strip()]
+        results: list[ParsedText | None] = [ParsedText((), []) for _ in lines]
+        with _one_thread():
+            documents = self._pipeline.process(
+                [stanza.Document([], text=lines[position]) for position in filled], processors="tokenize,mwt,pos"
+            )
+            for position, document in zip(filled, documents, strict=True):
+                trees = self._parse_document(document)
+                results[position] = merge_multiword_tokens(lines[position], document.sentences, trees) if all(trees) else None
+        return results
+
+    def _parse_document(self, document: Any) -> list[Tree | None]:
+        """A tree for each sentence of a tagged document.
+
+        The model is called itself: Stanza's own processor reads the tags that the model's configuration names, which may be empty, and if the model
+        gives up on a sentence the processor gives later sentences the trees of earlier ones. So a tree is only taken where its words agree.
+        """
+        column = self._tag_column
+        tagged = [[(word.text, getattr(word, column)) for word in sentence.words] for sentence in document.sentences]
+        for words in tagged:
+            for word, tag in words:
+                if not tag or tag == "_":
+                    raise ParserUnavailableError(f"the tagger gave no {column} tag for {word!r}: the tagger does not suit the constituency model")
+        order = sorted(range(len(tagged)), key=lambda position: -len(tagged[position]))
+        parsed = self._model().parse_tagged_words([tagged[position] for position in order], self._options.batch_size)
+        converted = [to_tree(tree) for tree in parsed]
+        results: list[Tree | None] = [None] * len(tagged)
+        remaining = iter(converted)
+        candidate = next(remaining, None)
+        for position in order:
+            if candidate is not None and candidate.leaves() == [word for word, _ in tagged[position]]:
+                results[position] = candidate
+                candidate = next(remaining, None)
+        return results
+
+    def _model(self) -> Any:
+        return self._pipeline.processors["constituency"]._model
+
+    def _constituents(self) -> set[str]:
+        return {*self._pipeline.processors["constituency"].get_constituents(), *self._model().root_labels}
+
+    def _load(self) -> None:
+        """Load the models, and make sure that tags reach the parser."""
+        if self._pipeline is not None:
+            return
+        stanza = _import_stanza()
+        device = self._options.device
+        if device == "auto":
+            device = next(iter(visible_gpus()), "cpu")
+        raw = self._options.tokenize == "stanza"
+        processors = ["tokenize", *(["mwt"] if "mwt_model_path" in self._models.paths else []), "pos", "constituency"]
+        try:
+            with _one_thread():
+                pipeline = stanza.Pipeline(
+                    self._options.lang, dir=str(_empty_resources()), package=None, download_method=None, allow_unknown_language=True,
+                    processors={processor: "default" for processor in processors}, tokenize_pretokenized=not raw,
+                    tokenize_no_ssplit=self._options.ssplit == "none", device=device, logging_level="ERROR",
+                    **{argument: str(path) for argument, path in self._models.paths.items()},
+                )
+        except TreeFairseqError:
+            raise
+        except Exception as error:
+            files = ", ".join(sorted({str(path) for path in self._models.paths.values()}))
+            raise ParserUnavailableError(f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}") from error
+        self._tag_column = _choose_tag_column(pipeline)
+        self._pipeline = pipeline
+
+
+def _known_tags(tagger: Any) -> dict[str, set[str]]:
+    """The tags that a tagger can give, by column."""
+    composite = tagger.is_composite_xpos() and not isinstance(tagger.get_known_xpos(), list)
+    columns = {"xpos": set() if composite else set(tagger.get_known_xpos()), "upos": set(tagger.get_known_upos())}
+    return {column: tags - {"_", "", None} for column, tags in columns.items()}
+
+
+def _choose_tag_column(pipeline: Any) -> str:
+    """``xpos`` or ``upos``: the column whose tags the constituency model was trained on.
+
+    The model's configuration names one, but wrongly if it was trained on gold tags (``--no_retag``); it would then silently get no tags at all. So the
+    other column is taken where the named one is empty or foreign to the model.
+
+    Raises:
+        ParserUnavailableError: neither column's tags are those of the model.
+    """
+    model = pipeline.processors["constituency"]._model
+    known = _known_tags(pipeline.processors["pos"])
+    learned = {tag for tag in model.tags if tag}
+    declared = "xpos" if model.uses_xpos() else "upos"
+    for column in (declared, "upos" if declared == "xpos" else "xpos"):
+        if known[column] and len(known[column] & learned) >= _TAG_COVERAGE * len(known[column]):
+            if column != declared:
+                logger.warning("the constituency model asks for %s tags, but was trained on the tagger's %s tags; these are used", declared, column)
+            return column
+    raise ParserUnavailableError(
+        f"the tagger's tags (xpos {_sample(known['xpos'])}; upos {_sample(known['upos'])}) are not those that the constituency model was trained on "
+        f"({_sample(learned)}): its trees would be much worse. Use the tagger that belongs to the model"
+    )
+
+
+def _sample(tags: set[str]) -> str:
+    return " ".join(sorted(tags)[:8]) or "none"
+
+
+@register_parser("stanza")
+def build_stanza(options: ParserOptions) -> StanzaParser:
+    """Stanza's tagger and constituency parser."""
+    return StanzaParser(options)
