@@ -16,6 +16,7 @@ import sys
 import tarfile
 import urllib.error
 import urllib.request
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,7 +131,7 @@ def extract(archive: Path, folder: Path) -> None:
                 if not inside or not (member.isfile() or member.isdir()):
                     raise FetchError(f"{archive}: refused, member {member.name!r} is no plain file inside the folder")
             tar.extractall(root, members=members, filter="data")
-    except tarfile.TarError as error:
+    except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FetchError(f"{archive}: not a readable tar archive ({error})") from error
 
 

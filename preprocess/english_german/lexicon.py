@@ -130,7 +130,7 @@ basket Korb m Körbe thing,carried
 book Buch n Bücher text
 letter Brief m Briefe text
 newspaper Zeitung f Zeitungen text
-story/stories Geschichte f Geschichten text
+story Geschichte f Geschichten text
 song Lied n Lieder text
 poem Gedicht n Gedichte text
 picture Bild n Bilder picture
@@ -167,15 +167,15 @@ school Schule f Schulen place
 church Kirche f Kirchen place
 forest Wald m Wälder place
 village Dorf n Dörfer place
-city/cities Stadt f Städte place
+city Stadt f Städte place
 park Park m Parks place
 kitchen Küche f Küchen place
 museum Museum n Museen place
-library/libraries Bibliothek f Bibliotheken place
+library Bibliothek f Bibliotheken place
 hospital Krankenhaus n Krankenhäuser place
 restaurant Restaurant n Restaurants place
 castle Schloss n Schlösser place
-factory/factories Fabrik f Fabriken place
+factory Fabrik f Fabriken place
 office Büro n Büros place
 theatre Theater n Theater place
 hotel Hotel n Hotels place
@@ -273,7 +273,9 @@ class Adjective:
 
 
 def regular_plural(noun: str) -> str:
-    """English plural of a regular noun: church -> churches, dog -> dogs."""
+    """English plural of a regular noun: church -> churches, cherry -> cherries, dog -> dogs."""
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 from preprocess.english_german.derivation import (
@@ -74,8 +73,8 @@ class Sampler:
         clause = self.clause(frame, self.weighted(MAIN_TENSES), depth)
         if clause.complement is None and depth > 1 and self.chance(0.16):
             return replace(clause, subordinate=self.subordinate(clause.tense, depth - 1), time_fronted=False)
-        if frame in PLAIN_FRAMES and not clause.negated and self.chance(0.08):
-            second = self.clause(self.rng.choice(PLAIN_FRAMES), clause.tense, 1, subject=clause.subject)
+        if frame in PLAIN_FRAMES and not clause.negated and _frames_for(clause.subject, PLAIN_FRAMES) and self.chance(0.08):
+            second = self.clause(self.rng.choice(_frames_for(clause.subject, PLAIN_FRAMES)), clause.tense, 1, subject=clause.subject)
             return replace(clause, conjunct=replace(second, subject=None, time=None, frequency=None, negated=False, progressive=False,
                                                     passive=False) if not second.passive else None)
         return clause
@@ -120,7 +119,10 @@ class Sampler:
         if frame == "copula":
             return self.copula(tense, depth, subject)
         verb = self.verb(frame, subject, gap, head, person_gap)
-        if subject is None:
+        if subject is None and verb.base == "man" and self.chance(0.5):
+            # The garden path: the old man the boat.
+            subject = NounPhrase(nominalized=self.rng.choice(sorted(NOMINALIZED)), determiner="the")
+        elif subject is None:
             subject = self.noun_phrase(verb.subjects, depth - 1, pronouns=True)
         clause = self.adjuncts(Clause(subject, verb, tense, progressive=self.chance(0.15) and tense in ("present", "past") and _is_action(verb)))
         fill = {"that": self.with_complement, "whether": self.with_complement, "infinitive": self.with_complement}.get(frame, self.with_objects)
@@ -175,7 +177,8 @@ class Sampler:
         """Add what a verb of saying, asking or trying needs."""
         frame = clause.verb.frame
         if frame == "infinitive":
-            inner = self.clause(self.rng.choice(("transitive", "dative", "ditransitive", "directed", "placed")), "present", 1, subject=clause.subject)
+            wanted = _frames_for(clause.subject, ("transitive", "dative", "ditransitive", "directed", "placed"))
+            inner = self.clause(self.rng.choice(wanted), "present", 1, subject=clause.subject)
             inner = replace(inner, subject=None, negated=False, frequency=None, time=None, progressive=False) if not inner.passive else None
             return self.with_complement(clause, depth, gap) if inner is None else replace(clause, complement=inner)
         past = clause.tense in ("past", "perfect")
@@ -199,6 +202,10 @@ class Sampler:
                              object=None if gap == "object" else replace(clause.object, modifier=None))
         if frame in ("located", "directed", "placed"):
             clause = replace(clause, goal=self.goal(verb))
+        if clause.object is not None and clause.object.relative is not None:
+            # Whatever followed would seem to belong to the relative clause.
+            return replace(clause, time=clause.time if clause.time_fronted else None, manner=None,
+                           receiver_first=clause.receiver is not None and not verb.particle)
         free = self.rng.random()
         if verb.instruments and free < 0.45:
             clause = replace(clause, instrument=PrepositionalPhrase("with", self.simple(verb.instruments)))
@@ -268,7 +275,7 @@ class Sampler:
         if depth > 0 and kind < 0.14:
             return self.with_relative(phrase, depth)
         if "person" in phrase.noun.classes and kind < 0.20:
-            origin = ("from", ("village", "city", "castle", "island", "factory")) if self.chance(0.5) else ("with", ("hat", "beard", "bag", "umbrella", "coat", "dog"))
+            origin = ("from", ("village", "city", "castle", "forest", "factory")) if self.chance(0.5) else ("with", ("hat", "beard", "bag", "umbrella", "coat", "dog"))
             return replace(phrase, modifier=PrepositionalPhrase(origin[0], self.simple(frozenset(origin[1]))))
         if kind > 0.95 and depth > 0:
             partner = self.noun_phrase(phrase.noun.classes & classes, 0, plain=plain)
@@ -293,20 +300,29 @@ class Sampler:
         person = "person" in phrase.noun.classes
         animate = bool(phrase.noun.classes & ANIMATE)
         if animate and self.chance(0.55):
-            frames = [frame for frame in PLAIN_FRAMES if any(verb.subjects & phrase.noun.classes for verb in verbs(frame))]
-            inner = self.clause(self.rng.choice(frames), tense, depth, subject=head)
+            inner = self.clause(self.rng.choice(_frames_for(head, PLAIN_FRAMES)), tense, depth, subject=head)
             if inner.passive:
                 return phrase
-            return replace(phrase, relative=Relative(replace(inner, time_fronted=False), "subject", "who" if person else "that"))
+            return replace(phrase, relative=Relative(_inside(inner), "subject", "who" if person else "that"))
         frames = [frame for frame in ("transitive", "transitive", "dative", "prepositional") if any(verb.objects & phrase.noun.classes for verb in verbs(frame))]
         if not frames:
             return phrase
         inner = self.clause(self.rng.choice(frames), tense, depth - 1 if depth > 1 else 1, gap="object", head=head)
-        return replace(phrase, relative=Relative(replace(inner, time_fronted=False, manner=None), "object", "" if self.chance(0.35) else "that"))
+        return replace(phrase, relative=Relative(_inside(inner), "object", "" if self.chance(0.35) else "that"))
 
 
 def _classes(phrase: NounPhrase) -> frozenset[str]:
     return PERSON if phrase.noun is None else phrase.noun.classes
+
+
+def _frames_for(subject: NounPhrase, frames: tuple[str, ...]) -> list[str]:
+    """Those of ``frames`` that have a verb for ``subject``."""
+    return [frame for frame in frames if any(verb.subjects & _classes(subject) for verb in verbs(frame))]
+
+
+def _inside(clause: Clause) -> Clause:
+    """A relative clause without the free phrases at its end: nobody could tell them from the main clause's."""
+    return replace(clause, time=None, time_fronted=False, manner=None, place=None)
 
 
 def _is_light(phrase: NounPhrase) -> bool:
@@ -316,7 +332,5 @@ def _is_light(phrase: NounPhrase) -> bool:
 
 def _is_action(verb: Verb | None) -> bool:
     """Whether a progressive or an adverb of manner is natural."""
-    return verb is not None and verb.base not in ("know", "need", "love", "trust", "please", "understand", "believe", "hope", "die", "find", "lose", "forget")
+    return verb is not None and verb.base not in ("know", "need", "love", "trust", "please", "understand", "believe", "hope", "find", "lose", "forget")
 
-
-__all__: Sequence[str] = ("Sampler",)

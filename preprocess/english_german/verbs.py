@@ -22,7 +22,6 @@ play | spielen | person,animal
 bark | bellen | barker
 smoke | rauchen | person
 dream | träumen | person
-die | sterben stirbt starb gestorben sein | person,animal
 fall:fell:fallen | fallen fällt fiel gefallen sein | person,thing
 disappear | verschwinden - verschwand verschwunden sein | person,animal,vehicle
 arrive | an+kommen - kam gekommen sein | person,vehicle
@@ -60,10 +59,10 @@ read:read | lesen liest las gelesen | person | text
 eat:ate:eaten | essen isst aß gegessen | person | food | fork
 cut!:cut | schneiden - schnitt geschnitten | person | food | knife
 cook | kochen | person | food
-hit!:hit | schlagen schlägt schlug geschlagen | person | person,animal | hammer
+touch | berühren | person | person,animal | hammer
 chase | jagen | animal,person | animal,person
 catch:caught | fangen fängt fing gefangen | person,animal | animal,person | rope
-kill | töten | person | animal,person | knife
+threaten | bedrohen | person | animal,person | knife
 hide:hid:hidden | verstecken | person | thing,text,food,clothing
 steal:stole:stolen | stehlen stiehlt stahl gestohlen | person | thing,text,clothing,food,vehicle
 lose:lost | verlieren - verlor verloren | person | thing,tool,clothing,text
@@ -234,12 +233,12 @@ def _english(column: str, frame: str) -> dict[str, object]:
     return {"base": base, "past": past, "participle": participle, "doubles": doubles, "particle": "", "preposition": "", kind: extra}
 
 
-def _german(column: str) -> dict[str, object]:
+def _german(column: str, frame: str) -> dict[str, object]:
     words = column.split()
     prefix, _, infinitive = words[0].rpartition("+")
     sein = "sein" in words[1:]
     governed = next((word for word in words[1:] if "/" in word), "")
-    dative = "dative" in words[1:]
+    dative = frame == "dative" or "dative" in words[1:]
     strong = [word for word in words[1:] if word not in ("sein", "dative") and "/" not in word]
     third, preterite, participle = strong or ("-", "", "")
     preposition, _, case = governed.partition("/")
@@ -272,7 +271,7 @@ def verbs(frame: str) -> tuple[Verb, ...]:
     for line in TABLES[frame].strip().splitlines():
         columns = [column.strip() for column in line.split("|")]
         found.append(Verb(
-            **_english(columns[0], frame), **_german(columns[1]), frame=frame,
+            **_english(columns[0], frame), **_german(columns[1], frame), frame=frame,
             subjects=_classes(columns, 2), objects=_classes(columns, 3), instruments=_classes(columns, 4),
         ))
     return tuple(found)

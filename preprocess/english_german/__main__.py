@@ -1,0 +1,78 @@
+"""Writes an English-German corpus from the grammar: ``python -m preprocess.english_german --out DIR``.
+
+For every split (train, valid, test) three files of equally many lines: ``SPLIT.en`` and ``SPLIT.de`` hold the tokens,
+``SPLIT.en.trees`` the gold tree of the English line. No English line occurs twice, in whichever split. The same arguments
+give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from preprocess.english_german import english, german
+from preprocess.english_german.sampler import Sampler
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.tree import Tree
+
+
+def pairs(seed: int, max_length: int) -> Iterator[tuple[Tree, str]]:
+    """English trees and German sentences without end, no English sentence twice.
+
+    Args:
+        seed: decides everything.
+        max_length: longer sentences of either language are drawn again.
+    """
+    sampler = Sampler(random.Random(seed))
+    seen: set[str] = set()
+    while True:
+        derivation = sampler.sentence()
+        tree, words = english.sentence(derivation), german.sentence(derivation)
+        leaves = tree.leaves()
+        line = " ".join(leaves)
+        if line in seen or max(len(leaves), len(words)) > max_length:
+            continue
+        seen.add(line)
+        yield tree, " ".join(words)
+
+
+def write_split(out: Path, split: str, drawn: Iterator[tuple[Tree, str]]) -> int:
+    """Write one split; returns its number of lines."""
+    count = 0
+    with (
+        open(out / f"{split}.en", "w", encoding="utf-8", newline="\n") as source,
+        open(out / f"{split}.de", "w", encoding="utf-8", newline="\n") as target,
+        open(out / f"{split}.en.trees", "w", encoding="utf-8", newline="\n") as trees,
+    ):
+        for tree, sentence in drawn:
+            source.write(" ".join(tree.leaves()) + "\n")
+            target.write(sentence + "\n")
+            trees.write(write_forest((tree,)) + "\n")
+            count += 1
+    return count
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m preprocess.english_german", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--train", type=int, default=20000, help="pairs to train on (default %(default)s)")
+    parser.add_argument("--valid", type=int, default=500, help="pairs to validate on (default %(default)s)")
+    parser.add_argument("--test", type=int, default=500, help="pairs to test on (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="(default %(default)s)")
+    parser.add_argument("--max-length", type=int, default=24, help="longest sentence in tokens (default %(default)s)")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    drawn = pairs(options.seed, options.max_length)
+    for split in ("train", "valid", "test"):
+        count = write_split(options.out, split, islice(drawn, getattr(options, split)))
+        print(f"{options.out / split}.en, .de, .en.trees: {count} lines")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""Trains a small English Stanza model on the grammar's treebank: ``python -m preprocess.train_stanza --out DIR``.
+
+DIR receives what ``--parser-dir`` reads: ``tagger.pt``, ``constituency.pt`` and ``pretrain.pt``, together less than 2 MB.
+Then the three are loaded into a ``stanza.Pipeline`` and the labelled F1 with the tagger's own tags is printed. A few
+minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from preprocess.english_german.__main__ import pairs
+from preprocess.labelled_f1 import PythonEvaluator, score
+from preprocess.word_vectors import vectors, write_vectors
+from tree_fairseq.trees.bracket import read_tree, write_forest
+from tree_fairseq.trees.tree import Tree
+
+# Not the seed of the corpus that examples/quickstart writes: the model is to parse sentences that it has not seen.
+SEED = 2
+MAX_LENGTH = 30
+WORD_DIMENSIONS = 32
+PARSER_ARGUMENTS = (
+    "--no_multistage --no_retag --no_bert_model --num_lstm_layers 1 --tag_embedding_dim 16 --transition_embedding_dim 16 "
+    "--transition_hidden_size 16 --hidden_size 64 --delta_embedding_dim 32 --pattn_num_heads 0 --lattn_d_proj 0 --optim adamw "
+    "--learning_rate 0.002 --train_batch_size 30 --eval_batch_size 100"
+).split()
+TAGGER_ARGUMENTS = (
+    "--no_char --word_emb_dim 16 --word_cutoff 3 --hidden_dim 32 --deep_biaff_hidden_dim 32 --composite_deep_biaff_hidden_dim 16 --tag_emb_dim 8 "
+    "--transformed_dim 32 --num_layers 1 --word_dropout 0.1 --dropout 0.2 --batch_size 60 --eval_interval 300 --fix_eval_interval"
+).split()
+
+logger = logging.getLogger("preprocess.train_stanza")
+
+
+def preterminals(tree: Tree) -> list[tuple[str, str]]:
+    """Tag and word of every leaf."""
+    return [(node.label, node.children[0].label) for node in tree.preorder() if node.is_preterminal]
+
+
+def conllu(trees: Sequence[Tree]) -> str:
+    """The tags as CoNLL-U.
+
+    The Penn tag stands in both tag columns. Which of the two a parser reads is decided by its configuration, and one that
+    finds its column empty parses without tags, silently and much worse; here both columns hold what it was trained on.
+    """
+    blocks = []
+    for tree in trees:
+        rows = [f"{position}\t{word}\t_\t{tag}\t{tag}\t_\t{position - 1}\t{'root' if position == 1 else 'dep'}\t_\t_"
+                for position, (tag, word) in enumerate(preterminals(tree), 1)]
+        blocks.append("\n".join(rows) + "\n\n")
+    return "".join(blocks)
+
+
+def write_treebank(folder: Path, name: str, trees: Sequence[Tree]) -> None:
+    """``NAME.trees`` for the parser, ``NAME.conllu`` for the tagger."""
+    (folder / f"{name}.trees").write_text("".join(write_forest((tree,)) + "\n" for tree in trees), encoding="utf-8")
+    (folder / f"{name}.conllu").write_text(conllu(trees), encoding="utf-8")
+
+
+def train_word_vectors(folder: Path, trees: Sequence[Tree]) -> None:
+    """``pretrain.pt``, in Stanza's own format."""
+    from stanza.models.common.pretrain import Pretrain
+
+    words, matrix = vectors([[word.lower() for word in tree.leaves()] for tree in trees], WORD_DIMENSIONS)
+    write_vectors(folder / "pretrain.txt", words, matrix)
+    # Reading the vocabulary is what makes Stanza convert the text file.
+    logger.info("word vectors: %d words", len(Pretrain(str(folder / "pretrain.pt"), str(folder / "pretrain.txt")).vocab))
+
+
+def train_tagger(folder: Path, steps: int) -> None:
+    """``tagger.pt`` from ``train.conllu``, the best on ``dev.conllu``."""
+    from stanza.models import tagger
+
+    tagger.main([
+        *TAGGER_ARGUMENTS, "--mode", "train", "--lang", "en", "--shorthand", "en_grammar", "--max_steps", str(steps),
+        "--wordvec_pretrain_file", str(folder / "pretrain.pt"), "--train_file", str(folder / "train.conllu"),
+        "--eval_file", str(folder / "dev.conllu"), "--save_dir", str(folder), "--save_name", "tagger.pt", "--cpu",
+    ])
+
+
+def train_parser(folder: Path, epochs: int, trees: int) -> None:
+    """``constituency.pt`` from ``train.trees``, the best on ``dev.trees`` by our own F1."""
+    from stanza.models import constituency_parser
+    from stanza.models.constituency import parser_training
+
+    java, parser_training.EvaluateParser = parser_training.EvaluateParser, PythonEvaluator
+    try:
+        constituency_parser.main([
+            *PARSER_ARGUMENTS, "--mode", "train", "--lang", "en", "--shorthand", "en_grammar", "--epochs", str(epochs), "--epoch_size", str(trees),
+            "--wordvec_pretrain_file", str(folder / "pretrain.pt"), "--train_file", str(folder / "train.trees"),
+            "--eval_file", str(folder / "dev.trees"), "--save_dir", str(folder), "--save_name", "constituency.pt", "--cpu",
+        ])
+    finally:
+        parser_training.EvaluateParser = java
+
+
+def slim(folder: Path, out: Path) -> int:
+    """Copy the three models without optimizer states and without this machine's paths; returns their bytes together."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("pretrain.pt", "tagger.pt", "constituency.pt"):
+        model = torch.load(folder / name, map_location="cpu", weights_only=True)
+        for key in ("optimizer_state_dict", "scheduler_state_dict"):
+            model.pop(key, None)
+        for config in _configurations(model):
+            for key, value in config.items():
+                if isinstance(value, str) and ("/" in value or value.endswith(".pt")):
+                    config[key] = None if key.endswith("file") else ""
+            if "retag_package" in config:
+                # The tags come from this tagger's xpos column; without a package Stanza would read the other one.
+                config["retag_package"], config["retag_method"], config["retag_xpos"] = "default", "xpos", True
+        torch.save(model, out / name)
+    return sum((out / name).stat().st_size for name in ("pretrain.pt", "tagger.pt", "constituency.pt"))
+
+
+def _configurations(model: dict) -> list[dict]:
+    """The dictionaries of settings inside a saved model."""
+    found, stack = [], [model]
+    while stack:
+        part = stack.pop()
+        for key, value in part.items():
+            if key in ("config", "args") and isinstance(value, dict):
+                found.append(value)
+            elif isinstance(value, dict):
+                stack.append(value)
+    return found
+
+
+def evaluate(models: Path, trees: Sequence[Tree]) -> float:
+    """Labelled F1 of a real pipeline on the words of ``trees``, its tagger included.
+
+    Raises:
+        ValueError: a sentence came back without tags or with other words.
+    """
+    import stanza
+
+    with tempfile.TemporaryDirectory() as resources:
+        Path(resources, "resources.json").write_text(json.dumps({}), encoding="utf-8")
+        pipeline = stanza.Pipeline(
+            "en", dir=resources, package=None, download_method=None, allow_unknown_language=True, use_gpu=False, verbose=False,
+            processors={"tokenize": "default", "pos": "default", "constituency": "default"}, tokenize_pretokenized=True,
+            pos_model_path=str(models / "tagger.pt"), pos_pretrain_path=str(models / "pretrain.pt"),
+            constituency_model_path=str(models / "constituency.pt"), constituency_pretrain_path=str(models / "pretrain.pt"),
+        )
+        parsed = pipeline([tree.leaves() for tree in trees]).sentences
+    predicted = [read_tree(str(sentence.constituency)) for sentence in parsed]
+    for gold, tree in zip(trees, predicted, strict=True):
+        if tree.leaves() != gold.leaves() or not all(tag for tag, _ in preterminals(tree)):
+            raise ValueError(f"words or tags got lost in parsing: {write_forest((gold,))}")
+    correct = sum(gold == tree for gold, tree in zip(trees, predicted))
+    logger.info("trees that are right to the last label: %d of %d", correct, len(trees))
+    return score(zip(trees, predicted))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m preprocess.train_stanza", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the three models")
+    parser.add_argument("--trees", type=int, default=6000, help="trees to train on (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=6, help="passes of the parser over them (default %(default)s)")
+    parser.add_argument("--tagger-steps", type=int, default=1200, help="updates of the tagger (default %(default)s)")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    drawn = [tree for tree, _ in islice(pairs(SEED, MAX_LENGTH), options.trees + 800)]
+    train, dev, test = drawn[: options.trees], drawn[options.trees : options.trees + 300], drawn[options.trees + 300 :]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        write_treebank(folder, "train", train)
+        write_treebank(folder, "dev", dev)
+        train_word_vectors(folder, train)
+        train_tagger(folder, options.tagger_steps)
+        train_parser(folder, options.epochs, options.trees)
+        size = slim(folder, options.out)
+    print(f"{options.out}: {size / 1e6:.2f} MB, labelled F1 {evaluate(options.out, test):.4f} on {len(test)} unseen sentences, tags by the tagger")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

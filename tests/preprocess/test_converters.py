@@ -1,0 +1,120 @@
+"""Every data set's layout, from the made-up corpus in that layout to aligned splits."""
+
+from __future__ import annotations
+
+import pytest
+
+from preprocess import toy_corpus
+from preprocess.corpora import PrepareOptions
+from preprocess.official import segments, tagged_lines
+from preprocess.prepare import LOADERS, load, main
+
+DIRECTIONS = {"multi30k": ("en", "de"), "iwslt14": ("de", "en"), "iwslt13": ("fr", "en"), "wmt14": ("en", "de")}
+
+
+def prepare(tmp_path, name, *flags, languages=None):
+    data, output = tmp_path / "data", tmp_path / "words"
+    if not data.exists():
+        toy_corpus.main([name, "--output", str(data), "--train", "60", "--test", "10"])
+    source, target = languages or DIRECTIONS[name]
+    arguments = [name, "--data", str(data), "--source", source, "--target", target, "--output", str(output), *flags]
+    return main(arguments), output
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(LOADERS))
+def test_layout_gives_aligned_tokenised_splits(tmp_path, name):
+    status, output = prepare(tmp_path, name)
+    assert status == 0
+    source, target = DIRECTIONS[name]
+    splits = ["train", "valid", "test", *(["test1"] if name == "multi30k" else [])]
+    for split in splits:
+        sides = [lines(output / f"{split}.{language}") for language in (source, target)]
+        assert len(sides[0]) == len(sides[1]) > 0
+        assert all(line == " ".join(line.split()) and line for side in sides for line in side)
+        assert all(line.endswith((" .", " !", " ?")) for line in sides[0])
+    assert len(lines(output / "raw" / f"test.{target}")) == len(lines(output / f"test.{target}"))
+    assert any("&amp;" in line for line in lines(output / f"train.{source}"))
+    assert any(" & " in line and "&amp;" not in line for line in lines(output / "raw" / f"test.{target}"))
+
+
+def test_words_are_parallel_to_what_was_written(tmp_path):
+    _, output = prepare(tmp_path, "wmt14")
+    known = {
+        (english.replace("'", " &apos;").replace(" apos;", "")): german
+        for english, german, _ in toy_corpus.sentences(60 // 3 + 1, seed=1)
+        if "'" not in english and "&" not in english and "(" not in english
+    }
+    pairs = dict(zip(lines(output / "train.en"), lines(output / "train.de")))
+    checked = 0
+    for english, german in known.items():
+        tokens = english.replace(".", " .")
+        if tokens in pairs:
+            assert pairs[tokens] == german.replace(".", " .")
+            checked += 1
+    assert checked
+
+
+def test_iwslt14_validation_is_every_23rd_pair(tmp_path):
+    _, output = prepare(tmp_path, "iwslt14")
+    # two meta lines of the toy file become a title and a description, which are sentences
+    assert len(lines(output / "valid.de")) == 60 // 23
+    assert len(lines(output / "train.de")) == 60 - 60 // 23
+    assert len(lines(output / "test.de")) == 5 * (10 // 5)
+
+
+def test_both_directions_hold_the_same_lines(tmp_path):
+    _, one = prepare(tmp_path, "iwslt14")
+    texts = {path.name: lines(path) for path in one.glob("*.*")}
+    _, other = prepare(tmp_path, "iwslt14", languages=("en", "de"))
+    assert texts == {path.name: lines(path) for path in other.glob("*.*")}
+
+
+def test_tokenised_iwslt_folder_is_taken_as_it_is(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train_dedup", "valid", "test"):
+        for language in ("de", "en"):
+            (data / f"{split}.{language}").write_text(f"{split} {language} &apos;s\n" * 3)
+    status, output = prepare(tmp_path, "iwslt14")
+    assert status == 0
+    assert lines(output / "train.de") == ["train_dedup de &apos;s"] * 3
+    assert not (output / "raw").exists()
+
+
+def test_subset_and_limit(tmp_path):
+    _, output = prepare(tmp_path, "multi30k", "--subset", "7", "--limit", "20")
+    assert len(lines(output / "train.en")) == 7
+    assert len(lines(output / "valid.en")) == 10
+    _, output = prepare(tmp_path, "multi30k", "--limit", "4")
+    assert len(lines(output / "train.en")) == len(lines(output / "test.en")) == len(lines(output / "raw/test.de")) == 4
+
+
+@pytest.mark.parametrize("name", sorted(LOADERS))
+def test_wrong_folder_is_named(tmp_path, name, capsys):
+    (tmp_path / "data").mkdir()
+    status, _ = prepare(tmp_path, name)
+    assert status == 1
+    assert str(tmp_path / "data") in capsys.readouterr().err
+
+
+def test_archives_are_extracted_once(tmp_path):
+    data = tmp_path / "data"
+    toy_corpus.main(["iwslt14", "--output", str(data)])
+    options = PrepareOptions(tmp_path / "official")
+    load("iwslt14", data, ("de", "en"), options)
+    times = [path.stat().st_ctime_ns for path in (tmp_path / "official").rglob("*")]
+    load("iwslt14", data, ("de", "en"), options)
+    assert times == [path.stat().st_ctime_ns for path in (tmp_path / "official").rglob("*")]
+
+
+def test_segments_and_tags(tmp_path):
+    path = tmp_path / "set.xml"
+    path.write_text('<doc><seg id="1"> It\u2019s R&amp;D & <b>\n more </seg>\n<seg id="2">two</seg></doc>', encoding="utf-8")
+    assert list(segments(path)) == ["It's R&D & <b> more", "two"]
+    path = tmp_path / "train.tags"
+    path.write_text("<url>x</url>\n<title>A title</title>\n line \n<translator href='x'>y</translator>\n<doc docid=1>\n</doc>\nend\n")
+    assert list(tagged_lines(path)) == ["A title", "line", "end"]

@@ -1,0 +1,79 @@
+"""Downloads are verified, archives stay inside their folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+
+import pytest
+
+from preprocess.fetch import SOURCES, Archive, FetchError, download, extract, main
+
+
+def make_tar(path, members):
+    with tarfile.open(path, "w:gz") as tar:
+        for member, content in members:
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+def test_download_verifies_and_keeps(tmp_path):
+    source = tmp_path / "source.tgz"
+    source.write_bytes(b"content")
+    digest = hashlib.sha256(b"content").hexdigest()
+    archive = Archive(source.as_uri(), f"sha256:{digest}", "kept.tgz")
+    folder = tmp_path / "data"
+    assert download(archive, folder).read_bytes() == b"content"
+    source.unlink()  # the second call does not ask the network
+    assert download(archive, folder) == folder / "kept.tgz"
+
+
+def test_wrong_digest_is_refused_and_not_kept(tmp_path):
+    source = tmp_path / "source.tgz"
+    source.write_bytes(b"other content")
+    with pytest.raises(FetchError, match="published is 00"):
+        download(Archive(source.as_uri(), "md5:00"), tmp_path / "data")
+    assert not (tmp_path / "data" / "source.tgz").exists()
+
+
+def test_unreachable_source_names_the_way_out(tmp_path):
+    archive = Archive((tmp_path / "nowhere.tgz").as_uri())
+    with pytest.raises(FetchError, match=r"put it at .*data/nowhere\.tgz"):
+        download(archive, tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/../../outside"])
+def test_members_outside_the_folder_are_refused(tmp_path, name):
+    make_tar(tmp_path / "bad.tgz", [(tarfile.TarInfo("fine"), b"1"), (tarfile.TarInfo(name), b"2")])
+    with pytest.raises(FetchError, match="refused"):
+        extract(tmp_path / "bad.tgz", tmp_path / "folder")
+    assert not list((tmp_path / "folder").iterdir())
+    assert not (tmp_path / "outside").exists()
+
+
+def test_links_are_refused(tmp_path):
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    make_tar(tmp_path / "bad.tgz", [(link, b"")])
+    with pytest.raises(FetchError, match="refused"):
+        extract(tmp_path / "bad.tgz", tmp_path / "folder")
+
+
+def test_torn_archive_is_named(tmp_path):
+    (tmp_path / "torn.tgz").write_bytes(b"\x1f\x8b torn")
+    with pytest.raises(FetchError, match=r"torn\.tgz: not a readable tar archive"):
+        extract(tmp_path / "torn.tgz", tmp_path / "folder")
+
+
+def test_names_of_one_set_differ():
+    for archives in SOURCES.values():
+        names = [archive.file_name for archive in archives]
+        assert len(set(names)) == len(names)
+
+
+def test_list(capsys):
+    assert main(["--list"]) == 0
+    output = capsys.readouterr().out
+    assert "wmt14_en_de\thttps://www.statmt.org/wmt14/training-parallel-nc-v9.tgz\tsha256:cb89" in output
+    assert "iwslt14_de_en" in output and "no checksum published" in output
