@@ -1,0 +1,227 @@
+"""``tree.json``: what binds token files, tree files and dictionaries of a folder, and how its text was parsed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Iterable
+
+from tree_fairseq.data.inputs import file_sha256
+from tree_fairseq.data.staging import write_json
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.version import __version__
+
+MANIFEST_NAME = "tree.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """Size in bytes and SHA-256 of a file."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str | os.PathLike) -> FileRecord:
+        """The record of an existing file."""
+        return cls(os.stat(path).st_size, file_sha256(path))
+
+
+@dataclass
+class SplitRecord:
+    """The trees of one side of one split.
+
+    Attributes:
+        prefix: name of the token files without extension, such as ``train.en-de.en``
+        lines: lines
+        leaves: leaves of all lines, without EOS
+        nodes: nodes of all lines' full forests
+        failed: numbers of the lines, from 1, in which a sentence could not be parsed and was given a flat tree
+        unknown_labels: nodes whose label is not in the label dictionary
+        files: names of the token files and tree files
+    """
+
+    prefix: str
+    lines: int
+    leaves: int
+    nodes: int
+    failed: list[int]
+    unknown_labels: int
+    files: list[str]
+
+
+@dataclass
+class SideRecord:
+    """The trees of one language.
+
+    Attributes:
+        side: ``source`` or ``target``
+        parser: the parser's options, for parsing new text the same way (:meth:`options`)
+        identity: name, version and model of the parser that ran
+        labels: name of the label dictionary
+        splits: by name (``train``, ``valid``, ``valid1``, ...)
+    """
+
+    side: str
+    parser: dict[str, Any]
+    identity: dict[str, Any]
+    labels: str
+    splits: dict[str, SplitRecord] = field(default_factory=dict)
+
+    @property
+    def options(self) -> ParserOptions:
+        """How the text of this side was parsed."""
+        return ParserOptions.from_json(self.parser)
+
+
+@dataclass
+class Manifest:
+    """All trees of a folder.
+
+    Attributes:
+        source_lang: language of the source
+        target_lang: language of the target; None in a folder without
+        sides: by language
+        files: dictionaries, token files of both languages and tree files, by name
+        format_version: of the files
+        package_version: of the program that wrote them
+    """
+
+    source_lang: str
+    target_lang: str | None
+    sides: dict[str, SideRecord] = field(default_factory=dict)
+    files: dict[str, FileRecord] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+    package_version: str = __version__
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike) -> Manifest:
+        """Reads the manifest of a folder.
+
+        Raises:
+            MissingTreesError: the folder has none.
+            CorruptFileError: it cannot be read.
+            DataFolderError: it was written by a later version of this package.
+        """
+        path = Path(folder) / MANIFEST_NAME
+        try:
+            values = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            raise MissingTreesError(
+                f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, "
+                "or add trees with `python -m tree_fairseq.data.annotate`"
+            ) from None
+        except ValueError as error:
+            raise CorruptFileError(f"{path} is no JSON: {error}") from None
+        try:
+            if values["format_version"] > FORMAT_VERSION:
+                raise DataFolderError(
+                    f"{path} has format {values['format_version']}, written by tree_fairseq {values['package_version']}; "
+                    f"this is {__version__}, which reads formats up to {FORMAT_VERSION}. Use that version or a later one"
+                )
+            return _from_json(values)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CorruptFileError(f"{path} is no manifest of trees: {error!r}") from None
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes the manifest into a folder, under its name only when it is complete."""
+        write_json(Path(folder) / MANIFEST_NAME, dataclasses.asdict(self))
+
+    def side(self, lang: str) -> SideRecord:
+        """The trees of a language.
+
+        Raises:
+            MissingTreesError: it has none.
+        """
+        try:
+            return self.sides[lang]
+        except KeyError:
+            raise MissingTreesError(f"there are trees for {', '.join(self.sides) or 'no language'}, but not for {lang}") from None
+
+    def split(self, lang: str, split: str) -> SplitRecord:
+        """The trees of a language in a split.
+
+        Raises:
+            MissingTreesError: there are none.
+        """
+        splits = self.side(lang).splits
+        try:
+            return splits[split]
+        except KeyError:
+            raise MissingTreesError(
+                f"there are trees of {lang} for {', '.join(splits) or 'no split'}, but not for {split}. "
+                "Add them with `python -m tree_fairseq.data.annotate`"
+            ) from None
+
+    def forget_split(self, lang: str, split: str) -> None:
+        """Removes the trees of a split from the manifest."""
+        for name in self.sides[lang].splits.pop(split).files:
+            self.files.pop(name, None)
+
+    def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
+        """Compares the dictionaries' hashes and the sizes of the files: what can be done at every start.
+
+        Args:
+            folder: the folder that this manifest came from
+            lang: language of the trees to be read
+            splits: splits to be read
+
+        Raises:
+            MissingTreesError: a language or split has no trees.
+            DictionaryMismatchError: a dictionary is not the one that the files were made with.
+            CorruptFileError: a file is missing or has another size.
+        """
+        folder = Path(folder)
+        side = self.side(lang)
+        for name in (f"dict.{lang}.txt", side.labels):
+            verify_dictionary(folder / name, self.files[name])
+        for split in splits:
+            for name in self.split(lang, split).files:
+                verify_size(folder / name, self.files[name])
+
+
+def verify_dictionary(path: Path, record: FileRecord) -> None:
+    """Makes sure that a dictionary is the recorded one.
+
+    Raises:
+        CorruptFileError: it is missing.
+        DictionaryMismatchError: it has another content.
+    """
+    if not path.exists():
+        raise CorruptFileError(f"{path} is missing. Preprocess again")
+    if FileRecord.of(path) != record:
+        raise DictionaryMismatchError(
+            f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one in "
+            f"{MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
+        )
+
+
+def verify_size(path: Path, record: FileRecord) -> None:
+    """Makes sure that a file exists and has the recorded size.
+
+    Raises:
+        CorruptFileError: otherwise.
+    """
+    if not path.exists():
+        raise CorruptFileError(f"{path} is missing. Preprocess again")
+    if (size := path.stat().st_size) != record.size:
+        raise CorruptFileError(f"{path} has {size} bytes where {record.size} were written: it was cut off or replaced. Preprocess again")
+
+
+def _from_json(values: dict[str, Any]) -> Manifest:
+    sides = {
+        lang: SideRecord(**{**side, "splits": {name: SplitRecord(**split) for name, split in side["splits"].items()}})
+        for lang, side in values["sides"].items()
+    }
+    files = {name: FileRecord(**record) for name, record in values["files"].items()}
+    manifest = Manifest(**{**values, "sides": sides, "files": files})
+    for lang, side in sides.items():
+        named = [f"dict.{lang}.txt", side.labels, *(name for split in side.splits.values() for name in split.files)]
+        if missing := [name for name in named if name not in files]:
+            raise KeyError(f"no record of {', '.join(missing)}")
+    return manifest

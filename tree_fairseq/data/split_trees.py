@@ -1,0 +1,79 @@
+"""The trees of one text file: parsed where it is plain text, read where it is trees already, and encoded."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Sequence
+
+from tree_fairseq.data.encode import ChunkTask, encode_chunks, read_chunk_sizes
+from tree_fairseq.data.inputs import CHUNK_LINES, TextInput
+from tree_fairseq.data.staging import Staging
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.corpus import parse_corpus
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SplitTrees:
+    """The encoded lines of a file.
+
+    Attributes:
+        chunks: files of :mod:`tree_fairseq.data.encode`, in order
+        failed: numbers of the lines, from 1, in which a sentence was given a flat tree
+        lines: number of lines
+        leaves: leaves of all lines
+        nodes: nodes of all lines
+    """
+
+    chunks: Sequence[Path]
+    failed: Sequence[int]
+    lines: int
+    leaves: int
+    nodes: int
+
+
+def encode_split(
+    text: TextInput, options: ParserOptions, staging: Staging, name: str, *, workers: int, cache: Path
+) -> SplitTrees:
+    """Parses and encodes a text file; what an earlier attempt has done is not done again.
+
+    Args:
+        text: the file
+        options: the parser's
+        staging: where results are kept between attempts
+        name: of this file among those of the command
+        workers: processes
+        cache: folder of the parse cache
+    """
+    encoded = staging.folder(f"encoded/{name}")
+    if _needs_no_parser(options):
+        starts = text.chunk_offsets
+        tasks = [
+            ChunkTask(text.path, start, end, index * CHUNK_LINES + 1, encoded / f"{index:06}.npz", options)
+            for index, (start, end) in enumerate(zip(starts, starts[1:]))
+        ]
+        failed = []
+    else:
+        summary = parse_corpus(text.path, staging.folder(f"parsed/{name}"), options, workers=workers, cache=cache)
+        tasks = [
+            ChunkTask(shard, 0, shard.stat().st_size, 1, encoded / f"{shard.stem}.npz", None)
+            for shard in map(Path, summary.shards)
+        ]
+        failed = list(summary.failed)
+    chunks = encode_chunks(tasks, workers)
+    sizes = [read_chunk_sizes(chunk) for chunk in chunks]
+    return SplitTrees(
+        chunks=chunks,
+        failed=sorted(failed + [line for size in sizes for line in size.failed]),
+        lines=sum(size.lines for size in sizes),
+        leaves=sum(size.leaves for size in sizes),
+        nodes=sum(size.nodes for size in sizes),
+    )
+
+
+def _needs_no_parser(options: ParserOptions) -> bool:
+    """Whether the lines are trees already and stay as they are."""
+    return options.name == "brackets" and options.subword_model is None and not options.strip_function_tags

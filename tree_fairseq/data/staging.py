@@ -1,0 +1,201 @@
+"""A folder is built beside its destination and moved there when all of it is done.
+
+``DESTINATION.building`` holds, while a command runs or after it was killed,
+
+* ``command.json``: which command this is; the same command takes up the work, another one starts afresh,
+* whatever the command keeps between attempts,
+* ``output-*``: what this attempt has made of the final files,
+* ``READY.json``: written when the output is complete and on disk, it lists the files in the order in which they are
+  renamed into the destination. A command that finds it only has to rename what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Sequence
+
+from tree_fairseq.errors import DestinationExistsError
+
+logger = logging.getLogger(__name__)
+
+PARSE_CACHE = "parse-cache"
+_RECORD = "command.json"
+_READY = "READY.json"
+_LOCK = "lock"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON under a name only when it is complete and on disk."""
+    partial = path.with_name(path.name + ".part")
+    with open(partial, "w", encoding="utf-8", newline="\n") as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def staging_path(destination: str | os.PathLike) -> Path:
+    """Where a destination is built: beside it, or inside it where renaming from beside is impossible.
+
+    That is the case when the destination is the root of a file system of its own.
+    """
+    destination = Path(os.path.realpath(destination))
+    if destination.is_dir() and destination.stat().st_dev != destination.parent.stat().st_dev:
+        return destination / ".building"
+    return destination.with_name(destination.name + ".building")
+
+
+class Staging:
+    """The building place of one destination, held by one process at a time.
+
+    Args:
+        destination: the folder to fill
+        command: what is to be done and with which input, for JSON; equal commands give equal files
+    """
+
+    def __init__(self, destination: str | os.PathLike, command: dict[str, Any]):
+        self.destination = Path(os.path.realpath(destination))
+        self.path = staging_path(destination)
+        # As it will be read back.
+        self._command = json.loads(json.dumps(command))
+        self._lock = None
+
+    def __enter__(self) -> Staging:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.path / _LOCK, "a")
+        try:
+            # Held by the process and not by what it forks, so a worker that outlives a killed run does not keep it.
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise DestinationExistsError(f"another process is building {self.destination} right now, in {self.path}") from None
+        try:
+            self._take_up()
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self._lock.close()
+
+    def _take_up(self) -> None:
+        """Keeps what an earlier attempt at the same command left, and clears what another one did."""
+        found = sorted(entry.name for entry in self.path.iterdir() if entry.name != _LOCK)
+        known = self._known_command()
+        if known == self._command:
+            logger.info("resuming what an earlier attempt left in %s", self.path)
+            self._remove(entry for entry in found if entry.startswith("output-") and not self.is_ready)
+            return
+        if self.is_ready:
+            raise DestinationExistsError(
+                f"an earlier command was stopped while it moved its finished files to {self.destination}: give that command "
+                f"again to complete it, or remove {self.path} and the destination. It was {json.dumps(known, ensure_ascii=False)}"
+            )
+        if known is None and set(found) - {_RECORD + ".part"}:
+            raise DestinationExistsError(
+                f"{self.path} holds files that are not ours, and it is where {self.destination} has to be built: remove it"
+            )
+        if known is not None:
+            logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
+        # Parses are kept: they are found by what was parsed.
+        self._remove(entry for entry in found if entry != PARSE_CACHE)
+        write_json(self.path / _RECORD, self._command)
+
+    def _known_command(self) -> Any:
+        """The command that was at work here before, or None."""
+        if self.is_ready:
+            return self._read_ready()["command"]
+        record = self.path / _RECORD
+        return json.loads(record.read_text(encoding="utf-8")) if record.exists() else None
+
+    def _read_ready(self) -> dict[str, Any]:
+        return json.loads((self.path / _READY).read_text(encoding="utf-8"))
+
+    def _remove(self, names) -> None:
+        for name in list(names):
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing is left to do but to publish."""
+        return (self.path / _READY).exists()
+
+    def folder(self, name: str) -> Path:
+        """A folder in the building place, which is kept between attempts."""
+        path = self.path / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def new_output(self) -> Path:
+        """An empty folder for the final files.
+
+        Each attempt has its own, for worker processes of a killed attempt may still be writing into theirs.
+        """
+        return Path(tempfile.mkdtemp(prefix="output-", dir=self.path))
+
+    @property
+    def parse_cache(self) -> Path:
+        """Where parses are kept: in the destination if it has some already, else here until it is published."""
+        published = self.destination / PARSE_CACHE
+        return published if published.exists() else self.path / PARSE_CACHE
+
+    def seal(self, output: Path, last: Sequence[str] = ()) -> None:
+        """Declares the files of ``output`` complete.
+
+        Args:
+            output: what :meth:`new_output` gave
+            last: names of the files that have to appear after all others, in this order
+        """
+        names = sorted(path.name for path in output.iterdir())
+        for name in names:
+            with open(output / name, "rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(output)
+        files = [name for name in names if name not in last] + [name for name in last if name in names]
+        write_json(self.path / _READY, {"command": self._command, "output": output.name, "files": files})
+        sync_folder(self.path)
+
+    def publish(self) -> None:
+        """Moves the sealed files to the destination, each in one step, and removes the building place."""
+        ready = self._read_ready()
+        output = self.path / ready["output"]
+        self.destination.mkdir(parents=True, exist_ok=True)
+        for name in ready["files"]:
+            # Absent: an earlier attempt has moved it.
+            if (output / name).exists():
+                os.replace(output / name, self.destination / name)
+        cache = self.path / PARSE_CACHE
+        if cache.exists() and not (self.destination / PARSE_CACHE).exists():
+            os.replace(cache, self.destination / PARSE_CACHE)
+        sync_folder(self.destination)
+        self._clear()
+
+    def _clear(self) -> None:
+        # Last the file by which a command that is given again learns that only clearing away is left.
+        self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
+        self._remove([_READY])
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+        sync_folder(self.path.parent)

@@ -1,0 +1,131 @@
+"""Token files as fairseq writes them, whatever their implementation: where they are, how long their lines are, their words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Iterator
+
+import numpy as np
+from fairseq.data import Dictionary, indexed_dataset
+
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.trees.text import read_lines, tokens
+
+INDEXED = ("mmap", "lazy", "cached")
+SUPPORTED = (*INDEXED, "raw")
+
+
+def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: str) -> str:
+    """Name of a token file without extension, as ``fairseq-preprocess`` forms it: ``train.en-de.en``."""
+    return f"{split}.{source_lang}-{target_lang}.{lang}"
+
+
+def token_file_names(prefix: str | os.PathLike, dataset_impl: str) -> list[str]:
+    """Names of the files of a token data set; ``raw`` is one text file."""
+    name = Path(prefix).name
+    return [name] if dataset_impl == "raw" else [f"{name}.bin", f"{name}.idx"]
+
+
+def found_impl(prefix: str | os.PathLike) -> str:
+    """Which implementation the files of a token data set have.
+
+    Raises:
+        CorruptFileError: there are none, or none that trees can be kept beside.
+    """
+    prefix = os.fspath(prefix)
+    try:
+        impl = indexed_dataset.infer_dataset_impl(prefix)
+    except OSError as error:
+        raise CorruptFileError(f"{prefix}.idx cannot be read: {error}") from None
+    if impl not in SUPPORTED:
+        raise CorruptFileError(f"there is no token data set {prefix} ({', '.join(SUPPORTED)})")
+    return impl
+
+
+def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
+    """Tokens of every line, without EOS, ``[lines]`` int64.
+
+    Raises:
+        CorruptFileError: the files are missing or damaged.
+    """
+    prefix = os.fspath(prefix)
+    impl = found_impl(prefix)
+    if impl == "raw":
+        return np.array([len(tokens(line)) for line in read_lines(prefix)], np.int64)
+    # The sizes are a view of a map that the data set closes when it goes: copied while it is here.
+    dataset = _open_indexed(prefix, impl)
+    return np.array(dataset.sizes, np.int64) - 1
+
+
+def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
+    """The words of every line, ``<unk>`` for those that the dictionary did not have; those of ``raw`` are the text's own.
+
+    Raises:
+        CorruptFileError: the files are missing or damaged, or hold ids that the dictionary does not have.
+    """
+    prefix = os.fspath(prefix)
+    if found_impl(prefix) == "raw":
+        for line in read_lines(prefix):
+            yield tokens(line)
+        return
+    symbols = np.array(dictionary.symbols, object)
+    for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < len(symbols):
+            raise CorruptFileError(f"{prefix}, line {number}: a token id is outside the dictionary of {len(symbols)} symbols")
+        yield symbols[ids].tolist()
+
+
+def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.ndarray]:
+    """The ids of every line, without EOS, ``[N]`` int64 each.
+
+    Raises:
+        CorruptFileError: the files are missing or damaged.
+    """
+    prefix = os.fspath(prefix)
+    impl = found_impl(prefix)
+    if impl == "raw":
+        for line in read_lines(prefix):
+            yield np.array([dictionary.index(word) for word in tokens(line)], np.int64)
+        return
+    dataset = _open_indexed(prefix, impl)
+    for index in range(len(dataset)):
+        ids = dataset[index].numpy()
+        if not len(ids) or ids[-1] != dictionary.eos():
+            raise CorruptFileError(f"{prefix}, line {index + 1}: the tokens do not end with {dictionary.eos_word}")
+        yield ids[:-1]
+
+
+def _open_indexed(prefix: str, impl: str):
+    """fairseq's data set, its way of failing on damaged files put into words."""
+    try:
+        # "cached" files are read without the prefetching that a cached data set insists on.
+        dataset = indexed_dataset.make_dataset(prefix, "mmap" if impl == "mmap" else "lazy", fix_lua_indexing=True)
+        expected = int(np.asarray(dataset.sizes, np.int64).sum()) * _item_size(dataset, impl)
+    except (AssertionError, ValueError, KeyError, OSError, OverflowError, IndexError, TypeError) as error:
+        raise CorruptFileError(f"{prefix}.idx is damaged: {error}") from None
+    if dataset is None:
+        raise CorruptFileError(f"{prefix}.bin or {prefix}.idx is missing")
+    if (size := os.path.getsize(f"{prefix}.bin")) != expected:
+        raise CorruptFileError(f"{prefix}.bin has {size} bytes where its index asks for {expected}")
+    return dataset
+
+
+def _item_size(dataset, impl: str) -> int:
+    return dataset._index.dtype().itemsize if impl == "mmap" else dataset.element_size
+
+
+def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
+    """The token dictionary of a language.
+
+    Raises:
+        MissingTreesError: the folder has none, so it is no preprocessed folder of this language.
+        DataFolderError: it cannot be read.
+    """
+    path = Path(folder) / f"dict.{lang}.txt"
+    if not path.exists():
+        raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
+    try:
+        return Dictionary.load(os.fspath(path))
+    except Exception as error:  # fairseq itself raises a bare Exception for a wrong encoding.
+        raise DataFolderError(f"{path} is no dictionary: {error}") from None

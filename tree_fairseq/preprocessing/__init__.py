@@ -1,0 +1,1 @@
+"""What ``fairseq-preprocess`` does when it is asked for trees."""

@@ -1,0 +1,221 @@
+"""The arguments of ``fairseq-preprocess``, checked and put into words before anything is done."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from fairseq.dataclass.configs import CommonConfig
+
+from tree_fairseq.data.folder_trees import TreeSide
+from tree_fairseq.data.inputs import TextInput, file_sha256, inspect_text, require_parallel
+from tree_fairseq.data.label_dictionary import label_dictionary_name
+from tree_fairseq.data.token_files import SUPPORTED
+from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
+from tree_fairseq.parsing.corpus import add_parser_arguments, options_from_arguments
+
+# Arguments that two commands may differ in and still give the same files.
+_INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
+# Of both sides at once, separated by a comma.
+_PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_subword_model")
+
+
+def add_tree_arguments(parser: ArgumentParser) -> None:
+    """Adds the one group of arguments that ``fairseq-preprocess`` gains."""
+    group = parser.add_argument_group("trees", "constituency trees beside the token files; without --tree-parser nothing changes")
+    add_parser_arguments(group, default_parser=None)
+    # Of a side whose language is not named, the suffix of its files is the language.
+    parser.set_defaults(tree_lang=None)
+    group.add_argument(
+        "--tree-sides",
+        default="source",
+        choices=("source", "target", "source,target"),
+        help="which side gets trees. With both, %s take two values separated by a comma, the source's first"
+        % ", ".join("--" + name.replace("_", "-") for name in _PER_SIDE),
+    )
+
+
+@dataclass(frozen=True)
+class Split:
+    """Files of a split.
+
+    Attributes:
+        name: as in the names of its token files: ``train``, ``valid``, ``valid1``, ...
+        prefix: of its text files
+    """
+
+    name: str
+    prefix: str
+
+    def path(self, suffix: str) -> Path:
+        """Its file of a language, or its alignments."""
+        return Path(f"{self.prefix}.{suffix}")
+
+
+@dataclass(frozen=True)
+class PreprocessPlan:
+    """What is to be done.
+
+    Attributes:
+        args: the arguments of ``fairseq-preprocess``
+        languages: source, and target unless ``--only-source``
+        splits: those that stock fairseq reads
+        sides: those that get trees
+    """
+
+    args: Namespace
+    languages: tuple[str, ...]
+    splits: tuple[Split, ...]
+    sides: tuple[TreeSide, ...]
+
+    @classmethod
+    def from_arguments(cls, args: Namespace) -> PreprocessPlan:
+        """Understands the arguments.
+
+        Raises:
+            InputError: they do not go together.
+        """
+        _check_arguments(args)
+        languages = (args.source_lang,) if args.only_source else (args.source_lang, args.target_lang)
+        return cls(args, languages, _splits(args), _sides(args))
+
+    @property
+    def written_splits(self) -> list[str]:
+        """Names of the splits whose token files will be written."""
+        return [] if self.args.dict_only else [split.name for split in self.splits]
+
+    def inspect(self) -> dict[tuple[str, str], TextInput]:
+        """Reads all text files; by split and language, alignments under their suffix.
+
+        Raises:
+            InputError: a file is missing, is not one sentence a line, or the files of a split have different numbers of
+                lines.
+        """
+        inputs = {}
+        for split in self.splits:
+            files = {lang: inspect_text(split.path(lang)) for lang in self.languages}
+            if self.has_alignments(split):
+                files[self.args.align_suffix] = inspect_text(split.path(self.args.align_suffix))
+            parallel = list(files.values())
+            if split.name == "train" and self.args.alignfile:
+                parallel.append(inspect_text(self.args.alignfile))
+            require_parallel(parallel)
+            inputs.update({(split.name, suffix): file for suffix, file in files.items()})
+        return inputs
+
+    def has_alignments(self, split: Split) -> bool:
+        """Whether stock fairseq will find alignments of a split: it looks beside the whole of a comma-separated list."""
+        if not self.args.align_suffix or self.args.dict_only:
+            return False
+        prefixes = {"train": self.args.trainpref, "valid": self.args.validpref, "test": self.args.testpref}
+        return prefixes.get(split.name) == split.prefix and split.path(self.args.align_suffix).exists()
+
+    def command(self, inputs: dict[tuple[str, str], TextInput]) -> dict[str, Any]:
+        """All that decides what the files will be: by this a killed run knows itself."""
+        arguments = {name: value for name, value in vars(self.args).items() if name not in _INDIFFERENT}
+        others = [self.args.srcdict, self.args.tgtdict, self.args.alignfile, *map(self.reused_labels, self.languages)]
+        return {
+            "command": "fairseq-preprocess",
+            "arguments": {name: value for name, value in sorted(arguments.items())},
+            "inputs": {f"{split}.{suffix}": file.sha256 for (split, suffix), file in sorted(inputs.items())},
+            "others": {os.fspath(path): file_sha256(path) for path in others if path},
+        }
+
+    def reused_labels(self, lang: str) -> Path | None:
+        """The label dictionary that comes with a dictionary to be used again, if there is one."""
+        args = self.args
+        given = args.srcdict if lang == args.source_lang else args.tgtdict
+        if args.joined_dictionary:
+            given = args.srcdict or args.tgtdict
+        if not given:
+            return None
+        for folder in (os.path.dirname(given), args.destdir):
+            path = Path(folder) / label_dictionary_name(lang)
+            if path.exists():
+                return path
+        return None
+
+    def refuse_finished_destination(self) -> None:
+        """Refuses, as stock fairseq does, to write dictionaries over others.
+
+        Raises:
+            DestinationExistsError: there are some.
+        """
+        given = (self.args.srcdict, self.args.tgtdict)
+        for lang, dictionary in zip(self.languages, given):
+            path = os.path.join(self.args.destdir, f"dict.{lang}.txt")
+            if not dictionary and os.path.exists(path):
+                raise DestinationExistsError(
+                    f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its dictionaries "
+                    "(--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.data.annotate`"
+                )
+
+    def stock_arguments(self, leaves: Path, output: Path) -> Namespace:
+        """The arguments for stock fairseq's ``main``: the same, on other files.
+
+        Args:
+            leaves: folder with the text of all splits under the splits' names
+            output: folder to write into
+        """
+
+        def prefixes(kind: str) -> str | None:
+            names = [split.name for split in self.splits if split.name.rstrip("0123456789") == kind]
+            return ",".join(os.fspath(leaves / name) for name in names) or None
+
+        changes = {"trainpref": prefixes("train"), "validpref": prefixes("valid"), "testpref": prefixes("test")}
+        return Namespace(**{**vars(self.args), **changes, "destdir": os.fspath(output)})
+
+
+def _check_arguments(args: Namespace) -> None:
+    if not args.source_lang or not (args.target_lang or args.only_source):
+        raise InputError("trees need the names of both languages, --source-lang and --target-lang")
+    if args.dataset_impl not in SUPPORTED:
+        raise InputError(f"trees cannot be kept beside --dataset-impl {args.dataset_impl}", hint=f"Use {', '.join(SUPPORTED)}.")
+    if args.workers < 1:
+        raise InputError(f"--workers is at least 1, not {args.workers}")
+    if "," in os.path.realpath(args.destdir):
+        raise InputError(f"the destination has a comma in its path, which separates prefixes: {args.destdir}")
+    if os.path.exists(args.destdir) and not os.path.isdir(args.destdir):
+        raise DataFolderError(f"the destination is no folder: {args.destdir}")
+    if args.joined_dictionary and args.srcdict and args.tgtdict:
+        raise InputError("cannot use both --srcdict and --tgtdict with --joined-dictionary")
+    given = [args.srcdict, args.tgtdict] if not args.only_source else [args.srcdict]
+    if not args.trainpref and not (any(given) if args.joined_dictionary else all(given)):
+        raise InputError("--trainpref must be set if dictionaries are not given with --srcdict and --tgtdict")
+    if args.alignfile and not args.trainpref:
+        raise InputError("--trainpref must be set if --alignfile is specified")
+
+
+def _splits(args: Namespace) -> tuple[Split, ...]:
+    splits = [Split("train", args.trainpref)] if args.trainpref else []
+    # Of the other splits stock fairseq reads nothing when only dictionaries are asked for.
+    for kind, prefixes in () if args.dict_only else (("valid", args.validpref), ("test", args.testpref)):
+        for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
+            splits.append(Split(f"{kind}{number or ''}", prefix))
+    return tuple(splits)
+
+
+def _sides(args: Namespace) -> tuple[TreeSide, ...]:
+    names = args.tree_sides.split(",")
+    if "target" in names and args.only_source:
+        raise InputError("--only-source leaves no target for --tree-sides target")
+    sides = []
+    for number, name in enumerate(names):
+        lang = args.source_lang if name == "source" else args.target_lang
+        own = Namespace(**{**vars(args), **{field: _value_of_side(args, field, number, len(names)) for field in _PER_SIDE}})
+        own.tree_lang = own.tree_lang or lang
+        sides.append(TreeSide(name, lang, options_from_arguments(own)))
+    return tuple(sides)
+
+
+def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:
+    value = getattr(args, name)
+    if not value or "," not in value:
+        return value
+    values = value.split(",")
+    if len(values) != sides:
+        raise InputError(f"--{name.replace('_', '-')} {value} has {len(values)} values for {sides} sides with trees")
+    return values[number] or None
