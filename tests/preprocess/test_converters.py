@@ -43,14 +43,11 @@ def test_layout_gives_aligned_tokenised_splits(tmp_path, name):
 
 def test_words_are_parallel_to_what_was_written(tmp_path):
     _, output = prepare(tmp_path, "wmt14")
-    known = {
-        (english.replace("'", " &apos;").replace(" apos;", "")): german
-        for english, german, _ in toy_corpus.sentences(60 // 3 + 1, seed=1)
-        if "'" not in english and "&" not in english and "(" not in english
-    }
+    written = toy_corpus.sentences(60 // 3 + 1, seed=1)
+    plain = {english: german for english, german, _ in written if english.replace(".", "").replace(" ", "").isalpha()}
     pairs = dict(zip(lines(output / "train.en"), lines(output / "train.de")))
     checked = 0
-    for english, german in known.items():
+    for english, german in plain.items():
         tokens = english.replace(".", " .")
         if tokens in pairs:
             assert pairs[tokens] == german.replace(".", " .")

@@ -1,0 +1,294 @@
+# What all translation recipes share: options, stages, stamps. A run.sh sources this file, sets its data, model,
+# optimisation and scoring, and calls `recipe "$@"`.
+
+LIBRARY=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(cd "$LIBRARY/../.." && pwd)
+export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
+if ! command -v fairseq-train > /dev/null && [ -d "$ROOT/.venv/bin" ]; then PATH="$ROOT/.venv/bin:$PATH"; fi
+
+. "$LIBRARY/stages.sh"
+. "$LIBRARY/architectures.sh"
+
+usage() {
+    cat << USAGE
+usage: $0 --data DIR --out DIR [options] [-- flags of fairseq-train]
+
+  --data DIR        the data set, see the README beside this script (with --toy: made up where it is not given)
+  --out DIR         everything that is written, result.json among it
+  --arch A          architecture, $DEFAULT_ARCH where not given; the baselines are stock architectures on the same folder
+  --stage S         prepare | preprocess | train | generate | score | ablate: up to that stage, skipping what is done;
+                    all but ablate where not given
+  --subset N        train on N pairs
+  --parser P        stanza, right-branching, balanced or random
+  --parser-dir DIR  folder of the parser's model, where it is not to be downloaded
+  --trees DIR       ready-made trees {train,valid,test}.$SOURCE, one line of brackets for each line of OUT/words
+  --workers N       processes for tokenising and parsing (all cores)
+  --toy             tiny sizes, to see that everything runs
+  --dry-run         print the commands, run none
+USAGE
+}
+
+parse_options() {
+    DATA='' OUT='' ARCH=$DEFAULT_ARCH STAGE=score SUBSET='' PARSER='' PARSER_DIR='' TREES='' TOY='' DRY_RUN='' EXTRA=()
+    WORKERS=$(getconf _NPROCESSORS_ONLN)
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --data | --out | --arch | --stage | --subset | --parser | --parser-dir | --trees | --workers)
+                [ $# -gt 1 ] || { usage >&2; die "$1 needs a value"; }
+                local name=${1#--}
+                name=${name//-/_}
+                printf -v "${name^^}" '%s' "$2"
+                shift 2
+                ;;
+            --toy) TOY=1; shift ;;
+            --dry-run) DRY_RUN=1; shift ;;
+            --help | -h) usage; exit 0 ;;
+            --) shift; EXTRA=("$@"); break ;;
+            *) usage >&2; die "unknown option $1" ;;
+        esac
+    done
+    [ -n "$OUT" ] || { usage >&2; die "--out is needed"; }
+    [ -n "$DATA$TOY" ] || { usage >&2; die "--data is needed"; }
+    case $STAGE in
+        prepare | preprocess | train | generate | score | ablate) ;;
+        *) usage >&2; die "unknown stage $STAGE" ;;
+    esac
+    [[ $SUBSET =~ ^([1-9][0-9]*)?$ ]] || die "--subset needs a number of pairs"
+    [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || die "--workers needs a number"
+}
+
+# places: absolute paths, and the parser that goes without a suffix in names
+places() {
+    RECIPE=$(basename "$(dirname "$0")")
+    mkdir -p "$OUT"
+    OUT=$(cd "$OUT" && pwd)
+    DATA=${DATA:-$OUT/toy-data}
+    mkdir -p "$DATA" 2> /dev/null || die "--data $DATA: no such folder"
+    DATA=$(cd "$DATA" && pwd)
+    WORK=$OUT${SUBSET:+/subset-$SUBSET}
+    WORDS=$WORK/words PIECES=$WORK/bpe
+    [ -z "$PARSER_DIR" ] || PARSER_DIR=$(cd "$PARSER_DIR" && pwd) || die "--parser-dir: no such folder"
+    [ -z "$TREES" ] || TREES=$(cd "$TREES" && pwd) || die "--trees: no such folder"
+    MAIN_PARSER=${PARSER:-${DEFAULT_PARSER:-stanza}}
+    if [ -n "$TREES" ]; then MAIN_PARSER=brackets; fi
+    if [ -n "$TOY" ] && [ -z "$PARSER$TREES" ] && [ "$MAIN_PARSER" = stanza ]; then MAIN_PARSER=right-branching; fi
+    SUFFIX=${PARSER:+-$PARSER}
+    TEST_SUBSETS=("${SETS[@]%%=*}")
+    SPLITS=(train valid "${TEST_SUBSETS[@]}")
+    if [ -n "$TOY" ]; then BPE_SIZE=60 AVERAGE=2; fi
+}
+
+# --- stages ----------------------------------------------------------------------------------------------------------
+
+get_data() {
+    [ -z "$(ls -A "$DATA")" ] || return 0
+    if [ -n "$TOY" ]; then
+        run python -m preprocess.toy_corpus "$DATASET" --output "$DATA"
+    elif [ -n "${FETCH:-}" ]; then
+        run python -m preprocess.fetch "$FETCH" --output "$DATA"
+    else
+        die "$DATA is empty; the README says where its files come from"
+    fi
+}
+
+prepare() {
+    local limit=() language split
+    if [ -n "$TOY" ]; then limit=(--limit 120); fi
+    run rm -rf "$WORDS" "$PIECES"
+    run python -m preprocess.prepare "$DATASET" --data "$DATA" --source "$SOURCE" --target "$TARGET" \
+        --output "$WORDS" --work "$OUT/official" --workers "$WORKERS" ${SUBSET:+--subset "$SUBSET"} "${limit[@]}"
+    run mkdir -p "$PIECES"
+    run subword-nmt learn-joint-bpe-and-vocab --input "$WORDS/train.$SOURCE" "$WORDS/train.$TARGET" -s "$BPE_SIZE" \
+        -o "$PIECES/codes" --write-vocabulary "$PIECES/vocab.$SOURCE" "$PIECES/vocab.$TARGET"
+    for split in "${SPLITS[@]}"; do
+        for language in "$SOURCE" "$TARGET"; do
+            run subword-nmt apply-bpe -c "$PIECES/codes" --input "$WORDS/$split.$language" --output "$PIECES/$split.$language"
+        done
+    done
+}
+
+# bracketed: a folder whose source side is trees over words; their words are split by fairseq-preprocess
+bracketed() {
+    local split
+    run rm -rf "$WORK/bracketed"
+    run mkdir -p "$WORK/bracketed"
+    for split in "${SPLITS[@]}"; do
+        if [ -z "$TREES" ] && [ -n "$TOY" ]; then
+            run python -m tree_fairseq.parsing.corpus --tree-parser right-branching --tree-lang "$SOURCE" --workers 1 \
+                --input "$WORDS/$split.$SOURCE" --output "$WORK/bracketed/$split.$SOURCE"
+        else
+            [ -n "$TREES" ] || die "$TREES_NEEDED"
+            [ -n "$DRY_RUN" ] || [ -f "$TREES/$split.$SOURCE" ] || die "$TREES/$split.$SOURCE is missing. $TREES_NEEDED"
+            run ln -s "$TREES/$split.$SOURCE" "$WORK/bracketed/$split.$SOURCE"
+        fi
+        run ln -s "$PIECES/$split.$TARGET" "$WORK/bracketed/$split.$TARGET"
+    done
+}
+
+# preprocess PARSER FOLDER
+preprocess() {
+    local parser=$1 folder=$2 input=$PIECES flags=(--tree-parser "$1" --tree-lang "$SOURCE") tests=() subset
+    if [ "$parser" = brackets ]; then
+        bracketed
+        input=$WORK/bracketed
+        flags+=(--tree-subwords bpe --tree-subword-model "$PIECES/codes")
+    fi
+    if [ "$parser" = stanza ] && [ -n "$PARSER_DIR" ]; then flags+=(--parser-dir "$PARSER_DIR"); fi
+    for subset in "${TEST_SUBSETS[@]}"; do tests+=("$input/$subset"); done
+    run rm -rf "$folder"
+    run fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_translation -s "$SOURCE" -t "$TARGET" \
+        --trainpref "$input/train" --validpref "$input/valid" --testpref "$(IFS=,; printf '%s' "${tests[*]}")" \
+        --destdir "$folder" --joined-dictionary --workers "$WORKERS" --parse-cache "$OUT/parse-cache" "${flags[@]}"
+}
+
+# train RUN DATA ARCH FLAGS...: train (or go on from the last checkpoint) and average
+train() {
+    local folder=$1 data=$2 arch=$3 limits=("${LIMITS[@]}")
+    shift 3
+    model_flags "$arch"
+    batch_flags "$BATCH_TOKENS" "$DEVICE_TOKENS"
+    if [ -n "$TOY" ]; then limits+=("${TOY_LIMITS[@]}"); fi
+    run fairseq-train "$data" --user-dir "$ROOT/tree_fairseq" --task tree_translation -s "$SOURCE" -t "$TARGET" \
+        --arch "$arch" "${MODEL[@]}" --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+        "${OPTIMIZER[@]}" "${BATCH[@]}" "${limits[@]}" --seed 1 --save-dir "$folder/checkpoints" \
+        --keep-last-epochs "$AVERAGE" --no-progress-bar --log-interval 100 --log-file "$folder/train.log" "$@"
+    run python -m tree_fairseq.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
+        --output "$folder/checkpoints/average.pt"
+}
+
+# generate RUN DATA
+generate() {
+    local subset
+    for subset in "${TEST_SUBSETS[@]}"; do
+        run fairseq-generate "$2" --user-dir "$ROOT/tree_fairseq" --task tree_translation -s "$SOURCE" -t "$TARGET" \
+            --path "$1/checkpoints/average.pt" --gen-subset "$subset" --beam "$BEAM" --lenpen "$LENPEN" \
+            --max-tokens "$GENERATE_TOKENS" --remove-bpe --results-path "$1"
+    done
+}
+
+# score RUN DATA ARCH OTHER_RUN...
+score() {
+    local folder=$1 data=$2 arch=$3 attention=() against=()
+    shift 3
+    case $folder in
+        */tree_*no-node-cross-attention*) ;;
+        */tree_*) attention=(--attention "$data") ;;
+    esac
+    if [ $# -gt 0 ]; then against=(--against "$@"); fi
+    run python -m tree_fairseq.scoring.score --run "$folder" --words "$WORDS" --source-lang "$SOURCE" \
+        --target-lang "$TARGET" --sets "${SETS[@]}" "${SCORE_FLAGS[@]}" --length-bounds "${LENGTH_BOUNDS[@]}" \
+        --primary "$PRIMARY" --checkpoint "$folder/checkpoints/average.pt" "${attention[@]}" "${against[@]}" \
+        --describe "recipe=$RECIPE" "arch=$arch" "parser=$(cat "$folder/parser" 2> /dev/null || true)" \
+        ${SUBSET:+"subset=$SUBSET"} ${TOY:+toy=1} --result "$OUT/result.json"
+}
+
+# --- one system, from trees to scores ----------------------------------------------------------------------------------
+
+# data_folder PARSER SUFFIX: DATA_BIN, preprocessed with that parser
+data_folder() {
+    DATA_BIN=$WORK/data-bin$2
+    local inputs=("$PIECES"/*)
+    if [ "$1" = brackets ] && [ -n "$TREES" ]; then inputs+=("$TREES"); fi
+    stage "preprocess$2" "$(key "=$1" "=$PARSER_DIR" "${inputs[@]}")" preprocess "$1" "$DATA_BIN"
+}
+
+# run_name ARCH VARIANT FLAGS...: RUN, a folder of its own for every set of training flags; how long to train is not one
+run_name() {
+    local name=$1$2 flags=()
+    shift 2
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --max-epoch | --max-update | --stop-time-hours | --log-interval) shift 2 || shift ;;
+            *) flags+=("=$1"); shift ;;
+        esac
+    done
+    if [ ${#flags[@]} -gt 0 ]; then name+=+$(key "${flags[@]}" | cut -c1-8); fi
+    RUN=$WORK/runs/$name
+}
+
+# same_data RUN DATA PARSER: a run goes on only with the data that it began with
+same_data() {
+    [ -z "$DRY_RUN" ] || return 0
+    local now
+    now=$(key "$2"/dict.* "$2"/train.*)
+    mkdir -p "$1"
+    if [ ! -f "$1/data-key" ]; then
+        printf '%s\n' "$3" > "$1/parser"
+        printf '%s\n' "$now" > "$1/data-key"
+    elif [ "$(cat "$1/data-key")" != "$now" ]; then
+        die "$1 was trained on other data; give another --out, or delete that folder"
+    fi
+}
+
+# reached STAGE: whether --stage asks for it
+reached() {
+    local order=' prepare preprocess train generate score ablate '
+    local asked=${order%% "$STAGE" *} this=${order%% "$1" *}
+    [ ${#this} -le ${#asked} ]
+}
+
+# system PARSER SUFFIX VARIANT FLAGS -- OTHER_RUN...: one model through all stages asked for
+system() {
+    local parser=$1 suffix=$2 variant=$3 flags=()
+    shift 3
+    while [ "$1" != -- ]; do flags+=("$1"); shift; done
+    shift
+    data_folder "$parser" "$suffix"
+    reached train || return 0
+    run_name "$ARCH" "$suffix$variant" "${EXTRA[@]}"
+    same_data "$RUN" "$DATA_BIN" "$parser"
+    local name=${RUN##*/} train_key
+    model_flags "$ARCH"
+    train_key=$(key "=$BATCH_TOKENS" "=$AVERAGE" "${MODEL[@]/#/=}" "${OPTIMIZER[@]/#/=}" "${LIMITS[@]/#/=}" \
+        "${flags[@]/#/=}" "${EXTRA[@]/#/=}" "$RUN/data-key")
+    stage "train-$name" "$train_key" train "$RUN" "$DATA_BIN" "$ARCH" "${flags[@]}" "${EXTRA[@]}"
+    reached generate || return 0
+    stage "generate-$name" "$(key "=$train_key" "=$BEAM" "=$LENPEN" "${SETS[@]/#/=}")" generate "$RUN" "$DATA_BIN"
+    reached score || return 0
+    score "$RUN" "$DATA_BIN" "$ARCH" "$@"
+}
+
+# plain_runs: OTHERS, the finished runs of whole architectures, beside which this one's scores are set
+plain_runs() {
+    OTHERS=()
+    local file
+    for file in "$WORK"/runs/*/score.json; do
+        [ -f "$file" ] || continue
+        file=${file%/score.json}
+        case ${file##*/} in
+            "${1##*/}" | *-* | *+*) ;;
+            *) OTHERS+=("$file") ;;
+        esac
+    done
+}
+
+# ablate: Table 3 of the paper, and trees that say nothing about the sentence
+ablate() {
+    case $ARCH in tree_*) ;; *) die "--stage ablate needs a tree_* architecture" ;; esac
+    run_name "$ARCH" "$SUFFIX" "${EXTRA[@]}"
+    local full=$RUN
+    system "$MAIN_PARSER" "$SUFFIX" -no-hierarchical-embeddings --no-hierarchical-embeddings -- "$full"
+    system "$MAIN_PARSER" "$SUFFIX" -no-subtree-mask --no-subtree-mask -- "$full"
+    system "$MAIN_PARSER" "$SUFFIX" -no-hierarchical-embeddings-no-subtree-mask \
+        --no-hierarchical-embeddings --no-subtree-mask -- "$full"
+    system "$MAIN_PARSER" "$SUFFIX" -no-node-cross-attention --no-node-cross-attention -- "$full"
+    local control
+    for control in right-branching random; do
+        [ "$SUFFIX" = "-$control" ] || system "$control" "-$control" '' -- "$full"
+    done
+}
+
+# recipe ARGUMENTS...: everything
+recipe() {
+    parse_options "$@"
+    places
+    if declare -F settings > /dev/null; then settings; fi
+    get_data
+    stage prepare "$(key "=$DATASET" "=$SOURCE" "=$TARGET" "=$SUBSET" "=$TOY" "=$BPE_SIZE" "$DATA")" prepare
+    reached preprocess || return 0
+    run_name "$ARCH" "$SUFFIX" "${EXTRA[@]}"
+    plain_runs "$RUN"
+    system "$MAIN_PARSER" "$SUFFIX" '' -- "${OTHERS[@]}"
+    if reached ablate; then ablate; fi
+    say "done: $STAGE"
+}

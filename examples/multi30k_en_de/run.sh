@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Multi30k English-German: Tree-Transformer and stock transformer of equal size, small enough for two CPU cores.
+set -euo pipefail
+. "$(dirname "$0")/../lib/recipe.sh"
+
+# Data: the lower-cased, normalised, tokenised files; both Flickr test sets
+DATASET=multi30k SOURCE=en TARGET=de
+SETS=(test=2016 test1=2017)
+BPE_SIZE=6000
+
+# Model: 3+3 layers; the same flags for --arch transformer
+DEFAULT_ARCH=tree_transformer
+TRANSFORMER=(
+    --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256 --decoder-embed-dim 256
+    --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 --encoder-attention-heads 4 --decoder-attention-heads 4
+    --share-all-embeddings --dropout 0.3
+)
+
+# Optimisation
+ADAM=(--optimizer adam --adam-betas '(0.9, 0.98)' --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 1000)
+BATCH_TOKENS=4096 DEVICE_TOKENS=4096
+LIMITS=(--max-epoch 16)
+
+# Generation, from the average of the last epochs
+AVERAGE=8 BEAM=5 LENPEN=1 GENERATE_TOKENS=4096
+
+# Scores; lengths in words, about a fifth of the test sentences each
+PRIMARY=sacrebleu_2016
+SCORE_FLAGS=(--lowercase)
+LENGTH_BOUNDS=(8 10 12 15)
+
+recipe "$@"

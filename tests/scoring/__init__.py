@@ -1,0 +1,1 @@
+"""Tests of tree_fairseq.scoring."""

@@ -1,0 +1,97 @@
+"""BLEU in its readings, beside BLEU written out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, length_buckets, paired_bootstrap, split_compounds
+
+REFERENCES = [
+    "the old man saw a small boat on the lake .",
+    "two children play with a red ball in the park .",
+    "a dog runs over the green grass .",
+    "a woman with a well-known hat reads a book .",
+] * 5
+CLOSE = [line.replace("red", "blue") for line in REFERENCES]
+FAR = [line.replace("a ", "the ").replace("with", "and") for line in REFERENCES]
+
+
+def ngrams(line, order):
+    tokens = line.split()
+    return Counter(tuple(tokens[i : i + order]) for i in range(len(tokens) - order + 1))
+
+
+def bleu_written_out(hypotheses, references):
+    """Papineni et al. (2002), equation by equation; every order must match somewhere."""
+    precisions = []
+    for order in range(1, 5):
+        matched = total = 0
+        for hypothesis, reference in zip(hypotheses, references):
+            found, wanted = ngrams(hypothesis, order), ngrams(reference, order)
+            matched += sum(min(count, wanted[gram]) for gram, count in found.items())
+            total += sum(found.values())
+        precisions.append(matched / total)
+    length = sum(len(line.split()) for line in hypotheses)
+    wanted = sum(len(line.split()) for line in references)
+    penalty = 1 if length > wanted else math.exp(1 - wanted / length)
+    return 100 * penalty * math.exp(sum(map(math.log, precisions)) / 4)
+
+
+def test_tokenised_bleu_is_bleu():
+    side = Side("tokenized_bleu", REFERENCES, tokenize="none")
+    for hypotheses in (CLOSE, FAR, [line.rsplit(" ", 2)[0] for line in REFERENCES]):
+        score, signature = corpus_bleu(side, hypotheses)
+        assert score == pytest.approx(bleu_written_out(hypotheses, REFERENCES), abs=1e-9)
+    assert "tok:none" in signature and "version:" in signature
+
+
+def test_case_counts_unless_told():
+    upper = [line.capitalize() for line in REFERENCES]
+    assert corpus_bleu(Side("sacrebleu", upper), REFERENCES)[0] < 100
+    score, signature = corpus_bleu(Side("sacrebleu", upper, lowercase=True), REFERENCES)
+    assert score == pytest.approx(100) and "case:lc" in signature and "tok:13a" in signature
+
+
+def test_compounds_are_three_tokens():
+    assert split_compounds("a well-known re-use - x-y-z -") == (
+        "a well ##AT##-##AT## known re ##AT##-##AT## use - x ##AT##-##AT## y ##AT##-##AT## z -"
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 60)), st.lists(st.integers(1, 50), max_size=5))
+def test_buckets_part_the_sentences(lengths, bounds):
+    buckets = length_buckets(lengths, bounds)
+    assert sorted(index for _, _, indices in buckets for index in indices) == list(range(len(lengths)))
+    for low, high, indices in buckets:
+        assert all(low <= lengths[index] and (high is None or lengths[index] <= high) for index in indices)
+
+
+def test_bleu_by_length_scores_each_part_alone():
+    side = Side("sacrebleu", REFERENCES, tokenize="none")
+    lengths = [len(line.split()) for line in REFERENCES]
+    rows = bleu_by_length(side, FAR, lengths, bounds=[8, 10])
+    assert [row["sentences"] for row in rows] == [5, 5, 10]
+    assert [(row["from"], row["to"]) for row in rows] == [(0, 8), (9, 10), (11, None)]
+    longest = [index for index, length in enumerate(lengths) if length > 10]
+    expected = bleu_written_out([FAR[index] for index in longest], [REFERENCES[index] for index in longest])
+    assert rows[2]["bleu"] == pytest.approx(expected)
+
+
+def test_bootstrap_tells_a_difference_from_none():
+    side = Side("sacrebleu", REFERENCES)
+    better = paired_bootstrap(side, FAR, CLOSE, samples=200)
+    assert better["difference"] == pytest.approx(corpus_bleu(side, CLOSE)[0] - corpus_bleu(side, FAR)[0])
+    assert better["p_value"] < 0.05
+    low, high = better["system_interval"]
+    assert low < better["system_score"] < high
+    assert "bs:200" in better["signature"] and "seed:" in better["signature"]
+    swapped = paired_bootstrap(side, CLOSE, FAR, samples=200)
+    assert swapped["difference"] == pytest.approx(-better["difference"])
+    one_word = [CLOSE[0].replace("old", "aged"), *CLOSE[1:]]
+    assert paired_bootstrap(side, CLOSE, one_word, samples=200)["p_value"] > 0.05

@@ -1,0 +1,52 @@
+"""Reading what fairseq-generate wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from tree_fairseq.errors import ScoringError
+from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
+
+OUTPUT = """2026-01-01 | INFO | fairseq | loaded
+S-1\tsource one
+H-1\t-0.5\tsecond hypothesis
+H-1\t-0.9\tworse
+P-1\t-0.5
+H-0\t-0.1\t
+S-2\tsource
+H-2\t-1.0\tthird
+Generate test with beam=5: BLEU4 = 1.0
+"""
+
+
+def test_best_hypotheses_in_the_order_of_the_data(tmp_path):
+    path = tmp_path / "generate-test.txt"
+    path.write_text(OUTPUT)
+    assert read_hypotheses(path) == ["", "second hypothesis", "third"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("S-0\ta\n", "no H- line"),
+        ("H-0\t-1\ta\nH-2\t-1\tb\n", "sentence 1 has no hypothesis"),
+        ("H-0\t-1\ta\nH-1\t-1\n", "2: not an H- line"),
+        ("H-x\t-1\ta\n", "1: not an H- line"),
+    ],
+)
+def test_incomplete_outputs_are_refused(tmp_path, text, message):
+    path = tmp_path / "generate-test.txt"
+    path.write_text(text)
+    with pytest.raises(ScoringError, match=message):
+        read_hypotheses(path)
+
+
+def test_line_counts_are_compared(tmp_path):
+    (tmp_path / "words").write_text("a\nb\n")
+    assert read_text(tmp_path / "words", 2) == ["a", "b"]
+    with pytest.raises(ScoringError, match="has 2 lines, the hypotheses are 3"):
+        read_text(tmp_path / "words", 3)
+
+
+def test_detokenize():
+    assert detokenize(["it &apos;s &quot; fine &quot; ( really ) !", ""], "en") == ["it's \"fine\" (really)!", ""]

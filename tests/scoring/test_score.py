@@ -1,0 +1,119 @@
+"""Scoring a run's folder: metrics, differences, result files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tree_fairseq.scoring.result import build_result, read_runs
+from tree_fairseq.scoring.score import main, parameter_count
+
+REFERENCE = ["Ein gut-bekannter Mann sah das Boot (wie immer)!", "Zwei Kinder spielen im Park.", "Der Hund schläft."]
+TOKENS = ["ein gut-bekannter mann sah das boot ( wie immer ) !", "zwei kinder spielen im park .", "der hund schläft ."]
+SOURCES = ["a well-known man saw the boat ( as always ) !", "two children play .", "the dog sleeps ."]
+
+
+def write_run(folder, hypotheses):
+    folder.mkdir(parents=True)
+    rows = [f"S-{number}\tx\nH-{number}\t-1.0\t{text}" for number, text in enumerate(hypotheses)]
+    (folder / "generate-test.txt").write_text("\n".join(reversed(rows)) + "\n")
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    words = tmp_path / "words"
+    (words / "raw").mkdir(parents=True)
+    (words / "test.en").write_text("\n".join(SOURCES) + "\n")
+    (words / "test.de").write_text("\n".join(TOKENS) + "\n")
+    (words / "raw" / "test.de").write_text("\n".join(REFERENCE) + "\n")
+    write_run(tmp_path / "runs" / "tree", TOKENS)
+    write_run(tmp_path / "runs" / "stock", [line.replace("mann", "hund") for line in TOKENS])
+    return tmp_path
+
+
+def score(workspace, run, *flags):
+    arguments = ["--run", str(workspace / "runs" / run), "--words", str(workspace / "words"), "--source-lang", "en"]
+    arguments += ["--target-lang", "de", "--lowercase", "--samples", "50", "--length-bounds", "4", *flags]
+    return main(arguments)
+
+
+def test_all_metrics_stand_in_the_result(workspace, capsys):
+    result_path = workspace / "result.json"
+    against = str(workspace / "runs" / "stock")
+    flags = ["--sets", "test=2016", "--compound-split", "--primary", "tokenized_bleu_2016", "--describe", "arch=a"]
+    assert score(workspace, "tree", *flags, "--against", against, "--result", str(result_path)) == 0
+    result = json.loads(result_path.read_text())
+    assert result["metric"] == "tokenized_bleu_2016"
+    assert result["score"] == result["tokenized_bleu_2016"] == pytest.approx(100)
+    assert result["sacrebleu_2016"] == pytest.approx(100)  # the raw reference, detokenised hypothesis, without case
+    assert result["references"] == {"test": "untokenised"}
+    assert set(result["signatures"]) == {"tokenized_bleu_2016", "sacrebleu_2016", "compound_split_bleu_2016"}
+    assert {row["metric"] for row in result["differences"]} == set(result["signatures"])
+    assert all(row["baseline"] == "stock" and row["difference"] > 0 for row in result["differences"])
+    assert [row["sentences"] for row in result["by_length"]["sacrebleu_2016"]] == [2, 1]
+    assert result["description"] == {"run": "tree", "arch": "a"}
+    printed = capsys.readouterr().out
+    assert "paired bootstrap" in printed and "tok:13a" in printed
+
+
+def test_runs_are_collected(workspace):
+    for run in ("stock", "tree"):
+        assert score(workspace, run, "--result", str(workspace / "result.json")) == 0
+    result = json.loads((workspace / "result.json").read_text())
+    assert [run["run"] for run in result["runs"]] == ["stock", "tree"]
+    assert result["runs"][0]["metrics"]["sacrebleu"] < result["score"]
+
+
+def test_references_are_detokenised_where_no_others_are(workspace):
+    (workspace / "words" / "raw" / "test.de").unlink()
+    assert score(workspace, "tree") == 0
+    (scores,) = read_runs(workspace)
+    assert scores["references"] == {"test": "detokenised"}
+    assert scores["metrics"]["sacrebleu"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda w: (w / "runs/tree/generate-test.txt").unlink(), "generate with that run first"),
+        (lambda w: (w / "words/test.de").write_text("a\n"), "has 1 lines, the hypotheses are 3"),
+        (lambda w: (w / "words/raw/test.de").write_text("a\n"), "has 1 lines, the hypotheses are 3"),
+    ],
+)
+def test_what_does_not_fit_is_named(workspace, caplog, break_it, message):
+    break_it(workspace)
+    assert score(workspace, "tree") == 1
+    assert message in caplog.text
+    assert not (workspace / "runs" / "tree" / "score.json").exists()
+
+
+def test_unknown_primary_metric_is_refused(workspace, caplog):
+    assert score(workspace, "tree", "--primary", "chrf", "--result", str(workspace / "result.json")) == 1
+    assert "the primary metric chrf was not measured" in caplog.text
+
+
+def test_metrics_are_numbers_at_the_top():
+    current = {"metrics": {"bleu": 1.5}, "primary": "bleu", "description": {"run": "x"}, "differences": []}
+    assert build_result(current, [current]) == {
+        "metric": "bleu",
+        "score": 1.5,
+        "bleu": 1.5,
+        "description": {"run": "x"},
+        "differences": [],
+        "runs": [{"run": "x", "metrics": {"bleu": 1.5}, "differences": []}],
+    }
+
+
+def test_tied_matrices_count_once():
+    table = torch.arange(12.0).reshape(4, 3)
+    model = {
+        "encoder.embed.weight": table,
+        "decoder.out.weight": table.clone(),  # as saved from a GPU
+        "a.bias": torch.zeros(3),
+        "b.bias": torch.zeros(3),
+        "encoder.version": torch.ones(1),
+        "decoder.embed_positions._float_tensor": torch.ones(1),
+    }
+    assert parameter_count(model) == 12 + 3 + 3
