@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from itertools import zip_longest
 from pathlib import Path
 from typing import Iterator
 
 import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
 
-from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LineCountError, MissingTreesError
 from tree_fairseq.trees.text import read_lines, tokens
 
 INDEXED = ("mmap", "lazy", "cached")
@@ -94,6 +95,24 @@ def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.
         if not len(ids) or ids[-1] != dictionary.eos():
             raise CorruptFileError(f"{prefix}, line {index + 1}: the tokens do not end with {dictionary.eos_word}")
         yield ids[:-1]
+
+
+def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dictionary: Dictionary) -> None:
+    """Makes sure that a token data set was made from a text.
+
+    Raises:
+        LineCountError: they have different numbers of lines.
+        InputError: it names the first line of the text whose words have other ids.
+    """
+    missing = object()
+    pairs = zip_longest(read_lines(text), token_ids(prefix, dictionary), fillvalue=missing)
+    for number, (line, ids) in enumerate(pairs, start=1):
+        if line is missing or ids is missing:
+            longer, shorter = (prefix, text) if line is missing else (text, prefix)
+            raise LineCountError(f"this line has no counterpart in {os.fspath(shorter)}", longer, number)
+        words = tokens(line)
+        if [dictionary.index(word) for word in words] != ids.tolist():
+            raise InputError(f"the words are not those of {os.fspath(prefix)}", text, number)
 
 
 def _open_indexed(prefix: str, impl: str):

@@ -1,0 +1,124 @@
+"""Writes the trees of a folder back as brackets: ``python -m tree_fairseq.data.export data-bin --split train``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Iterator, TextIO
+
+import numpy as np
+from fairseq.data import Dictionary
+
+from tree_fairseq.data.label_dictionary import load_label_dictionary
+from tree_fairseq.data.manifest import Manifest
+from tree_fairseq.data.side_files import require_equal_lengths
+from tree_fairseq.data.token_files import load_dictionary, require_same_tokens, token_words
+from tree_fairseq.data.tree_store import TreeStore
+from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.spans import SpanForest, decode
+from tree_fairseq.trees.text import read_lines, tokens
+from tree_fairseq.trees.tree import Forest
+
+
+def export_forests(folder: str | os.PathLike, lang: str, split: str, words_from: str | os.PathLike | None = None) -> Iterator[Forest]:
+    """The forests of a split, line by line.
+
+    Words and labels that the dictionaries did not have are ``<unk>``.
+
+    Args:
+        folder: a folder with trees
+        lang: language of the trees
+        split: such as ``train`` or ``valid1``
+        words_from: the text of the split, to have its own words in place of ``<unk>``
+
+    Raises:
+        DataFolderError: there are no such trees, or a file is damaged.
+        InputError: the text is not that of the split.
+    """
+    folder = Path(folder)
+    manifest = Manifest.load(folder)
+    manifest.verify_quickly(folder, lang, [split])
+    prefix = folder / manifest.split(lang, split).prefix
+    labels = load_label_dictionary(folder / manifest.side(lang).labels)
+    dictionary = load_dictionary(folder, lang)
+    trees = TreeStore(f"{prefix}.tree")
+    require_equal_lengths(trees, prefix)
+    if words_from is None:
+        words = token_words(prefix, dictionary)
+    else:
+        require_same_tokens(words_from, prefix, dictionary)
+        words = map(tokens, read_lines(words_from))
+    return _forests(trees, words, labels)
+
+
+def _forests(trees: TreeStore, words: Iterator[list[str]], labels: Dictionary) -> Iterator[Forest]:
+    names = labels.symbols
+    for index, leaves in enumerate(words):
+        tree = trees[index]
+        spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
+        yield decode(SpanForest(leaves, [names[label] for label in tree.label.tolist()], spans))
+
+
+def language_of(manifest: Manifest, side: str | None) -> str:
+    """The language whose trees are meant: of a side, or the only one that has trees.
+
+    Raises:
+        MissingTreesError: the side has none.
+        InputError: both have and none was named.
+    """
+    languages = {record.side: lang for lang, record in manifest.sides.items()}
+    if side is None:
+        if len(languages) != 1:
+            raise InputError("both sides have trees: say which with --side source or --side target")
+        return next(iter(languages.values()))
+    if side not in languages:
+        raise MissingTreesError(f"the {side} has no trees, the {' and the '.join(languages)} has")
+    return languages[side]
+
+
+@contextlib.contextmanager
+def _output(path: str) -> Iterator[TextIO]:
+    """Standard output, or a file that has its name only when it is complete."""
+    if path == "-":
+        yield sys.stdout
+        return
+    partial = f"{path}.part"
+    try:
+        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        os.replace(partial, path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; exit status 1 if the trees cannot be written."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tree_fairseq.data.export",
+        description="Writes the trees of a folder back as brackets, one line each. Words that the dictionary lacks are <unk>.",
+    )
+    parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
+    parser.add_argument("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
+    parser.add_argument("--side", choices=("source", "target"), help="needed where both sides have trees")
+    parser.add_argument("--output", default="-", metavar="FILE", help="default: standard output")
+    parser.add_argument("--words-from", metavar="FILE", help="the tokenised text of the split, to have its words in place of <unk>")
+    args = parser.parse_args(arguments)
+    try:
+        lang = language_of(Manifest.load(args.folder), args.side)
+        forests = export_forests(args.folder, lang, args.split, args.words_from)
+        with _output(args.output) as file:
+            for forest in forests:
+                file.write(write_forest(forest) + "\n")
+    except TreeFairseqError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
