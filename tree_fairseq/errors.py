@@ -1,7 +1,7 @@
 """What can go wrong, one exception class per kind of fault.
 
-Every message is meant to be read by the person who gave the input: it names the place (file, line and column, counted from one) and says how to
-mend it.  This module stands below all others and imports none of them.
+Every message is meant to be read by the person who gave the input: it names the place (file, line and column, counted
+from one) and says how to mend it.  This module stands below all others and imports none of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ class InputError(TreeFairseqError, ValueError):
     ``str()`` gives ``path:line:column: message. hint``, less what is not known.
     """
 
-    def __init__(self, message: str, path: str | os.PathLike | None = None, line: int | None = None, column: int | None = None, hint: str = ""):
+    def __init__(
+        self,
+        message: str,
+        path: str | os.PathLike | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str = "",
+    ):
         super().__init__(message)
         self.message = message
         self.path = None if path is None else os.fspath(path)
@@ -44,12 +51,14 @@ class InputError(TreeFairseqError, ValueError):
         return f"{text}. {self.hint}" if self.hint else text
 
     def __reduce__(self):
-        # The default would rebuild from the message alone, so that an error raised in a worker process would lose its place.
+        # The default would rebuild from the message alone: an error raised in a worker process would lose its place.
         return type(self), (self.message, self.path, self.line, self.column, self.hint)
 
     def at(self, path: str | os.PathLike | None = None, line: int | None = None) -> InputError:
         """The same error with the place filled in; what is already known is kept where the argument is None."""
-        return type(self)(self.message, self.path if path is None else path, self.line if line is None else line, self.column, self.hint)
+        path = self.path if path is None else path
+        line = self.line if line is None else line
+        return type(self)(self.message, path, line, self.column, self.hint)
 
 
 class TreeFormatError(InputError):

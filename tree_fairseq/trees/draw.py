@@ -48,7 +48,7 @@ def tree_to_text(forest: Forest, *, ascii_only: bool = False, max_depth: int = 1
     Returns:
         lines joined by ``\\n``, without one at the end; the empty string for an empty forest.
     """
-    branch, last_branch, rule, gap = ("|-- ", "`-- ", "|   ", "    ") if ascii_only else ("├── ", "└── ", "│   ", "    ")
+    branch, last_branch, rule = ("|-- ", "`-- ", "|   ") if ascii_only else ("├── ", "└── ", "│   ")
     lines = []
     for tree in forest:
         # A node with what stands before it and what stands before its children's branches.
@@ -65,7 +65,7 @@ def tree_to_text(forest: Forest, *, ascii_only: bool = False, max_depth: int = 1
             lines.append(before + _printable(" ".join(text)))
             if depth < max_depth:
                 for place, child in enumerate(reversed(node.children)):
-                    mark, below = (branch, rule) if place else (last_branch, gap)
+                    mark, below = (branch, rule) if place else (last_branch, " " * len(rule))
                     stack.append((child, prefix + mark, prefix + below, depth + 1))
     return "\n".join(lines)
 
@@ -129,8 +129,8 @@ def _document(parts: list[str], width: float, height: float, title: str | None) 
 class _Box:
     """A node's place in the picture.
 
-    ``width`` is what its subtree takes, ``center`` the middle of its label from the subtree's left edge; ``x`` and ``y``
-    are the label's place once the tree has been put somewhere.
+    ``width`` is what its subtree takes, ``center`` the middle of its label from the subtree's left edge; ``x`` and
+    ``y`` are the label's place once the tree has been put somewhere.
     """
 
     text: str

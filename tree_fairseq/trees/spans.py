@@ -110,7 +110,9 @@ def decode(encoded: SpanForest) -> Forest:
     return tuple(root for root, _, _ in roots)
 
 
-def _check_tiling(number: int | None, span: tuple[int, int], children: list[tuple[Tree, int, int]], leaf_count: int) -> None:
+def _check_tiling(
+    number: int | None, span: tuple[int, int], children: list[tuple[Tree, int, int]], leaf_count: int
+) -> None:
     """Check that a node lies within the line and that its children cover it without gap or overlap."""
     name = "the line" if number is None else f"node {number}"
     start, end = span

@@ -183,8 +183,8 @@ def align_pieces(
 
     Args:
         forest: the trees of the text's sentences over the parser's tokens.
-        token_offsets: ``[start, end)`` of each leaf in the text, from left to right; tokens may coincide (the parts of a
-            contraction).
+        token_offsets: ``[start, end)`` of each leaf in the text, from left to right; tokens may coincide (the parts of
+            a contraction).
         piece_offsets: ``[start, end)`` of each piece, from left to right.
         pieces: the pieces.
 

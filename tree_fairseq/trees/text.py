@@ -9,17 +9,25 @@ from collections.abc import Iterator
 
 from tree_fairseq.errors import LineBreakError, TextFormatError
 
-# Python's text mode ends a line at "\r", str.splitlines at all of these: a file that holds one has a different number of lines for different readers.
+# Python's text mode ends a line at "\r", str.splitlines at all of these: a file that holds one has a different number of
+# lines for different readers.
 _LINE_BREAK = re.compile("[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROL_NAMES = {
-    "\n": "LINE FEED", "\r": "CARRIAGE RETURN", "\x0b": "VERTICAL TAB", "\x0c": "FORM FEED", "\x1c": "FILE SEPARATOR", "\x1d": "GROUP SEPARATOR",
-    "\x1e": "RECORD SEPARATOR", "\x1f": "UNIT SEPARATOR", "\x85": "NEXT LINE",
+    "\n": "LINE FEED",
+    "\r": "CARRIAGE RETURN",
+    "\x0b": "VERTICAL TAB",
+    "\x0c": "FORM FEED",
+    "\x1c": "FILE SEPARATOR",
+    "\x1d": "GROUP SEPARATOR",
+    "\x1e": "RECORD SEPARATOR",
+    "\x1f": "UNIT SEPARATOR",
+    "\x85": "NEXT LINE",
 }
 _BLOCK = 1 << 20
 
 
 def tokens(line: str) -> list[str]:
-    """The tokens of a line, exactly as ``fairseq.tokenizer.tokenize_line`` has them: cut at any run of Unicode whitespace."""
+    """The tokens of a line, as ``fairseq.tokenizer.tokenize_line`` has them: cut at any run of Unicode whitespace."""
     return line.split()
 
 
@@ -38,8 +46,12 @@ def check_line(line: str, path: str | os.PathLike | None = None, line_number: in
     found = _LINE_BREAK.search(line)
     if found:
         raise LineBreakError(
-            f"{character_name(found.group())} inside a line", path, line_number, found.start() + 1,
-            "Some programs end the line here and others do not, so lines would no longer correspond; replace it by a space in all parallel files.",
+            f"{character_name(found.group())} inside a line",
+            path,
+            line_number,
+            found.start() + 1,
+            "Some programs end the line here and others do not, so that lines would no longer correspond; replace it by a"
+            " blank.",
         )
     return line
 
@@ -48,7 +60,8 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
     r"""The lines of a UTF-8 file, without their end (``\n`` or ``\r\n``).
 
     Raises:
-        LineBreakError: a line holds a character that other readers take for a line break (a lone carriage return, U+2028, a form feed, ...).
+        LineBreakError: a line holds a character that other readers take for a line break (a lone carriage return,
+            U+2028, a form feed, ...).
         TextFormatError: a line is not valid UTF-8.
         OSError: the file cannot be read.
     """
@@ -60,7 +73,8 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 column = len(raw[: error.start].decode("utf-8")) + 1
                 hint = "Convert the file to UTF-8, for instance with iconv."
-                raise TextFormatError(f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})", path, number, column, hint) from None
+                message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
+                raise TextFormatError(message, path, number, column, hint) from None
             yield check_line(line, path, number)
 
 

@@ -68,7 +68,7 @@ def _checked(joiner: str) -> str:
 
 
 def _special(joiner: str) -> str:
-    """The characters to escape in a label, as a pattern: with any one of a longer joiner's a label could end in half."""
+    """The characters to escape in a label, as a pattern: every one of the joiner's, as a label could end in half of it."""
     return "[" + re.escape("\\" + _checked(joiner)) + "]"
 
 
@@ -131,9 +131,9 @@ def binarize(tree: Tree, form: str) -> Tree:
 
     Args:
         tree: any tree.
-        form: ``"right"`` makes ``(A b (@A c d))`` of ``(A b c d)``, ``"left"`` makes ``(A (@A b c) d)``; ``"lcrs"`` gives the
-            left-child right-sibling tree, in which words are nodes too and every node but `MISSING` has two children: its
-            first child and its next sibling.
+        form: ``"right"`` makes ``(A b (@A c d))`` of ``(A b c d)``, ``"left"`` makes ``(A (@A b c) d)``; ``"lcrs"``
+            gives the left-child right-sibling tree, in which words are nodes too and every node but `MISSING` has two
+            children: its first child and its next sibling.
 
     Raises:
         ValueError: there is no such form.
@@ -183,7 +183,7 @@ def _unfold(root: Item, expand: Callable[[Item], tuple[str, Sequence[Item]]]) ->
 
 
 def _split_off(item: tuple[Tree, int, int], from_left: bool) -> tuple[str, list[tuple[Tree, int, int]]]:
-    """Expand a node that stands for the children ``[start, end)`` of its original, all of them or those not yet split off."""
+    """Expand a node that stands for the children ``[start, end)`` of its original: all, or those not yet split off."""
     node, start, end = item
     if not node.children:
         return node.label, []

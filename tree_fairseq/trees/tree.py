@@ -13,8 +13,9 @@ Result = TypeVar("Result")
 class Tree:
     """A labelled, ordered tree.
 
-    A tree without children is a *leaf* and its label is a word.  In a constituency tree every leaf is the only child of its parent, the *preterminal*,
-    whose label is the word's tag; the class itself does not insist on that, the bracket writer and the span encoding do.
+    A tree without children is a *leaf* and its label is a word.  In a constituency tree every leaf is the only child of
+    its parent, the *preterminal*, whose label is the word's tag; the class itself does not insist on that, the bracket
+    writer and the span encoding do.
 
     Args:
         label: the label, or the word of a leaf.
@@ -178,7 +179,7 @@ def forest_leaves(forest: Forest) -> list[str]:
 def misplaced_word(word: str, parent: Tree | None) -> TreeFormatError:
     """The error for a word that is a tree by itself (``parent`` is None) or not the only child of its parent."""
     if parent is None:
-        return OutsideTreeError(f"the word {word!r} stands outside of any constituent", hint="Give it a tag, (NN word).")
+        return OutsideTreeError(f"the word {word!r} stands outside of any constituent", hint="Give it a tag.")
     message = f"the word {word!r} is not alone under {parent.label!r}"
     return MixedChildrenError(message, hint="Give every word a tag of its own, as in (NP (DT the) (NN man)).")
 

@@ -1,0 +1,132 @@
+"""The reader that judges: it accepts a line of bracketed trees or says what is wrong with it and where."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tree_fairseq.errors import (
+    DepthLimitError,
+    DiscontinuousTreeError,
+    EmptyTreeError,
+    ExtraCloseError,
+    MixedChildrenError,
+    OutsideTreeError,
+    UnclosedTreeError,
+    UnlabelledTreeError,
+)
+from tree_fairseq.trees.escapes import unescape
+from tree_fairseq.trees.tree import Forest, Tree
+
+INDEXED_LEAF = re.compile(r"[ \t)]\d+=")
+"""Found in every line that has leaves like ``0=word``, and in some others."""
+
+_INDEX = re.compile(r"([0-9]{1,9})=.")
+_TOKEN = re.compile(r"[()]|[^ \t()]+")
+_MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
+
+
+def refuse_indexed_leaves(leaves: list[str], column: int | None = None) -> None:
+    """Refuse the leaves ``0=a 2=b 1=c``: no reading of them as words is meant.  A single such leaf may be a word."""
+    if len(leaves) < 2 or not _INDEX.match(leaves[0]):
+        return
+    found = [_INDEX.match(leaf) for leaf in leaves]
+    if all(found) and sorted(int(match[1]) for match in found) == list(range(len(leaves))):
+        raise DiscontinuousTreeError(
+            "leaves that carry their position, such as " + repr(leaves[0]),
+            column=column,
+            hint="Discontinuous trees are not supported; make them projective with the tool of their treebank first.",
+        )
+
+
+@dataclass
+class _OpenNode:
+    """A constituent that has not been closed yet."""
+
+    column: int
+    label: str | None
+    children: list[Tree]
+
+
+class StrictReader:
+    """Reads one line token by token and knows what is wrong where it stops.
+
+    Args:
+        line: a line without its end that holds no refused character.
+        depth_limit: how many brackets may be open at once.
+    """
+
+    def __init__(self, line: str, depth_limit: int):
+        self.line = line
+        self.depth_limit = depth_limit
+        self.trees: list[Tree] = []
+        self.open_nodes: list[_OpenNode] = []
+
+    def read(self) -> Forest:
+        """The forest of the line.
+
+        Raises:
+            TreeFormatError: one of its subclasses, with the column.
+        """
+        for found in _TOKEN.finditer(self.line):
+            text, column = found.group(), found.start() + 1
+            if text == "(":
+                self._open(column)
+            elif text == ")":
+                self._close(column)
+            else:
+                self._text(text, column)
+        if self.open_nodes:
+            count = len(self.open_nodes)
+            subject = "1 bracket is" if count == 1 else f"{count} brackets are"
+            message = f"{subject} never closed, the first of them opened here"
+            raise UnclosedTreeError(message, column=self.open_nodes[0].column, hint="A tree has to stand on one line.")
+        return tuple(self.trees)
+
+    def _open(self, column: int) -> None:
+        if self.open_nodes:
+            parent = self.open_nodes[-1]
+            if parent.label is None:
+                hint = "Write a label after each opening bracket, such as (ROOT (S ...))."
+                raise UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
+            if parent.children and not parent.children[0].children:
+                message = f"a constituent beside the word {parent.children[0].label!r}"
+                raise MixedChildrenError(message, column=column, hint=_MIXED_HINT)
+        if len(self.open_nodes) >= self.depth_limit:
+            message = f"the tree is deeper than {self.depth_limit}"
+            raise DepthLimitError(message, column=column, hint="Raise the depth limit if this is meant.")
+        self.open_nodes.append(_OpenNode(column, None, []))
+
+    def _close(self, column: int) -> None:
+        if not self.open_nodes:
+            raise ExtraCloseError("a closing bracket without an opening one", column=column, hint="Remove it.")
+        node = self.open_nodes.pop()
+        if not node.children:
+            shown = "()" if node.label is None else f"({node.label} )"
+            hint = "Remove it, or write the word; a bracket as a word is written -LRB- or -RRB-."
+            raise EmptyTreeError(f"the constituent {shown} holds no word", column=node.column, hint=hint)
+        tree = Tree(node.label, node.children)
+        if self.open_nodes:
+            self.open_nodes[-1].children.append(tree)
+            return
+        if _INDEXED_LEAF.search(self.line):
+            refuse_indexed_leaves(tree.leaves(), node.column)
+        self.trees.append(tree)
+
+    def _text(self, text: str, column: int) -> None:
+        if not self.open_nodes:
+            hint = "Only whole trees, (S ...), may stand on a line."
+            raise OutsideTreeError(f"{_shorten(text)!r} belongs to no tree", column=column, hint=hint)
+        node = self.open_nodes[-1]
+        if node.label is None:
+            node.label = text
+            return
+        if node.children:
+            beside = "a constituent" if node.children[0].children else f"the word {_shorten(node.children[0].label)!r}"
+            raise MixedChildrenError(f"the word {_shorten(text)!r} beside {beside}", column=column, hint=_MIXED_HINT)
+        node.children.append(Tree(unescape(text)))
+
+
+def _shorten(text: str) -> str:
+    """Enough of a text to recognise it in a message."""
+    return text if len(text) <= 40 else text[:39] + "…"
