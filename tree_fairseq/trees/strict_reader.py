@@ -59,6 +59,7 @@ class StrictReader:
     def __init__(self, line: str, depth_limit: int):
         self.line = line
         self.depth_limit = depth_limit
+        self.may_be_indexed = INDEXED_LEAF.search(line) is not None
         self.trees: list[Tree] = []
         self.open_nodes: list[_OpenNode] = []
 
@@ -109,7 +110,7 @@ class StrictReader:
         if self.open_nodes:
             self.open_nodes[-1].children.append(tree)
             return
-        if _INDEXED_LEAF.search(self.line):
+        if self.may_be_indexed:
             refuse_indexed_leaves(tree.leaves(), node.column)
         self.trees.append(tree)
 
