@@ -1,7 +1,5 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 from typing import Optional
@@ -24,6 +22,7 @@ from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig
 logger = logging.getLogger(__name__)
 
 
+# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeModelConfig(AccumulationConfig):
     """Flags that the Tree-Transformer has beside those of fairseq's transformer."""

@@ -12,19 +12,18 @@ j, c_i the leaves of i, l_ij the nodes from i to j, and kappa = 1 (the leaf coun
 0 in the authors' code. Nothing of size N * M * D is ever built.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import torch
-from fairseq.dataclass import ChoiceEnum
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
 from tree_fairseq.modules.tree_structure import TreeStructure
 
 
+# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class AccumulationConfig:
+class AccumulationConfig(FairseqDataclass):
     """Options of hierarchical accumulation; each is a flag of the models that use it."""
 
     accumulation_denominator: ChoiceEnum(["with-leaf", "nodes-only"]) = field(

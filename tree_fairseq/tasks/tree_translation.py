@@ -1,7 +1,5 @@
 """Translation from sentences with constituency trees."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools
@@ -32,6 +30,7 @@ from tree_fairseq.trees.spans import encode
 logger = logging.getLogger(__name__)
 
 
+# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeTranslationConfig(TranslationConfig):
     """fairseq's translation options and those of trees."""
