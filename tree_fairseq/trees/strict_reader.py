@@ -91,7 +91,7 @@ class StrictReader:
                 hint = "Write a label after each opening bracket, such as (ROOT (S ...))."
                 raise UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
             if parent.children and not parent.children[0].children:
-                message = f"a constituent beside the word {parent.children[0].label!r}"
+                message = f"a constituent beside the word {_shorten(parent.children[0].label)!r}"
                 raise MixedChildrenError(message, column=column, hint=_MIXED_HINT)
         if len(self.open_nodes) >= self.depth_limit:
             message = f"the tree is deeper than {self.depth_limit}"
@@ -103,7 +103,7 @@ class StrictReader:
             raise ExtraCloseError("a closing bracket without an opening one", column=column, hint="Remove it.")
         node = self.open_nodes.pop()
         if not node.children:
-            shown = "()" if node.label is None else f"({node.label} )"
+            shown = "()" if node.label is None else f"({_shorten(node.label)} )"
             hint = "Remove it, or write the word; a bracket as a word is written -LRB- or -RRB-."
             raise EmptyTreeError(f"the constituent {shown} holds no word", column=node.column, hint=hint)
         tree = Tree(node.label, node.children)
@@ -117,6 +117,8 @@ class StrictReader:
     def _text(self, text: str, column: int) -> None:
         if not self.open_nodes:
             hint = "Only whole trees, (S ...), may stand on a line."
+            if text.startswith("\ufeff"):
+                hint = "Save the file without a byte order mark."
             raise OutsideTreeError(f"{_shorten(text)!r} belongs to no tree", column=column, hint=hint)
         node = self.open_nodes[-1]
         if node.label is None:
