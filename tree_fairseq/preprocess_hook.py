@@ -42,7 +42,7 @@ def _wrap(module: ModuleType, name: str, wrapper: Callable[[Callable], Callable]
 
 def _with_tree_arguments(stock: Callable[[ArgumentParser], ArgumentParser]) -> Callable[[ArgumentParser], ArgumentParser]:
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
-        from tree_fairseq.preprocessing.plan import add_tree_arguments
+        from tree_fairseq.data.tree_arguments import add_tree_arguments
 
         stock(parser)
         add_tree_arguments(parser)

@@ -117,6 +117,9 @@ def main(arguments: list[str] | None = None) -> int:
     except TreeFairseqError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough. What is still buffered must not be written when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

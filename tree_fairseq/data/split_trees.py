@@ -12,6 +12,7 @@ from tree_fairseq.data.inputs import CHUNK_LINES, TextInput
 from tree_fairseq.data.staging import Staging
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.failures import check_failures
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def encode_split(
             ChunkTask(text.path, start, end, index * CHUNK_LINES + 1, encoded / f"{index:06}.npz", options)
             for index, (start, end) in enumerate(zip(starts, starts[1:]))
         ]
-        failed = []
+        failed: list[int] = []
     else:
         summary = parse_corpus(text.path, staging.folder(f"parsed/{name}"), options, workers=workers, cache=cache)
         tasks = [
@@ -65,13 +66,28 @@ def encode_split(
         failed = list(summary.failed)
     chunks = encode_chunks(tasks, workers)
     sizes = [read_chunk_sizes(chunk) for chunk in chunks]
+    if flat := [line for size in sizes for line in size.failed]:
+        check_failures(options.max_parse_failures, len(flat), text.lines, flat, str(text.path))
     return SplitTrees(
         chunks=chunks,
-        failed=sorted(failed + [line for size in sizes for line in size.failed]),
+        failed=sorted(failed + flat),
         lines=sum(size.lines for size in sizes),
         leaves=sum(size.leaves for size in sizes),
         nodes=sum(size.nodes for size in sizes),
     )
+
+
+def bytes_needed(size: int, is_bracketed: bool) -> int:
+    """About how many bytes the trees of a text take while they are made and when they are done.
+
+    A token of six bytes has some two nodes of sixteen bytes, which are held twice, and its brackets; bracketed text has
+    its brackets already.
+
+    Args:
+        size: bytes of the text
+        is_bracketed: whether it is trees
+    """
+    return size * (6 if is_bracketed else 16)
 
 
 def _needs_no_parser(options: ParserOptions) -> bool:

@@ -62,6 +62,18 @@ def staging_path(destination: str | os.PathLike) -> Path:
     return destination.with_name(destination.name + ".building")
 
 
+def clear_published(destination: str | os.PathLike) -> None:
+    """Removes the building place of a command that was stopped when it had nothing left to do but that."""
+    path = staging_path(destination)
+    try:
+        ready = json.loads((path / _READY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    if not any((path / ready["output"] / name).exists() for name in ready["files"]):
+        with Staging(destination, ready["command"]) as staging:
+            staging.publish()
+
+
 class Staging:
     """The building place of one destination, held by one process at a time.
 

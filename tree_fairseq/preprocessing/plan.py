@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,11 @@ from tree_fairseq.data.folder_trees import TreeSide
 from tree_fairseq.data.inputs import TextInput, file_sha256, inspect_text, require_parallel
 from tree_fairseq.data.label_dictionary import label_dictionary_name
 from tree_fairseq.data.token_files import SUPPORTED
+from tree_fairseq.data.tree_arguments import sides_from_arguments
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
-from tree_fairseq.parsing.corpus import add_parser_arguments, options_from_arguments
 
 # Arguments that two commands may differ in and still give the same files.
 _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
-# Of both sides at once, separated by a comma.
-_PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_subword_model")
-
-
-def add_tree_arguments(parser: ArgumentParser) -> None:
-    """Adds the one group of arguments that ``fairseq-preprocess`` gains."""
-    group = parser.add_argument_group("trees", "constituency trees beside the token files; without --tree-parser nothing changes")
-    add_parser_arguments(group, default_parser=None)
-    # Of a side whose language is not named, the suffix of its files is the language.
-    parser.set_defaults(tree_lang=None)
-    group.add_argument(
-        "--tree-sides",
-        default="source",
-        choices=("source", "target", "source,target"),
-        help="which side gets trees. With both, %s take two values separated by a comma, the source's first"
-        % ", ".join("--" + name.replace("_", "-") for name in _PER_SIDE),
-    )
 
 
 @dataclass(frozen=True)
@@ -80,7 +63,8 @@ class PreprocessPlan:
         """
         _check_arguments(args)
         languages = (args.source_lang,) if args.only_source else (args.source_lang, args.target_lang)
-        return cls(args, languages, _splits(args), _sides(args))
+        sides = sides_from_arguments(args, args.source_lang, args.target_lang)
+        return cls(args, languages, _splits(args), sides)
 
     @property
     def written_splits(self) -> list[str]:
@@ -185,6 +169,8 @@ def _check_arguments(args: Namespace) -> None:
     given = [args.srcdict, args.tgtdict] if not args.only_source else [args.srcdict]
     if not args.trainpref and not (any(given) if args.joined_dictionary else all(given)):
         raise InputError("--trainpref must be set if dictionaries are not given with --srcdict and --tgtdict")
+    if args.only_source and "target" in args.tree_sides:
+        raise InputError("--only-source leaves no target for --tree-sides target")
     if args.alignfile and not args.trainpref:
         raise InputError("--trainpref must be set if --alignfile is specified")
 
@@ -196,26 +182,3 @@ def _splits(args: Namespace) -> tuple[Split, ...]:
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
             splits.append(Split(f"{kind}{number or ''}", prefix))
     return tuple(splits)
-
-
-def _sides(args: Namespace) -> tuple[TreeSide, ...]:
-    names = args.tree_sides.split(",")
-    if "target" in names and args.only_source:
-        raise InputError("--only-source leaves no target for --tree-sides target")
-    sides = []
-    for number, name in enumerate(names):
-        lang = args.source_lang if name == "source" else args.target_lang
-        own = Namespace(**{**vars(args), **{field: _value_of_side(args, field, number, len(names)) for field in _PER_SIDE}})
-        own.tree_lang = own.tree_lang or lang
-        sides.append(TreeSide(name, lang, options_from_arguments(own)))
-    return tuple(sides)
-
-
-def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:
-    value = getattr(args, name)
-    if not value or "," not in value:
-        return value
-    values = value.split(",")
-    if len(values) != sides:
-        raise InputError(f"--{name.replace('_', '-')} {value} has {len(values)} values for {sides} sides with trees")
-    return values[number] or None

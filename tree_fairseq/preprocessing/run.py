@@ -19,7 +19,7 @@ from tree_fairseq.data.folder_trees import add_side, enter_tokens, make_label_di
 from tree_fairseq.data.inputs import TextInput
 from tree_fairseq.data.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data.side_files import write_leaves
-from tree_fairseq.data.split_trees import SplitTrees, encode_split
+from tree_fairseq.data.split_trees import SplitTrees, bytes_needed, encode_split
 from tree_fairseq.data.staging import Staging
 from tree_fairseq.data.worker_pool import failing_fast
 from tree_fairseq.errors import MissingTreesError
@@ -28,10 +28,6 @@ from tree_fairseq.preprocessing.plan import PreprocessPlan
 logger = logging.getLogger(__name__)
 
 _LOG = "preprocess.log"
-# Bytes that building takes for each byte of text: a token of six bytes has some two nodes of sixteen bytes, held twice,
-# its brackets and its ids. Bracketed text is longer than its words already.
-_BYTES_PER_TEXT_BYTE = 16
-_BYTES_PER_BRACKET_BYTE = 6
 
 Inputs = Mapping[tuple[str, str], TextInput]
 
@@ -138,9 +134,11 @@ def _write_texts(plan: PreprocessPlan, inputs: Inputs, trees: Mapping[str, Mappi
 
 def _bytes_needed(plan: PreprocessPlan, inputs: Inputs) -> int:
     """About how many bytes building takes, the finished files among them."""
-    per_byte = {side.lang: _BYTES_PER_TEXT_BYTE for side in plan.sides if side.options.name != "brackets"}
-    per_byte |= {side.lang: _BYTES_PER_BRACKET_BYTE for side in plan.sides if side.options.name == "brackets"}
-    return sum(file.size * per_byte.get(suffix, 1) for (_, suffix), file in inputs.items())
+    is_bracketed = {side.lang: side.options.name == "brackets" for side in plan.sides}
+    return sum(
+        file.size + (bytes_needed(file.size, is_bracketed[suffix]) if suffix in is_bracketed else 0)
+        for (_, suffix), file in inputs.items()
+    )
 
 
 @contextlib.contextmanager
