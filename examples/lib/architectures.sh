@@ -21,7 +21,7 @@ TOY_FCONV=(
     --encoder-layers '[(16, 3)]' --decoder-layers '[(16, 3)]'
     --encoder-embed-dim 16 --decoder-embed-dim 16 --decoder-out-embed-dim 16
 )
-TOY_LIMITS=(--max-epoch 2 --max-update 8 --warmup-updates 2)
+TOY_LIMITS=(--max-epoch 2 --max-update 8 --warmup-updates 2 --required-batch-size-multiple 1)
 
 # model_flags ARCH: MODEL and OPTIMIZER for an architecture
 model_flags() {

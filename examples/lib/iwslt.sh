@@ -1,6 +1,9 @@
 # Settings of the four IWSLT recipes. Nguyen et al. (2020): 60K updates of 4K tokens with d = 512; what the paper leaves open
 # is as in the authors' released commands (attention dropout 0.2, weight decay, warm-up, averaging of 10, beam 5).
 
+# Trees: a line of a talk may hold several sentences, each gets a tree of its own
+SENTENCES=punct
+
 # Model: 6+6 layers, d = 512, ffn 1024, 4 heads come with the architecture
 TRANSFORMER=(--share-all-embeddings --dropout 0.3 --attention-dropout 0.2)
 

@@ -131,7 +131,9 @@ preprocess() {
     if [ "$parser" = brackets ]; then
         bracketed
         input=$WORK/bracketed
-        flags+=(--tree-subwords bpe --tree-subword-model "$PIECES/codes")
+        flags+=(--tree-subword-model "$PIECES/codes")
+    elif [ -n "${SENTENCES:-}" ]; then
+        flags+=(--tree-ssplit "$SENTENCES")
     fi
     if [ "$parser" = stanza ] && [ -n "$PARSER_DIR" ]; then flags+=(--parser-dir "$PARSER_DIR"); fi
     for subset in "${TEST_SUBSETS[@]}"; do tests+=("$input/$subset"); done
@@ -156,13 +158,13 @@ train() {
         --output "$folder/checkpoints/average.pt"
 }
 
-# generate RUN DATA
+# generate RUN DATA; fairseq drops a last batch whose size is no multiple of 8 unless it is told that any size will do
 generate() {
     local subset
     for subset in "${TEST_SUBSETS[@]}"; do
         run fairseq-generate "$2" --user-dir "$ROOT/tree_fairseq" --task tree_translation -s "$SOURCE" -t "$TARGET" \
             --path "$1/checkpoints/average.pt" --gen-subset "$subset" --beam "$BEAM" --lenpen "$LENPEN" \
-            --max-tokens "$GENERATE_TOKENS" --remove-bpe --results-path "$1"
+            --max-tokens "$GENERATE_TOKENS" --required-batch-size-multiple 1 --remove-bpe --results-path "$1"
     done
 }
 
@@ -189,7 +191,7 @@ data_folder() {
     DATA_BIN=$WORK/data-bin$2
     local inputs=("$PIECES"/*)
     if [ "$1" = brackets ] && [ -n "$TREES" ]; then inputs+=("$TREES"); fi
-    stage "preprocess$2" "$(key "=$1" "=$PARSER_DIR" "${inputs[@]}")" preprocess "$1" "$DATA_BIN"
+    stage "preprocess$2" "$(key "=$1" "=$PARSER_DIR" "=${SENTENCES:-}" "${inputs[@]}")" preprocess "$1" "$DATA_BIN"
 }
 
 # run_name ARCH VARIANT FLAGS...: RUN, a folder of its own for every set of training flags; how long to train is not one
