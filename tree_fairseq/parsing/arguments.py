@@ -8,17 +8,21 @@ from tree_fairseq.parsing.base import DEFAULT_BATCH_SIZE, ParserOptions, parser_
 from tree_fairseq.parsing.failures import parse_limit
 
 
-def add_parser_arguments(group: argparse._ArgumentGroup | argparse.ArgumentParser, default_parser: str | None = "stanza") -> None:
+def add_parser_arguments(
+    group: argparse._ArgumentGroup | argparse.ArgumentParser, default_parser: str | None = "stanza", default_lang: str | None = "en"
+) -> None:
     """Add the flags.
 
     Args:
         group: a group of a parser's arguments, or the parser.
         default_parser: what ``--tree-parser`` is without being given.
+        default_lang: what ``--tree-lang`` is; None where the files' names tell the language.
     """
     add = group.add_argument
     shown = f" (default: {default_parser})" if default_parser else ""
     add("--tree-parser", default=default_parser, metavar="NAME", help=f"where trees come from: {', '.join(parser_names())}{shown}")
-    add("--tree-lang", default="en", metavar="LANG", help="language of the text, as Stanza names it (default: %(default)s)")
+    add("--tree-lang", default=default_lang, metavar="LANG",
+        help=f"language of the text, as Stanza names it (default: {default_lang or 'as the files are named'})")
     add("--parser-dir", metavar="DIR", help="folder with Stanza models: Stanza's own layout, or constituency.pt, tagger.pt, pretrain.pt; without it "
         "Stanza downloads its models on first use")
     add("--parser-package", metavar="NAME", help="Stanza's name of the constituency model, where a language has several")

@@ -9,7 +9,7 @@ from tree_fairseq.errors import (
     DepthLimitError, EmptyTreeError, ExtraCloseError, MixedChildrenError, TreeFormatError, UnclosedTreeError, UnlabelledTreeError,
 )
 from tree_fairseq.parsing.base import flat_tree
-from tree_fairseq.trees.bracket import read_forest, unescape
+from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
 from tree_fairseq.trees.tree import Forest
 
 # The words of such a line are still plain to see: all that neither is a bracket nor follows an opening one.
@@ -39,11 +39,13 @@ def read_bracketed(line: str, on_error: str, path: str | os.PathLike | None = No
         words = visible_words(line) if on_error == "flat" else []
         if not words:
             raise
+    flat = (flat_tree([unescape(word) for word in words]),)
     try:
-        # The same strict reader judges the words.
-        return read_forest(" ".join(f"(X {word})" for word in words), path=path, line_number=number) and (flat_tree([unescape(word) for word in words]),), True
+        # Whoever reads the tree again must find the same words.
+        write_forest(flat)
     except TreeFormatError as error:
         raise error.at(path, number) from None
+    return flat, True
 
 
 def visible_words(line: str) -> list[str]:

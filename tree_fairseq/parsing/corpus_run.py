@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tree_fairseq.errors import InputError, LeafMismatchError
+from tree_fairseq.errors import LeafMismatchError
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.failures import allowed_failures, check_failures
 from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
@@ -181,11 +181,7 @@ class SentenceRun:
     def _write(self, shard: _OpenShard) -> None:
         finished = []
         for line in shard.lines:
-            self._parser.stop_at_failure(line, shard.answers, {}, self._job.input)
-            try:
-                written = self._parser.finish(line, [shard.answers[text] for text in line.texts])
-            except InputError as error:
-                raise error.at(self._job.input, line.number) from None
+            written = self._parser.finish_at(line, shard.answers, {}, self._job.input)
             if written is None:
                 raise LeafMismatchError(
                     f"{self._job.input}:{line.number}: the tree in the parse cache {self._cache.path} is not that of the sentence; delete the cache"

@@ -6,11 +6,11 @@ This is the one road from text to trees: a corpus, ``fairseq-interactive`` and t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tree_fairseq.errors import LeafMismatchError, ParserError
+from tree_fairseq.errors import InputError, LeafMismatchError, ParserError
 from tree_fairseq.parsing.base import FLAT_LABEL, FLAT_TAG, ConstituencyParser, ParserOptions, build_parser, flat_tree, is_expensive
 from tree_fairseq.parsing.bracketed_lines import read_bracketed
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
@@ -221,20 +221,34 @@ class LineParser:
         answers, reasons = self._ask(texts)
         written = []
         for line in prepared:
-            self.stop_at_failure(line, answers, reasons, path)
-            finished = self.finish(line, [answers[text] for text in line.texts])
+            finished = self.finish_at(line, answers, reasons, path)
             if finished is None:
                 # The cache answered about something else: ask again, without it.
                 fresh, reasons = self._parse(line.texts)
-                answers.update(fresh)
-                self.stop_at_failure(line, answers, reasons, path)
-                finished = self.finish(line, [answers[text] for text in line.texts])
+                finished = self.finish_at(line, {**answers, **fresh}, reasons, path)
             if finished is None:
                 raise LeafMismatchError(f"{_place(path, line.number)}: the leaves of the parse are not the words of the line")
             written.append(finished)
         return written
 
-    def stop_at_failure(self, line: PreparedLine, answers: dict[str, str | None], reasons: dict[str, str], path: str | os.PathLike | None) -> None:
+    def finish_at(
+        self, line: PreparedLine, answers: Mapping[str, str | None], reasons: Mapping[str, str], path: str | os.PathLike | None
+    ) -> WrittenLine | None:
+        """As `finish`, with the answers by text, and with the place in what is raised.
+
+        Raises:
+            LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
+            TreeFormatError: the words of the line cannot be the leaves of a tree.
+        """
+        self.stop_at_failure(line, answers, reasons, path)
+        try:
+            return self.finish(line, [answers[text] for text in line.texts])
+        except InputError as error:
+            raise error.at(path, line.number) from None
+
+    def stop_at_failure(
+        self, line: PreparedLine, answers: Mapping[str, str | None], reasons: Mapping[str, str], path: str | os.PathLike | None
+    ) -> None:
         """Raise if a sentence of the line failed and the user wants to stop there.
 
         Raises:

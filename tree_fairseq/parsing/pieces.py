@@ -74,8 +74,8 @@ class SentencePieceModel:
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         """See `SubwordModel.split_text`; a piece's span may begin with the space that its ``▁`` stands for."""
-        pieces = self._processor.encode(text, out_type="immutable_proto").pieces
-        return [piece.piece for piece in pieces], [(piece.begin, piece.end) for piece in pieces]
+        mapping = self._processor.encode(text, out_type="offset_mapping")
+        return mapping["pieces"], mapping["offsets"]
 
 
 def load_subword_model(path: str | None) -> SubwordModel | None:

@@ -1,0 +1,129 @@
+"""Parsers for the tests: quick, and faulty on demand. A parsing process finds them by importing this module.
+
+What they parsed is appended to the file named by ``FAKE_PARSER_LOG``, a sentence a line, so that tests can count. Words steer them: see `FaultyParser`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+from tree_fairseq.parsing.base import ParsedText, ParserOptions, register_parser
+from tree_fairseq.trees.tree import Tree
+
+LOG_VARIABLE = "FAKE_PARSER_LOG"
+SLEEP_VARIABLE = "FAKE_PARSER_SLEEP"
+
+
+def note(sentences: list[str]) -> None:
+    """Append to the log; one write call, so that processes do not cut into each other's lines."""
+    if path := os.environ.get(LOG_VARIABLE):
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, "".join(f"{sentence}\n" for sentence in sentences).encode())
+        os.close(handle)
+
+
+def noted(path) -> list[str]:
+    """The sentences in a log."""
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+class ToyParser:
+    """``(S (NP first) (VP rest ...))``, tags by the words' lengths; the root tells the size of the batch if ``batch_in_label``.
+
+    Args:
+        version: part of the identity.
+        batch_in_label: makes trees depend on what shares a batch, as the last digits of a real parser's scores do.
+    """
+
+    def __init__(self, version: str = "1", batch_in_label: bool = False):
+        self.version = version
+        self.batch_in_label = batch_in_label
+        self.calls: list[list[list[str]]] = []
+
+    def identity(self):
+        return {"name": "toy", "version": self.version, "batch": self.batch_in_label}
+
+    def inventory(self):
+        return ["S", "NP", "VP", *self.tags()]
+
+    def tags(self):
+        return [f"T{length}" for length in range(1, 10)]
+
+    def tree(self, words: list[str], label: str = "S") -> Tree:
+        leaves = [Tree(f"T{min(len(word), 9)}", [Tree(word)]) for word in words]
+        return Tree(label, [Tree("NP", leaves[:1]), *([Tree("VP", leaves[1:])] if len(leaves) > 1 else [])])
+
+    def parse(self, sentences):
+        note([" ".join(words) for words in sentences])
+        self.calls.append(sentences)
+        time.sleep(float(os.environ.get(SLEEP_VARIABLE, 0)))
+        # Not only the size: which sentences shared the batch.
+        label = f"S{sum(map(len, sentences))}.{len(sentences)}" if self.batch_in_label else "S"
+        return [self.tree(words, label) for words in sentences]
+
+
+class FaultyParser(ToyParser):
+    """Goes wrong where a sentence has one of these words.
+
+    ``RAISE``: an exception for the whole batch. ``NONE``: no tree. ``LEAVES``: a tree over other words. ``DROP``: no place in the result at all.
+    ``SWAP``: the results of the batch are reversed. ``MEMORY``: more than one sentence at once, or ``HUGE``: any number, does not fit into memory.
+    ``DIE``: the process kills itself. ``HANG``: it sleeps.
+    """
+
+    def parse(self, sentences):
+        words = {word for sentence in sentences for word in sentence}
+        if "DIE" in words:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "HANG" in words:
+            time.sleep(600)
+        if "HUGE" in words or ("MEMORY" in words and len(sentences) > 1):
+            raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        if "RAISE" in words:
+            raise KeyError("transition")
+        trees = [self._faulty(sentence, tree) for sentence, tree in zip(sentences, super().parse(sentences), strict=True)]
+        trees = [tree for sentence, tree in zip(sentences, trees, strict=True) if "DROP" not in sentence]
+        return trees[::-1] if "SWAP" in words else trees
+
+    def _faulty(self, words, tree):
+        if "NONE" in words:
+            return None
+        return self.tree([*words[:-1], "other"]) if "LEAVES" in words else tree
+
+
+class ToyTextParser(ToyParser):
+    """Finds words and single characters of punctuation; a full stop ends a sentence unless the options forbid it."""
+
+    def __init__(self, options: ParserOptions):
+        super().__init__()
+        self._split = options.ssplit == "punct"
+
+    def parse_text(self, lines):
+        note(lines)
+        return [None if "NONE" in line else self._parse_line(line) for line in lines]
+
+    def _parse_line(self, line):
+        offsets = [match.span() for match in re.finditer(r"\w+|[^\w\s]", line)]
+        sentences: list[list[str]] = [[]]
+        for start, end in offsets:
+            sentences[-1].append(line[start:end])
+            if self._split and line[start:end] == ".":
+                sentences.append([])
+        return ParsedText(tuple(self.tree(words) for words in sentences if words), offsets)
+
+
+@register_parser("toy")
+def toy(options: ParserOptions) -> ToyParser:
+    return ToyTextParser(options) if options.tokenize == "stanza" else ToyParser(os.environ.get("TOY_VERSION", "1"))
+
+
+@register_parser("toy-batch")
+def toy_batch(options: ParserOptions) -> ToyParser:
+    return ToyParser(batch_in_label=True)
+
+
+@register_parser("faulty")
+def faulty(options: ParserOptions) -> FaultyParser:
+    return FaultyParser()

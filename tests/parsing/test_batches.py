@@ -1,0 +1,98 @@
+"""Batches of similar length, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parsing.fake_parsers import FaultyParser
+from tree_fairseq.errors import ParserUnavailableError
+from tree_fairseq.parsing.batches import is_out_of_memory, parse_recovering, plan_batches
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 3000), max_size=60), st.integers(1, 20))
+def test_a_plan_has_every_item_once_and_keeps_its_bounds(sizes, batch_size):
+    batches = plan_batches(sizes, batch_size)
+    assert sorted(position for batch in batches for position in batch) == list(range(len(sizes)))
+    for batch in batches:
+        assert 1 <= len(batch) <= batch_size
+        longest = max(sizes[position] for position in batch)
+        assert len(batch) == 1 or len(batch) * longest <= 64 * batch_size
+    # No batch holds a longer item than the one before it.
+    lengths = [sizes[position] for batch in batches for position in batch]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_equal_lengths_keep_their_order():
+    assert plan_batches([3, 5, 3, 5], 3) == [[1, 3, 0], [2]]
+
+
+def leaves_agree(words, tree):
+    return tree.leaves() == words
+
+
+def recover(sentences, parser=None):
+    parser = parser or FaultyParser()
+    sentences = [sentence.split() for sentence in sentences]
+    return (*parse_recovering(parser.parse, sentences, leaves_agree), parser)
+
+
+def test_what_goes_well_is_parsed_once():
+    trees, reasons, parser = recover(["a b", "c"])
+    assert [tree.leaves() for tree in trees] == [["a", "b"], ["c"]] and not reasons
+    assert len(parser.calls) == 1
+
+
+@pytest.mark.parametrize("fault", ["RAISE", "NONE", "LEAVES", "DROP", "HUGE"])
+@pytest.mark.parametrize("place", range(5))
+def test_one_faulty_sentence_costs_no_other(fault, place):
+    sentences = [f"w{index} w" for index in range(5)]
+    sentences[place] += f" {fault}"
+    trees, reasons, _ = recover(sentences)
+    assert [index for index, tree in enumerate(trees) if tree is None] == [place] == list(reasons)
+    assert all(tree.leaves() == sentence.split() for tree, sentence in zip(trees, sentences) if tree)
+
+
+def test_the_reason_is_told():
+    assert "out of memory" in recover(["a HUGE"])[1][0]
+    assert "KeyError" in recover(["a RAISE"])[1][0]
+    assert "leaves" in recover(["a LEAVES"])[1][0]
+    assert "no tree" in recover(["a NONE"])[1][0]
+
+
+def test_results_out_of_order_are_not_believed():
+    trees, reasons, _ = recover(["a SWAP", "b b", "c c"])
+    assert [tree.leaves() for tree in trees] == [["a", "SWAP"], ["b", "b"], ["c", "c"]] and not reasons
+
+
+def test_a_batch_too_big_for_memory_is_halved():
+    released = []
+    parser = FaultyParser()
+    sentences = [[f"w{index}", "MEMORY"] for index in range(8)]
+    trees, reasons = parse_recovering(parser.parse, sentences, leaves_agree, lambda: released.append(True))
+    assert all(trees) and not reasons
+    # 8, 4, 2, 2, 4, 2, 2 did not fit.
+    assert len(released) == 7
+
+
+def test_errors_that_concern_all_are_not_hidden():
+    def unavailable(sentences):
+        raise ParserUnavailableError("no model")
+
+    with pytest.raises(ParserUnavailableError):
+        parse_recovering(unavailable, [["a"], ["b"]], leaves_agree)
+
+
+def test_an_empty_batch_asks_nothing():
+    assert parse_recovering(None, [], leaves_agree) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(MemoryError(), True), (RuntimeError("CUDA out of memory. Tried"), True), (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
+     (RuntimeError("not enough memory: you tried to allocate"), True), (RuntimeError("shape mismatch"), False), (KeyError("out of memory"), False)],
+)
+def test_lack_of_memory_is_recognised(error, expected):
+    assert is_out_of_memory(error) is expected

@@ -1,0 +1,64 @@
+"""Control trees, against definitions by recursion."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tree_fairseq.parsing.base import ParserOptions, build_parser
+from tree_fairseq.trees.bracket import write_forest
+
+
+def parse(name, words, seed=0):
+    return build_parser(ParserOptions(name=name, seed=seed)).parse([words])[0]
+
+
+def written(words, split):
+    """The slow twin: by recursion."""
+    if len(words) == 1:
+        return f"(X {words[0]})"
+    middle = split(len(words))
+    return f"(X {written(words[:middle], split)} {written(words[middle:], split)})"
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=25))
+def test_fixed_shapes(words):
+    assert write_forest((parse("right-branching", words),)) == written(words, lambda width: 1)
+    assert write_forest((parse("balanced", words),)) == written(words, lambda width: -(-width // 2))
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=25), st.integers(0, 3))
+def test_random_trees_are_binary_and_follow_from_the_words(words, seed):
+    tree = parse("random", words, seed)
+    assert tree.leaves() == words
+    assert all(node.is_leaf or node.is_preterminal or len(node.children) == 2 for node in tree.preorder())
+    # Neither the neighbours nor the place count.
+    again = build_parser(ParserOptions(name="random", seed=seed)).parse([["x", "y", "z"], words])[1]
+    assert again == tree
+
+
+def test_random_trees_vary():
+    words = "a b c d e f g h".split()
+    assert len({parse("random", words, seed) for seed in range(20)}) > 10
+    roots = Counter(len(parse("random", ["w", str(number), "x", "y"]).children[0].leaves()) for number in range(600))
+    # Each of the three places is as likely as any other.
+    assert set(roots) == {1, 2, 3} and all(150 < count < 250 for count in roots.values())
+
+
+def test_long_sentences_need_no_recursion():
+    words = ["w"] * 20_000
+    tree = parse("right-branching", words)
+    assert tree.height() == 20_000 and len(tree.leaves()) == 20_000
+
+
+@pytest.mark.parametrize("name", ["right-branching", "balanced", "random"])
+def test_what_is_said_of_the_parser(name):
+    parser = build_parser(ParserOptions(name=name, seed=3))
+    assert parser.identity()["name"] == name and parser.inventory() == ["X"]
+    assert parser.parse([[]]) == [None]
+    assert build_parser(ParserOptions(name="random", seed=3)).identity() != build_parser(ParserOptions(name="random", seed=4)).identity()

@@ -1,0 +1,266 @@
+"""Whole files: any number of processes, ranks and interruptions gives the same bytes, and nothing is parsed twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.parsing.conftest import toy_lines, write_text
+from tests.parsing.fake_parsers import noted
+from tree_fairseq.errors import LeafMismatchError, LineBreakError, TooManyParseFailuresError, TreeFormatError
+from tree_fairseq.parsing import corpus
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.corpus import devices, main, parse_corpus
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.tree import forest_leaves
+
+OPTIONS = ParserOptions(name="toy-batch", batch_size=4, ssplit="punct")
+
+
+def parse(text, folder, options=OPTIONS, **arguments):
+    arguments = {"workers": 0, "shard_lines": 10, "progress": False, **arguments}
+    return parse_corpus(text, folder, options, **arguments)
+
+
+def content(summary):
+    return b"".join(path.read_bytes() for path in summary.shards)
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write_text(tmp_path / "text.en", toy_lines(95))
+
+
+def test_every_line_has_its_forest(text, tmp_path):
+    summary = parse(text, tmp_path / "out", ParserOptions(name="toy", ssplit="punct"))
+    lines = text.read_text(encoding="utf-8").splitlines()
+    forests = content(summary).decode().split("\n")[:-1]
+    assert summary.lines == len(lines) == len(forests) == 95 and len(summary.shards) == 10
+    assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
+    assert summary.sentences == sum(len(read_forest(forest)) for forest in forests) and summary.failed == []
+    # The same, line by line.
+    slow = LineParser(ParserOptions(name="toy", ssplit="punct")).parse_lines(lines)
+    assert forests == [write_forest(line.forest) for line in slow]
+
+
+def test_any_number_of_processes_gives_the_same_bytes(text, tmp_path, parse_log):
+    expected = content(parse(text, tmp_path / "0"))
+    once = Counter(noted(parse_log))
+    assert set(once.values()) == {1}
+    for workers in (1, 3):
+        assert content(parse(text, tmp_path / str(workers), workers=workers)) == expected
+    assert set(Counter(noted(parse_log)).values()) == {3}
+
+
+def test_two_ranks_share_the_work(text, tmp_path, parse_log):
+    expected = content(parse(text, tmp_path / "alone"))
+    parse_log.unlink()
+    summaries = {}
+
+    def run(rank):
+        summaries[rank] = parse(text, tmp_path / "ranks", rank=rank, world_size=2)
+
+    ranks = [threading.Thread(target=run, args=(rank,)) for rank in (1, 0)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    assert content(summaries[0]) == expected
+    assert summaries[0].sentences > 0 and min(summaries[rank].parsed for rank in (0, 1)) > 0
+    assert set(Counter(noted(parse_log)).values()) == {1}
+
+
+def test_a_second_run_starts_nothing(text, tmp_path, parse_log, monkeypatch):
+    first = parse(text, tmp_path / "out")
+    monkeypatch.setattr(corpus, "_executor", None)
+    calls = len(noted(parse_log))
+    second = parse(text, tmp_path / "out")
+    assert content(first) == content(second) and second.parsed == 0 and second.sentences == first.sentences
+    assert len(noted(parse_log)) == calls
+
+
+def test_new_shards_come_from_the_cache(text, tmp_path, parse_log):
+    first = parse(text, tmp_path / "first", cache=tmp_path / "cache")
+    calls = len(noted(parse_log))
+    with ParseCache(tmp_path / "cache") as cache:
+        second = parse(text, tmp_path / "second", cache=cache, workers=2)
+    assert content(first) == content(second) and len(noted(parse_log)) == calls
+
+
+def test_changed_text_is_parsed_and_the_rest_is_not(text, tmp_path, parse_log):
+    parse(text, tmp_path / "out", cache=tmp_path / "cache")
+    parse_log.unlink()
+    lines = text.read_text(encoding="utf-8").splitlines()
+    write_text(text, ["a new line", *lines[1:]])
+    summary = parse(text, tmp_path / "out", cache=tmp_path / "cache")
+    assert noted(parse_log) == ["a new line"]
+    assert content(summary).startswith(b"(S") and summary.lines == 95
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("batches", [0, 1, 2, 3, 5, 8, 13])
+def test_an_interrupted_run_goes_on(text, tmp_path, parse_log, monkeypatch, batches):
+    expected = content(parse(text, tmp_path / "whole"))
+    parse_log.unlink()
+    put = ParseCache.put_many
+    left = [batches]
+
+    def failing(self, values, run=None):
+        if not left[0]:
+            raise Interrupted
+        left[0] -= 1
+        put(self, values, run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ParseCache, "put_many", failing)
+        with pytest.raises(Interrupted):
+            parse(text, tmp_path / "out")
+    assert content(parse(text, tmp_path / "out", workers=2)) == expected
+    # Only the batch that was being kept when it happened.
+    again = [sentence for sentence, count in Counter(noted(parse_log)).items() if count > 1]
+    assert len(again) <= OPTIONS.batch_size
+
+
+def test_an_interrupted_run_without_its_cache_starts_again(text, tmp_path):
+    expected = content(parse(text, tmp_path / "whole"))
+    parse(text, tmp_path / "out", cache=tmp_path / "cache").shards[3].unlink()
+    (tmp_path / "cache" / "parses.sqlite").unlink()
+    assert content(parse(text, tmp_path / "out", cache=tmp_path / "cache")) == expected
+
+
+def test_failures_are_counted_and_stay_the_same(tmp_path, parse_log):
+    lines = [f"w{index} x" for index in range(40)]
+    lines[7] += " NONE"
+    lines[23] = "a b . c RAISE . d"
+    text = write_text(tmp_path / "text", lines)
+    options = ParserOptions(name="faulty", batch_size=4, ssplit="punct", max_parse_failures=2)
+    summary = parse(text, tmp_path / "out", options)
+    assert summary.failed == [8, 24] and summary.lines == 40 and summary.sentences == 42
+    assert content(summary).decode().split("\n")[7] == "(FRAG (XX w7) (XX x) (XX NONE))"
+    # A run that goes on does not try them again; a new one does.
+    parse_log.unlink()
+    summary.shards[2].unlink()
+    assert parse(text, tmp_path / "out", options).failed == [8, 24] and noted(parse_log) == []
+    parse(text, tmp_path / "new", options, cache=tmp_path / "out" / "cache")
+    assert noted(parse_log) == ["w7 x NONE"]
+
+
+@pytest.mark.parametrize("ssplit", ["none", "punct"])
+@pytest.mark.parametrize("limit", [1, 0, 0.02])
+def test_too_many_failures_end_the_run_and_say_where(tmp_path, ssplit, limit):
+    lines = [f"w{index} x" for index in range(40)]
+    lines[7] = lines[30] = "a NONE"
+    text = write_text(tmp_path / "text", lines)
+    options = ParserOptions(name="faulty", max_parse_failures=limit, ssplit=ssplit)
+    with pytest.raises(TooManyParseFailuresError, match=r"text: \d of 40 sentences.*Lines: 8"):
+        parse(text, tmp_path / "out", options)
+    # More are allowed now: what is there is not parsed again.
+    summary = parse(text, tmp_path / "out", options.replace(max_parse_failures=2))
+    assert summary.failed == [8, 31]
+
+
+def test_the_first_failure_stops_if_wanted(tmp_path):
+    text = write_text(tmp_path / "text", ["a b", "c NONE", "d"])
+    with pytest.raises(LeafMismatchError, match=r"text:2: .*c NONE"):
+        parse(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ready_made_trees(tmp_path, workers, monkeypatch):
+    monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
+    lines = ["(S (NN a))", "", " (S (NN b))  (S (NN -LRB-)) "] * 10
+    summary = parse(write_text(tmp_path / "text", lines), tmp_path / "out", ParserOptions(name="brackets"), workers=workers)
+    assert content(summary).decode() == "(S (NN a))\n\n(S (NN b)) (S (NN -LRB-))\n" * 10
+    assert summary.sentences == 30 and not (tmp_path / "out" / "cache").exists()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_broken_trees_stop_with_their_place(tmp_path, workers, monkeypatch):
+    monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
+    text = write_text(tmp_path / "trees.txt", ["(S (NN a))"] * 24 + ["(S (NN a)"] + ["(S (NN b))"] * 9)
+    with pytest.raises(TreeFormatError, match=r"trees.txt:25:1: "):
+        parse(text, tmp_path / "out", ParserOptions(name="brackets"), workers=workers)
+    flat = ParserOptions(name="brackets", on_parse_error="flat", max_parse_failures=0.1)
+    summary = parse(text, tmp_path / "out", flat, workers=workers)
+    assert summary.failed == [25] and content(summary).decode().split("\n")[24] == "(FRAG (XX a))"
+
+
+@pytest.mark.parametrize("name", ["balanced", "random", "right-branching"])
+def test_controls_need_no_cache(tmp_path, name, text):
+    summary = parse(text, tmp_path / "out", ParserOptions(name=name, seed=4))
+    assert not (tmp_path / "out" / "cache").exists() and summary.lines == 95 and summary.failed == []
+    assert content(summary) == content(parse(text, tmp_path / "again", ParserOptions(name=name, seed=4), workers=2))
+
+
+def test_a_bad_line_is_named(tmp_path):
+    text = tmp_path / "text"
+    text.write_bytes("a\nb\u2028c\n".encode())
+    with pytest.raises(LineBreakError, match="text:2:2"):
+        parse(text, tmp_path / "out")
+
+
+def test_an_empty_file(tmp_path):
+    summary = parse(write_text(tmp_path / "text", []), tmp_path / "out")
+    assert summary.lines == 0 and summary.shards == []
+
+
+def test_raw_text(tmp_path):
+    text = write_text(tmp_path / "text", ["He sleeps. She reads.", "", "NONE, sorry.", "He sleeps. She reads."])
+    options = ParserOptions(name="toy", tokenize="stanza", ssplit="punct", max_parse_failures=1)
+    expected = "(S (NP (T2 He)) (VP (T6 sleeps) (T1 .))) (S (NP (T3 She)) (VP (T5 reads) (T1 .)))"
+    for workers in (0, 2):
+        summary = parse(text, tmp_path / str(workers), options, workers=workers)
+        assert content(summary).decode() == f"{expected}\n\n(FRAG (XX NONE,) (XX sorry.))\n{expected}\n"
+        assert summary.failed == [3] and summary.sentences == 5
+
+
+def test_one_process_for_each_gpu(monkeypatch):
+    from tree_fairseq.parsing import stanza_parser
+
+    monkeypatch.setattr(stanza_parser, "visible_gpus", lambda: ["cuda:0", "cuda:1", "cuda:2"])
+    assert devices(ParserOptions(), 8) == ["cuda:0", "cuda:1", "cuda:2"]
+    assert devices(ParserOptions(device="cpu"), 2) == ["cpu", "cpu"]
+    assert devices(ParserOptions(device="cuda:1"), 2) == ["cuda:1"]
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert devices(ParserOptions(), 8) == ["cuda:1"]
+    monkeypatch.setenv("LOCAL_RANK", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "6")
+    assert devices(ParserOptions(), 8) == ["cuda:1"]
+    monkeypatch.setattr(stanza_parser, "visible_gpus", list)
+    assert devices(ParserOptions(), 3) == ["cpu"] * 3
+
+
+def test_the_command_line(text, tmp_path, capfd):
+    output = tmp_path / "out.brackets"
+    assert main([str(text), str(output), "--tree-parser", "balanced", "--shard-lines", "10"]) == 0
+    assert len(output.read_text().splitlines()) == 95
+    assert len(list((tmp_path / "out.brackets.shards").glob("*.brackets"))) == 10
+    assert main([str(tmp_path / "missing"), str(output)]) == 1
+    assert main([str(text), str(output), "--tree-parser", "berkeley"]) == 1
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0 and "torchrun" in capfd.readouterr().out
+
+
+def test_torchrun_shares_a_corpus(text, tmp_path):
+    """The command of the documentation, with two real ranks."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tree_fairseq.parsing.corpus"]
+    output = tmp_path / "out.brackets"
+    flags = [str(text), str(output), "--tree-parser", "random", "--shard-lines", "20", "--no-progress-bar"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([*command, *flags], check=True, env=environment, timeout=120, capture_output=True)
+    expected = tmp_path / "alone.brackets"
+    assert main([str(text), str(expected), *flags[2:]]) == 0
+    assert output.read_bytes() == expected.read_bytes()

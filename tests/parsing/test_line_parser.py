@@ -1,0 +1,181 @@
+"""From lines to forests: the leaves are the tokens, whatever stands between."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parsing.fake_parsers import FaultyParser, ToyParser, noted
+from tests.parsing.test_pieces import bpe_codes  # noqa: F401 (a fixture)
+from tree_fairseq.errors import LeafMismatchError, LineBreakError, ParserError, TreeFormatError
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.tree import forest_leaves
+
+TOKENS = ["the", "man", "un@@", "for@@", "tunate", "(", ")", "-LRB-", "&apos;s", "&quot;", "&amp;", ".", "?", "straße", "\\(", "a&lt;b", "@@", "￭"]
+
+
+def toy(options=None, parser=None, **kwargs):
+    return LineParser(options or ParserOptions(name="toy"), parser or ToyParser(), **kwargs)
+
+
+def written(parser, *lines):
+    return [write_forest(line.forest) for line in parser.parse_lines(list(lines))]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.sampled_from(TOKENS), max_size=12), st.sampled_from(["none", "punct"]), st.sampled_from(["auto", "none", "bpe"]), st.booleans())
+def test_leaves_are_the_tokens(tokens, ssplit, subwords, unescape):
+    options = ParserOptions(name="toy", ssplit=ssplit, subwords=subwords, unescape_moses=unescape)
+    (line,) = toy(options).parse_lines([" ".join(tokens)])
+    assert forest_leaves(line.forest) == tokens and not line.failed
+
+
+def test_the_parser_sees_whole_words_without_entities():
+    parser = ToyParser()
+    (forest,) = written(toy(parser=parser), "the un@@ for@@ tunate man &apos;s &quot; -LRB- &quot;")
+    assert parser.calls == [[["the", "unfortunate", "man", "'s", '"', "-LRB-", '"']]]
+    assert "(T9 (T9_sub un@@) (T9_sub for@@) (T9_sub tunate))" in forest and "(T2 &apos;s)" in forest and "\\-LRB-" in forest
+
+
+def test_entities_can_be_kept():
+    parser = ToyParser()
+    written(toy(ParserOptions(name="toy", unescape_moses=False), parser), "it &apos;s")
+    assert parser.calls == [[["it", "&apos;s"]]]
+
+
+def test_blank_lines_keep_their_place():
+    parser = ToyParser()
+    assert written(toy(parser=parser), "", "a", "  ", "b c") == ["", "(S (NP (T1 a)))", "", "(S (NP (T1 b)) (VP (T1 c)))"]
+    assert written(toy(), "") == [""]
+
+
+def test_several_sentences_make_a_forest():
+    line = "he sleeps . she un@@ reads ."
+    assert written(toy(), line)[0].count("(S ") == 1
+    forest = written(toy(ParserOptions(name="toy", ssplit="punct")), line)[0]
+    assert forest == "(S (NP (T2 he)) (VP (T6 sleeps) (T1 .))) (S (NP (T3 she)) (VP (T7 (T7_sub un@@) (T7_sub reads)) (T1 .)))"
+
+
+def test_equal_to_the_slow_road():
+    """The same on trees, without strings in between."""
+    generator = random.Random(1)
+    for _ in range(50):
+        words = ["".join(generator.choices("ab(", k=generator.randint(1, 5))) for _ in range(generator.randint(1, 6))]
+        pieces = [[*(f"{letter}@@" for letter in word[:-1]), word[-1]] for word in words]
+        (line,) = toy().parse_lines([" ".join(piece for word in pieces for piece in word)])
+        assert line.forest == split_words((ToyParser().tree(words),), pieces)
+
+
+def test_words_are_split_by_a_model(bpe_codes):  # noqa: F811
+    options = ParserOptions(name="toy", subword_model=bpe_codes)
+    (line,) = toy(options).parse_lines(["the weather"])
+    leaves = forest_leaves(line.forest)
+    assert len(leaves) > 2 and "".join(leaf.replace("@@", "") for leaf in leaves) == "theweather"
+    brackets = LineParser(ParserOptions(name="brackets", subword_model=bpe_codes)).parse_lines(["(S (DT the) (NN weather))"])
+    assert forest_leaves(brackets[0].forest) == leaves
+    assert "NN_sub" in write_forest(brackets[0].forest)
+
+
+def test_function_tags_are_stripped():
+    options = ParserOptions(name="brackets", strip_function_tags=True)
+    assert written(LineParser(options), "(S (NP-SBJ=2 (NN a)) (-NONE- x))") == ["(S (NP (NN a)) (-NONE- x))"]
+
+
+@pytest.mark.parametrize("fault", ["RAISE", "NONE", "LEAVES", "DROP", "HUGE"])
+def test_a_failed_sentence_gets_a_flat_tree(fault):
+    options = ParserOptions(name="faulty", ssplit="punct")
+    lines = toy(options, FaultyParser()).parse_lines(["a b", f"c . d {fault} &amp; x@@ y", "e"])
+    assert [line.failed for line in lines] == [False, True, False]
+    assert write_forest(lines[1].forest).endswith(f"(FRAG (XX d) (XX {fault}) (XX &amp;) (XX (XX_sub x@@) (XX_sub y)))")
+    assert write_forest(lines[1].forest).startswith("(S ")
+
+
+def test_a_failed_sentence_stops_where_the_user_wants_it():
+    with pytest.raises(LeafMismatchError, match=r"corpus.en:8: .*leaves.*a LEAVES"):
+        toy(ParserOptions(name="faulty", on_parse_error="stop"), FaultyParser()).parse_lines(["b", "a LEAVES"], first_line=7, path="corpus.en")
+
+
+def test_line_breaks_inside_a_line_are_refused():
+    with pytest.raises(LineBreakError, match="line 4"):
+        toy().parse_lines(["a", "b\x0cc"], first_line=3)
+
+
+def test_no_break_space_parts_tokens_as_in_fairseq():
+    (line,) = toy().parse_lines(["a\u00a0b\u3000c"])
+    assert forest_leaves(line.forest) == "a\u00a0b\u3000c".split() == ["a", "b", "c"]
+
+
+def test_leaves_that_look_discontinuous_are_refused_with_their_line():
+    with pytest.raises(TreeFormatError, match="x.en:5"):
+        toy().parse_lines(["1=b 0=a"], first_line=5, path="x.en")
+
+
+def test_each_sentence_is_parsed_once(tmp_path, parse_log):
+    with ParseCache(tmp_path) as cache:
+        first = written(toy(cache=cache), "a b", "c", "a b", "a@@ b")
+        second = written(toy(cache=cache), "c", "a b", "ab")
+        assert sorted(noted(parse_log)) == ["a b", "ab", "c"]
+        assert first[1] == second[0] and first[0] == first[2] == second[1]
+        toy(ParserOptions(name="toy"), ToyParser(version="2"), cache=cache).parse_lines(["c"])
+        assert noted(parse_log).count("c") == 2
+
+
+def test_a_failure_is_tried_again_later(tmp_path, parse_log):
+    with ParseCache(tmp_path) as cache:
+        parser = FaultyParser()
+        for _ in range(2):
+            assert LineParser(ParserOptions(name="faulty"), parser, cache).parse_lines(["a NONE"])[0].failed
+    assert noted(parse_log) == ["a NONE", "a NONE"]
+
+
+def test_a_cache_that_was_tampered_with_is_not_believed(tmp_path):
+    with ParseCache(tmp_path) as cache:
+        parser = toy(cache=cache)
+        cache.put_many({parser.parse_keys().key("a b"): "(S (NP (T1 a)) (VP (T1 c)))"})
+        assert written(parser, "a b") == ["(S (NP (T1 a)) (VP (T1 b)))"]
+
+
+def test_the_inventory_is_remembered(tmp_path):
+    with ParseCache(tmp_path) as cache:
+        inventory = toy(cache=cache).inventory()
+        assert {"S", "NP", "VP", "T1", "FRAG", "XX"} <= set(inventory)
+
+        class Unloadable(ToyParser):
+            def inventory(self):
+                raise AssertionError("the model was loaded")
+
+        assert toy(parser=Unloadable(), cache=cache).inventory() == inventory
+    assert "S" not in toy().tags() and {"T1", "XX"} <= set(toy().tags())
+
+
+def test_stripping_reaches_the_inventory():
+    class Functional(ToyParser):
+        def inventory(self):
+            return ["NP-SBJ", "NP", "-LRB-"]
+
+    assert toy(ParserOptions(name="toy", strip_function_tags=True), Functional()).inventory() == ["-LRB-", "FRAG", "NP", "XX"]
+
+
+def test_the_identity_tells_lines_that_are_read_otherwise():
+    options = [ParserOptions(name="toy", **change) for change in (
+        {}, {"ssplit": "punct"}, {"subwords": "none"}, {"unescape_moses": False}, {"strip_function_tags": True})]
+    identities = [str(toy(option).identity()) for option in options]
+    assert len(set(identities)) == len(options)
+    assert toy(ParserOptions(name="toy", batch_size=7, max_parse_failures=5)).identity() == toy().identity()
+
+
+def test_what_interactive_has_to_hand_over():
+    assert toy().wants_encoded_text
+    assert not LineParser(ParserOptions(name="brackets")).wants_encoded_text
+
+
+def test_raw_text_needs_a_parser_that_can():
+    with pytest.raises(ParserError, match="--tree-tokenize stanza"):
+        LineParser(ParserOptions(name="balanced", tokenize="stanza"))

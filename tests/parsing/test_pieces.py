@@ -1,0 +1,127 @@
+"""Pieces joined to words, and models that split words."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from subword_nmt.learn_bpe import learn_bpe
+
+from tree_fairseq.errors import ParserUnavailableError
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.pieces import SplitWords, join_pieces, join_text, load_subword_model, subword_kind, subword_model_hash
+
+TEXT = "the old man the boats . the young man sees the old boats . a man does n't see boats . unfortunately the weather was bad .\n" * 20
+
+
+@pytest.fixture(scope="module")
+def bpe_codes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bpe") / "codes"
+    with open(path, "w", encoding="utf-8") as codes:
+        learn_bpe(io.StringIO(TEXT), codes, 12)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def sentencepiece_model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spm")
+    (folder / "text").write_text(TEXT, encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "text"), model_prefix=str(folder / "spm"), vocab_size=45, model_type="bpe", minloglevel=2, byte_fallback=False
+    )
+    return str(folder / "spm.model")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [("un@@ for@@ tunate man", "bpe"), ("▁un for ▁tunate", "sentencepiece"), ("plain text", "none"), ("a ▁ b", "none"), ("", "none"), ("a@@b", "none")],
+)
+def test_the_marks_tell_how_a_line_is_split(line, kind):
+    assert subword_kind(line.split(), ParserOptions()) == kind
+    assert subword_kind(line.split(), ParserOptions(subwords="none")) == "none"
+
+
+def test_pieces_are_joined():
+    assert join_pieces("un@@ for@@ tunate man".split(), ParserOptions()) == SplitWords(["unfortunate", "man"], [["un@@", "for@@", "tunate"], ["man"]])
+    assert join_pieces("▁un for ▁man".split(), ParserOptions()) == SplitWords(["unfor", "man"], [["▁un", "for"], ["▁man"]])
+    assert join_pieces("x@@ y".split(), ParserOptions(subwords="none")) == SplitWords(["x@@", "y"], [["x@@"], ["y"]])
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["a", "b@@", "▁c", "▁", "@@", "d▁", "▁@@"]), max_size=10), st.sampled_from(["auto", "none", "bpe", "sentencepiece"]))
+def test_all_pieces_are_tokens_in_order(tokens, kind):
+    split = join_pieces(tokens, ParserOptions(subwords=kind))
+    assert [piece for pieces in split.pieces for piece in pieces] == tokens
+    assert len(split.words) == len(split.pieces) and all(split.words) and all(split.pieces)
+
+
+def test_codes_split_words(bpe_codes):
+    model = load_subword_model(bpe_codes)
+    pieces = model.split(["the", "weather", "Ωψ"])
+    assert ["".join(piece.replace("@@", "") for piece in word) for word in pieces] == ["the", "weather", "Ωψ"]
+    assert len(pieces[1]) > 1 and pieces[2] == ["Ω@@", "ψ"]
+    assert model.split_text("the weather") is None
+    # A line that is split already keeps its pieces.
+    assert join_pieces("w@@ eather".split(), ParserOptions(), model).pieces == [["w@@", "eather"]]
+    assert join_pieces(["weather"], ParserOptions(), model).pieces == [pieces[1]]
+
+
+def test_sentencepiece_covers_every_word_and_character(sentencepiece_model):
+    model = load_subword_model(sentencepiece_model)
+    assert all(model.split(["the", "weather", "Ωψ", "\u200b"]))
+    text = "the old  weather,Ω n't"
+    pieces, offsets = model.split_text(text)
+    assert len(pieces) == len(offsets)
+    assert [start for start, _ in offsets[1:]] == [end for _, end in offsets[:-1]] and offsets[-1][1] == len(text)
+
+
+@pytest.mark.parametrize("name", ["missing.model", "missing.codes"])
+def test_a_missing_model_is_named(tmp_path, name):
+    with pytest.raises(ParserUnavailableError, match=name):
+        load_subword_model(str(tmp_path / name))
+    with pytest.raises(ParserUnavailableError, match=name):
+        subword_model_hash(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["bad.model", "bad.codes"])
+def test_a_broken_model_is_named(tmp_path, name):
+    (tmp_path / name).write_text("this is no model\nof any kind at all\n")
+    with pytest.raises(ParserUnavailableError, match=name):
+        load_subword_model(str(tmp_path / name))
+
+
+def test_the_hash_is_of_the_contents(bpe_codes, sentencepiece_model):
+    assert subword_model_hash(None) is None
+    assert subword_model_hash(bpe_codes) == subword_model_hash(bpe_codes) != subword_model_hash(sentencepiece_model)
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "parts"),
+    [
+        ("the old man .", "the old man .", None),
+        ("un@@ for@@ tunate man .", "unfortunate man .", ["un", "for", "tunate", "man", "."]),
+        ("▁The ▁man , ▁o ld .", "The man, old.", ["The", "man", ",", "o", "ld", "."]),
+        ("▁ The ▁ man", "The man", ["", "The", "", "man"]),
+        ("a@@", "a", ["a"]),
+    ],
+)
+def test_raw_text_of_a_line_in_pieces(line, text, parts):
+    joined, pieces, offsets = join_text(line, ParserOptions(tokenize="stanza"))
+    assert joined == text
+    if parts is None:
+        assert pieces is None
+    else:
+        assert pieces == line.split()
+        assert [joined[start:end] for start, end in offsets] == parts
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab ,.é'", max_size=30))
+def test_raw_text_comes_back_from_its_pieces(sentencepiece_model, text):
+    model = sentencepiece.SentencePieceProcessor(model_file=sentencepiece_model)
+    pieces = model.encode(text, out_type=str)
+    # SentencePiece writes single blanks and none at the ends.
+    assert join_text(" ".join(pieces), ParserOptions(subwords="sentencepiece"))[0].split() == text.split()
