@@ -156,7 +156,7 @@ def test_cross_attention_equals_the_equations(config, batch_of_forests, left_pad
     batch, structure = structure_of(tree, tokens, config)
     states = torch.randn(structure.padding.size(1), len(tokens), WIDTH, dtype=torch.double, requires_grad=True)
     queries = torch.randn(3, len(tokens), WIDTH, dtype=torch.double, requires_grad=True)
-    memory = TreeMemory(states, structure, torch.arange(len(tokens)))
+    memory = TreeMemory(structure, torch.arange(len(tokens)))
     output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
     assert weights.shape == (len(tokens), 3, structure.padding.size(1))
     assert not weights.masked_select(structure.padding[:, None]).any()
@@ -177,7 +177,7 @@ def test_cross_attention_to_leaves_alone_is_fairseq_s(batch_of_forests, seed):
     batch, structure = structure_of(tree, tokens)
     states = torch.randn(structure.padding.size(1), len(tokens), WIDTH, dtype=torch.double)
     queries = torch.randn(2, len(tokens), WIDTH, dtype=torch.double)
-    memory = TreeMemory(states, structure, torch.arange(len(tokens)))
+    memory = TreeMemory(structure, torch.arange(len(tokens)))
     output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
     leaves = states[: structure.num_leaves]
     expected, expected_weights = super(TreeCrossAttention, module).forward(
@@ -205,8 +205,8 @@ def test_padding_and_batch_mates_change_nothing(kind, forest, mate, left_pad, se
         states[rows, 0] = own
         if kind == "self":
             return module(states, states, states, structure)[0][rows, 0]
-        memory = TreeMemory(states, structure, torch.arange(len(tokens)))
-        return module(query.expand(-1, len(tokens), -1), None, None, memory, static_kv=True)[0][:, 0]
+        memory = TreeMemory(structure, torch.arange(len(tokens)))
+        return module(query.expand(-1, len(tokens), -1), states, states, memory, static_kv=True)[0][:, 0]
 
     torch.testing.assert_close(outputs([forest, mate, mate]), outputs([forest]))
 
@@ -235,8 +235,8 @@ def test_gradients_do_not_leak_between_sentences_or_from_padding(kind, left_pad)
     if kind == "self":
         output = module(states, states, states, structure)[0][Sentence(batch, 0).rows, 0]
     else:
-        memory = TreeMemory(states, structure, torch.arange(2))
-        output = module(torch.randn(2, 2, WIDTH, dtype=torch.double), None, None, memory, static_kv=True)[0][:, 0]
+        memory = TreeMemory(structure, torch.arange(2))
+        output = module(torch.randn(2, 2, WIDTH, dtype=torch.double), states, states, memory, static_kv=True)[0][:, 0]
     (gradient,) = torch.autograd.grad(output.sum(), states)
     assert gradient[~structure.padding[0], 0].any(-1).all()
     assert not gradient[structure.padding[0], 0].any()
@@ -267,15 +267,15 @@ def test_decoding_shares_one_copy_of_a_sentence_among_its_beams(beams, attend_no
     states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double)
     queries = torch.randn(4, 2 * beams, WIDTH, dtype=torch.double)
     rows = torch.arange(2).repeat_interleave(beams)
-    memory = TreeMemory(states, structure, rows)
-    expected, expected_weights = module(queries, None, None, memory, static_kv=True, need_weights=True)
+    memory = TreeMemory(structure, rows)
+    expected, expected_weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
 
     module.set_beam_size(beams)
     accumulated = []
     if attend_nodes:
         module.accumulation.register_forward_hook(lambda *_: accumulated.append(1))
     state = {}
-    steps = [module(query[None], None, None, memory, state, static_kv=True, need_weights=True) for query in queries]
+    steps = [module(query[None], states, states, memory, state, static_kv=True, need_weights=True) for query in queries]
     torch.testing.assert_close(torch.cat([output for output, _ in steps]), expected)
     torch.testing.assert_close(torch.cat([weights for _, weights in steps], dim=1), expected_weights)
     assert len(accumulated) == int(attend_nodes)
@@ -289,11 +289,11 @@ def test_decoding_goes_on_when_sentences_are_finished():
     tokens, tree = collated([(3, [(0, 3, 0)]), (5, [(0, 5, 0), (1, 4, 1)])], PAD, True, 0)
     _, structure = structure_of(tree, tokens)
     states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double)
-    memory = TreeMemory(states, structure, torch.tensor([0, 0, 1, 1]))
+    memory = TreeMemory(structure, torch.tensor([0, 0, 1, 1]))
     query = torch.randn(1, 4, WIDTH, dtype=torch.double)
     state = {}
-    both, _ = module(query, None, None, memory, state, static_kv=True)
+    both, _ = module(query, states, states, memory, state, static_kv=True)
     module.reorder_incremental_state(state, torch.tensor([3, 2]))
     second = dataclasses.replace(memory, order=torch.tensor([1, 1]))
-    alone, _ = module(query[:, 2:], None, None, second, state, static_kv=True)
+    alone, _ = module(query[:, 2:], states, states, second, state, static_kv=True)
     torch.testing.assert_close(alone, both[:, 2:])

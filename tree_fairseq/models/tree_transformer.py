@@ -14,7 +14,7 @@ from fairseq.models.transformer.transformer_legacy import (
 )
 from torch import Tensor
 
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.models.tree_transformer_decoder import TreeTransformerDecoder
 from tree_fairseq.models.tree_transformer_encoder import TreeTransformerEncoder
 from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig
@@ -61,10 +61,16 @@ class TreeTransformerModel(TransformerModelBase):
 
         Raises:
             MissingTreesError: the task knows no trees
+            InputError: an option of fairseq's transformer that has no meaning with trees
         """
         if not hasattr(task, "label_dictionary"):
             raise MissingTreesError("--arch tree_transformer reads trees; use --task tree_translation")
         base_architecture(args)
+        if args.cross_self_attention:
+            raise InputError(
+                "--cross-self-attention mixes target and source in one attention, which has no place for trees",
+                hint="Leave it out.",
+            )
         cfg = TreeTransformerConfig.from_namespace(args)
         cfg.num_labels = len(task.label_dictionary)
         return super().build_model(cfg, task)

@@ -52,7 +52,7 @@ class TreeTransformerDecoder(TransformerDecoderBase):
             features ``[rows, T, D]`` and a dict with ``attn`` ``[rows, T, N]``
         """
         structure = encoder_out["tree_structure"][0]
-        memory = TreeMemory(encoder_out["encoder_out"][0], structure, encoder_out["order"][0])
+        memory = TreeMemory(structure, encoder_out["order"][0])
         # The layers hand the padding mask to their cross-attention unread: it carries the memory there.
         encoder_out = {**encoder_out, "encoder_padding_mask": [memory]}
         features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, **kwargs)

@@ -13,6 +13,7 @@ j, c_i the leaves of i, l_ij the nodes from i to j, and kappa = 1 (the leaf coun
 """
 
 from dataclasses import dataclass, field
+from typing import Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -112,11 +113,12 @@ class HierarchicalAccumulation(nn.Module):
         embed_dim: D
         num_heads: H
         config: the paper's reading and its ablations
+        leaf_dim: width of the leaves' states where it is not D
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig):
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, leaf_dim: Optional[int] = None):
         super().__init__()
-        self.leaf_weight = nn.Linear(embed_dim, num_heads, bias=False)  # u_s or u_c of the paper, one a head
+        self.leaf_weight = nn.Linear(leaf_dim or embed_dim, num_heads, bias=False)  # u_s or u_c of the paper, one a head
         nn.init.xavier_uniform_(self.leaf_weight.weight)
         self.embeddings = None
         if not config.no_hierarchical_embeddings:
@@ -126,7 +128,7 @@ class HierarchicalAccumulation(nn.Module):
         """Accumulates values over subtrees.
 
         Args:
-            leaves: ``[N, B, D]``, states of the leaves as the attention receives them (L of eq. 16)
+            leaves: ``[N, B, leaf_dim]``, states of the leaves as the attention receives them (L of eq. 16)
             values: ``[B, H, S, D / H]``, projected values of leaves, then nodes
             structure: the trees
 

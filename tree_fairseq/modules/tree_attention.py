@@ -26,7 +26,7 @@ class TreeAttention(MultiheadAttention):
 
     def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
         super().__init__(embed_dim, num_heads, **kwargs)
-        self.accumulation = HierarchicalAccumulation(embed_dim, num_heads, config)
+        self.accumulation = HierarchicalAccumulation(embed_dim, num_heads, config, leaf_dim=self.kdim)
 
     def _split_heads(self, states: Tensor) -> Tensor:
         """``[S, B, D]`` to ``[B, H, S, D / H]``."""
@@ -106,9 +106,9 @@ class TreeCrossAttention(TreeAttention):
 
         Args:
             query: ``[T, rows, D]``, rows = B in training, B * K or fewer in generation
-            key: unread, the memory has it
-            value: unread
-            key_padding_mask: the memory, handed on unread by fairseq's decoder layer
+            key: ``[S, B, encoder's D]``, leaves then nodes of B sentences; read once a decoding
+            value: the same; unread
+            key_padding_mask: trees and rows, handed on unread by fairseq's decoder layer
             incremental_state: state of a decoding under way
             **kwargs: of :class:`fairseq.modules.MultiheadAttention`
 
@@ -118,12 +118,12 @@ class TreeCrossAttention(TreeAttention):
         state = {} if incremental_state is None else incremental_state
         if "prev_key" not in self._get_input_buffer(state):
             beams = 1 if incremental_state is None else self.beam_size
-            self._set_input_buffer(state, self._project(key_padding_mask, beams))
+            self._set_input_buffer(state, self._project(key, key_padding_mask, beams))
         return super().forward(query, None, None, incremental_state=state, **kwargs)
 
-    def _project(self, memory: TreeMemory, beams: int) -> dict[str, Optional[Tensor]]:
+    def _project(self, states: Tensor, memory: TreeMemory, beams: int) -> dict[str, Optional[Tensor]]:
         """Keys and values of the sentences in the order of the rows, one for all beams of a sentence."""
-        states, structure = memory.states, memory.structure
+        structure = memory.structure
         padding = structure.padding
         if self.attend_nodes:
             values = self.accumulated_values(states, structure)
