@@ -1,0 +1,225 @@
+"""Reading and writing brackets: the law over any bytes, nltk as a second opinion, the fast path against the strict one."""
+
+from __future__ import annotations
+
+import nltk
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import any_trees, forests, plain_trees, words
+from tree_fairseq import errors
+from tree_fairseq.trees.bracket import escape, read_forest, read_spans, read_tree, unescape, write_forest
+from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.text import tokens
+from tree_fairseq.trees.tree import Tree, forest_leaves
+
+_BRACKET_SOUP = st.lists(
+    st.sampled_from(
+        ["(", ")", "(", ")", " ", "\t", "(S ", "(NN a)", " (NP", "the", "-LRB-", "-RRB-", "\\", "0=a", "1=b", "\xa0", "\u2028", "\r", "\n", "é", "\x00"]
+    ),
+    max_size=25,
+).map("".join)
+
+
+@st.composite
+def damaged_lines(draw):
+    """Written forests with a piece cut out, put in or doubled."""
+    line = write_forest(draw(forests(plain_trees())))
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(line)))
+        end = draw(st.integers(start, min(len(line), start + 4)))
+        line = line[:start] + draw(_BRACKET_SOUP.map(lambda text: text[:3])) + line[draw(st.sampled_from([start, end])) :]
+    return line
+
+
+ANY_LINE = _BRACKET_SOUP | damaged_lines() | st.text()
+ANY_BYTES = st.binary() | ANY_LINE.map(lambda line: line.encode("utf-8", "surrogatepass"))
+
+
+def outcome(read, line):
+    """What a reader gives, or the whole of its error."""
+    try:
+        return read(line, path="corpus", line_number=3)
+    except errors.TreeFormatError as error:
+        return type(error), str(error)
+
+
+@given(ANY_BYTES)
+@settings(deadline=None, max_examples=400)
+@example(b"(S (A 0=x) (B " + b"1" * 5000 + b"=y))")
+@example(b"(S (A 0=x) (B \xd9\xa1=y))")
+def test_any_bytes_give_a_forest_that_reads_back_or_a_typed_error(raw):
+    try:
+        forest = read_forest(raw)
+    except errors.TreeFormatError as error:
+        assert str(error)
+        return
+    written = write_forest(forest)
+    assert read_forest(written) == forest
+    assert read_forest(written.encode("utf-8")) == forest
+    assert tokens(" ".join(forest_leaves(forest))) == forest_leaves(forest)
+
+
+@given(ANY_LINE)
+@settings(deadline=None, max_examples=400)
+@example("(S(NP(DT the)(NN man))(VP sleeps))")
+@example("(NN a))")
+@example("(NP )")
+@example("(S (NP (NN a)) ) (X b)")
+@example("(NN a)\n")
+@example("( S (NN a))")
+@example("(S (A 0=x) (B 1=y))")
+@example("(S (A 1=x) (B 1=y))")
+@example("(NN -LRB-) (NN \\-LRB-)")
+def test_fast_spans_equal_those_of_the_trees(line):
+    expected = outcome(lambda text, **place: encode(read_forest(text, **place)), line)
+    assert outcome(read_spans, line) == expected
+    raw = line.encode("utf-8", "surrogatepass")
+    assert outcome(read_spans, raw) == outcome(lambda text, **place: encode(read_forest(text, **place)), raw)
+
+
+@given(forests())
+@settings(deadline=None)
+def test_fast_spans_of_well_formed_lines(forest):
+    try:
+        line = write_forest(forest)
+    except errors.DiscontinuousTreeError:
+        return
+    assert read_spans(line) == encode(forest)
+
+
+@given(forests())
+@settings(deadline=None)
+def test_forests_survive_writing(forest):
+    try:
+        line = write_forest(forest)
+    except errors.DiscontinuousTreeError:
+        # Words such as 0=a 1=b, all of a tree in a row, are what the reader refuses.
+        return
+    assert read_forest(line) == forest
+
+
+@given(any_trees())
+@settings(deadline=None)
+def test_the_writer_refuses_what_the_reader_would(tree):
+    try:
+        line = write_forest((tree,))
+    except errors.TreeFormatError:
+        return
+    assert read_forest(line) == (tree,)
+
+
+@given(words())
+@settings(deadline=None, max_examples=400)
+def test_escapes_have_an_inverse(word):
+    escaped = escape(word)
+    assert "(" not in escaped and ")" not in escaped
+    assert unescape(escaped) == word
+
+
+@given(st.text(alphabet="\\-LRB()", max_size=12))
+@settings(deadline=None, max_examples=500)
+def test_escapes_have_an_inverse_around_backslashes(word):
+    assert unescape(escape(word)) == word
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("(", "-LRB-"),
+        (")", "-RRB-"),
+        ("t(est)", "t-LRB-est-RRB-"),
+        (":)", ":-RRB-"),
+        ("-LRB-", "\\-LRB-"),
+        ("\\(", "\\\\-LRB-"),
+        ("\\-RRB-", "\\\\\\-RRB-"),
+        ("1\\/2", "1\\/2"),
+        ("-LSB-", "-LSB-"),
+        ("-LRB-RRB-", "\\-LRB\\-RRB-"),
+    ],
+)
+def test_written_form_of_brackets(word, written):
+    assert write_forest((Tree("X", [Tree(word)]),)) == f"(X {written})"
+
+
+@pytest.mark.parametrize(("text", "word"), [("-LRB", "-LRB"), ("\\\\-LRB", "\\\\-LRB"), ("\\-LRB", "-LRB"), ("-LRB--RRB-", "()")])
+def test_reading_of_unusual_escapes(text, word):
+    assert unescape(text) == word
+
+
+def test_long_runs_of_backslashes_take_linear_time():
+    word = "\\" * 200_000 + "x("
+    assert unescape(escape(word)) == word
+
+
+def test_a_tag_is_not_escaped():
+    tree = read_tree("(-LRB- -LRB-)")
+    assert (tree.label, tree.leaves()) == ("-LRB-", ["("])
+
+
+@given(plain_trees())
+@settings(deadline=None)
+def test_nltk_reads_what_is_written(tree):
+    line = write_forest((tree,))
+    theirs = nltk.Tree.fromstring(line)
+    assert theirs.leaves() == tree.leaves()
+    assert from_nltk(theirs) == tree
+    assert read_tree(" ".join(str(theirs).split("\n"))) == tree
+    assert theirs.height() == tree.height() + 1
+
+
+def from_nltk(tree):
+    if isinstance(tree, str):
+        return Tree(tree)
+    return Tree(tree.label(), [from_nltk(child) for child in tree])
+
+
+def test_spacing_does_not_matter():
+    expected = read_tree("(S (NP (NN a)) (VP (VB b)))")
+    for line in ("(S(NP(NN a))(VP(VB b)))", "\t( S\t(NP ( NN\ta ) ) ( VP (VB b)\t) )  ", "(S (NP (NN a)) (VP (VB b)))\r\n"):
+        assert read_tree(line) == expected
+        assert read_spans(line) == encode((expected,))
+
+
+def test_several_trees_on_a_line():
+    assert [tree.label for tree in read_forest("(A a)(B b) (C c)")] == ["A", "B", "C"]
+    assert write_forest(read_forest("(A a)(B b)")) == "(A a) (B b)"
+
+
+def test_read_tree_wants_exactly_one():
+    with pytest.raises(errors.EmptyTreeError, match="blank"):
+        read_tree(" ")
+    with pytest.raises(errors.OutsideTreeError, match="2 trees"):
+        read_tree("(A a) (B b)")
+
+
+@pytest.mark.parametrize(
+    ("tree", "error"),
+    [
+        (Tree("word"), errors.OutsideTreeError),
+        (Tree("NP", [Tree("a"), Tree("b")]), errors.MixedChildrenError),
+        (Tree("NP", [Tree("NN", [Tree("a")]), Tree("b")]), errors.MixedChildrenError),
+        (Tree("", [Tree("a")]), errors.UnlabelledTreeError),
+        (Tree("NN", [Tree("")]), errors.EmptyTreeError),
+        (Tree("NN", [Tree("a b")]), errors.UnsupportedCharacterError),
+        (Tree("N N", [Tree("a")]), errors.UnsupportedCharacterError),
+        (Tree("N(", [Tree("a")]), errors.UnsupportedCharacterError),
+        (Tree("NN", [Tree("\ud800")]), errors.UnsupportedCharacterError),
+        (Tree("S", [Tree("A", [Tree("1=a")]), Tree("B", [Tree("0=b")])]), errors.DiscontinuousTreeError),
+    ],
+)
+def test_what_has_no_written_form_is_refused(tree, error):
+    with pytest.raises(error):
+        write_forest((tree,))
+
+
+@given(plain_trees())
+@settings(deadline=None)
+def test_depth_limit_counts_open_brackets(tree):
+    line = write_forest((tree,))
+    depth = read_tree(line).height()
+    assert read_spans(line, depth_limit=depth) == read_spans(line)
+    for read in (read_forest, read_spans):
+        with pytest.raises(errors.DepthLimitError):
+            read(line, depth_limit=depth - 1)

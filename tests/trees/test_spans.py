@@ -1,0 +1,168 @@
+"""Span arrays against the same things said recursively."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import any_trees, forests, plain_trees, trees
+from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
+from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans, reduced_depth, unary_chains
+from tree_fairseq.trees.transforms import collapse_unary, split_label
+from tree_fairseq.trees.tree import Tree, forest_leaves
+
+
+def recursive_rows(tree, start, depth):
+    """(label, start, end, depth) of all nodes that are no words."""
+    if not tree.children:
+        return [], start + 1
+    rows, end = [], start
+    for child in tree.children:
+        below, end = recursive_rows(child, end, depth + 1)
+        rows += below
+    return [(tree.label, start, end, depth), *rows], end
+
+
+def all_rows(forest):
+    rows, end = [], 0
+    for tree in forest:
+        below, end = recursive_rows(tree, end, 0)
+        rows += below
+    return rows
+
+
+@given(forests())
+@settings(deadline=None)
+def test_encode_is_preorder_with_half_open_spans(forest):
+    encoded = encode(forest)
+    assert [(label, *row) for label, row in zip(encoded.labels, encoded.spans.tolist(), strict=True)] == all_rows(forest)
+    assert encoded.leaves == forest_leaves(forest)
+    assert encoded.spans.dtype == np.int32 and encoded.spans.shape == (len(encoded.labels), 3)
+
+
+@given(forests())
+@settings(deadline=None)
+def test_decode_is_the_inverse(forest):
+    assert decode(encode(forest)) == forest
+
+
+@given(any_trees())
+@settings(deadline=None)
+def test_encode_refuses_what_is_no_constituency_tree(tree):
+    leaf_parents = [node for node in tree.preorder() if any(not child.children for child in node.children)]
+    if tree.children and all(len(node.children) == 1 for node in leaf_parents):
+        assert decode(encode((tree,))) == (tree,)
+    else:
+        with pytest.raises((MixedChildrenError, OutsideTreeError)):
+            encode((tree,))
+
+
+@given(forests(min_trees=1), st.data())
+@settings(deadline=None, max_examples=300)
+def test_damaged_arrays_are_refused_or_are_another_forest(forest, data):
+    encoded = encode(forest)
+    spans = encoded.spans.copy()
+    row = data.draw(st.integers(0, len(spans) - 1))
+    column = data.draw(st.integers(0, 2))
+    spans[row, column] += data.draw(st.sampled_from([-2, -1, 1, 2, 1000]))
+    damaged = SpanForest(encoded.leaves, encoded.labels, spans)
+    try:
+        read = decode(damaged)
+    except TreeFormatError:
+        return
+    assert encode(read) == damaged
+
+
+@pytest.mark.parametrize(
+    ("leaves", "labels", "rows"),
+    [
+        (["a"], [], []),
+        ([], ["X"], [(0, 0, 0)]),
+        (["a"], ["X"], []),
+        (["a", "b"], ["X"], [(0, 2, 0)]),
+        (["a", "b"], ["X"], [(0, 1, 0)]),
+        (["a"], ["X"], [(0, 1, 1)]),
+        (["a"], ["X", "Y"], [(0, 1, 0), (0, 1, 2)]),
+        (["a", "b"], ["X", "Y", "Z"], [(0, 2, 0), (0, 1, 1), (0, 1, 1)]),
+        (["a"], ["X"], [(-1, 0, 0)]),
+    ],
+)
+def test_arrays_of_no_forest_are_refused(leaves, labels, rows):
+    with pytest.raises(TreeFormatError):
+        decode(SpanForest(leaves, labels, np.array(rows, dtype=np.int32).reshape(-1, 3)))
+
+
+def slow_reduction(rows):
+    """Per kept node: its row, the top of its chain, its depth among the kept; every pair of rows is looked at."""
+    spans = [row[1:3] for row in rows]
+    kept = [
+        index for index, span in enumerate(spans) if span[1] - span[0] >= 2 and span not in spans[index + 1 :]
+    ]
+    tops = [spans.index(spans[index]) for index in kept]
+    depths = [
+        sum(spans[other][0] <= spans[index][0] and spans[index][1] <= spans[other][1] for other in kept) - 1
+        for index in kept
+    ]
+    return kept, tops, depths
+
+
+@given(forests(plain_trees(max_words=20)) | forests(trees()))
+@settings(deadline=None)
+def test_reduction_keeps_branching_nodes_only(forest):
+    spans = encode(forest).spans
+    kept, tops, depths = slow_reduction(all_rows(forest))
+    assert reduce_spans(spans).tolist() == kept
+    assert [part.tolist() for part in unary_chains(spans)] == [kept, tops]
+    reduced = spans[reduce_spans(spans)]
+    depth = reduced_depth(reduced[:, 0], reduced[:, 1])
+    assert depth.tolist() == depths
+    assert depth.dtype == np.int32 and reduce_spans(spans).dtype == np.int64
+
+
+@given(forests(plain_trees(max_words=20)))
+@settings(deadline=None)
+def test_reduced_depth_of_the_full_forest_is_its_depth(forest):
+    spans = encode(forest).spans
+    assert reduced_depth(spans[:, 0], spans[:, 1]).tolist() == spans[:, 2].tolist()
+
+
+@given(plain_trees(max_words=20))
+@settings(deadline=None)
+def test_chains_are_those_that_collapse_unary_joins(tree):
+    encoded = encode((tree,))
+    joined = encode((collapse_unary(tree, "join", include_tags=True),))
+    widths = joined.spans[:, 1] - joined.spans[:, 0]
+    expected = [split_label(label) for label, width in zip(joined.labels, widths, strict=True) if width >= 2]
+    kept, top = unary_chains(encoded.spans)
+    assert [encoded.labels[start : end + 1] for start, end in zip(top, kept, strict=True)] == expected
+
+
+def test_a_worked_example():
+    encoded = encode(read_forest("(ROOT (S (NP (DT the) (NN man)) (VP (VBZ sleeps)))) (UH yes)"))
+    assert encoded.leaves == ["the", "man", "sleeps", "yes"]
+    assert encoded.labels == ["ROOT", "S", "NP", "DT", "NN", "VP", "VBZ", "UH"]
+    assert encoded.spans.tolist() == [
+        [0, 3, 0], [0, 3, 1], [0, 2, 2], [0, 1, 3], [1, 2, 3], [2, 3, 2], [2, 3, 3], [3, 4, 0],
+    ]
+    assert reduce_spans(encoded.spans).tolist() == [1, 2]
+    assert unary_chains(encoded.spans)[1].tolist() == [0, 2]
+
+
+def test_blank_line():
+    encoded = encode(())
+    assert encoded.spans.shape == (0, 3) and decode(encoded) == ()
+    assert reduce_spans(encoded.spans).tolist() == []
+    assert [part.tolist() for part in unary_chains(encoded.spans)] == [[], []]
+    assert reduced_depth(encoded.spans[:, 0], encoded.spans[:, 1]).tolist() == []
+
+
+def test_equality_compares_all_three():
+    encoded = encode((Tree("X", [Tree("a")]),))
+    assert encoded == encode((Tree("X", [Tree("a")]),))
+    assert encoded != encode((Tree("Y", [Tree("a")]),))
+    assert encoded != encode((Tree("X", [Tree("b")]),))
+    assert encoded != SpanForest(["a"], ["X"], encoded.spans + 1)
+    assert encoded != "X"

@@ -1,0 +1,295 @@
+"""Subword subtrees: nothing is lost, and alignment by offset agrees with a slow search of common ancestors."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import forests, plain_trees, trees
+from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, PieceAlignmentError
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.subwords import (
+    SUBWORD_SUFFIX,
+    align_pieces,
+    bpe_word,
+    join_bpe,
+    join_sentencepiece,
+    join_words,
+    sentencepiece_word,
+    split_words,
+)
+from tree_fairseq.trees.tree import Tree, forest_leaves
+
+SENTENCE = read_forest("(S (NP (DT the) (NN man)) (VP (VBZ sleeps)))")
+OFFSETS = [(0, 3), (4, 7), (8, 14)]
+
+
+def cut(word, places):
+    """The pieces of a word that is cut before the characters at these places."""
+    borders = [0, *sorted({place % len(word) for place in places} - {0}), len(word)]
+    return [word[start:end] for start, end in zip(borders, borders[1:])]
+
+
+@st.composite
+def split_forests(draw):
+    """A forest with pieces for each of its words."""
+    forest = draw(forests(plain_trees()))
+    return forest, [cut(word, draw(st.lists(st.integers(0, 5), max_size=3))) for word in forest_leaves(forest)]
+
+
+@given(split_forests())
+@settings(deadline=None)
+def test_split_words_is_undone_by_join_words(case):
+    forest, pieces = case
+    split = split_words(forest, pieces)
+    assert forest_leaves(split) == [piece for word in pieces for piece in word]
+    assert join_words(split) == forest
+
+
+@given(split_forests())
+@settings(deadline=None)
+def test_every_word_keeps_its_tag(case):
+    forest, pieces = case
+
+    def tags(line):
+        return [node.label for tree in line for node in tree.preorder() if node.is_preterminal]
+
+    expected = []
+    for tag, word_pieces in zip(tags(forest), pieces, strict=True):
+        expected += [tag] if len(word_pieces) == 1 else [tag + SUBWORD_SUFFIX] * len(word_pieces)
+    assert tags(split_words(forest, pieces)) == expected
+
+
+def test_split_by_example():
+    split = split_words(SENTENCE, [["the"], ["m@@", "an"], ["sleeps"]])
+    assert write_forest(split) == "(S (NP (DT the) (NN (NN_sub m@@) (NN_sub an))) (VP (VBZ sleeps)))"
+    assert join_words(split, bpe_word) == SENTENCE
+
+
+def test_join_is_called_once_for_every_word():
+    split = split_words(SENTENCE, [["▁the"], ["▁m", "an"], ["▁sleeps"]])
+    assert join_words(split, sentencepiece_word) == SENTENCE
+    calls = []
+    join_words(split, lambda pieces: calls.append(list(pieces)) or "x")
+    assert sorted(calls) == [["▁m", "an"], ["▁sleeps"], ["▁the"]]
+
+
+def test_a_line_of_one_split_word():
+    assert write_forest(split_words(read_forest("(NN ab)"), [["a", "b"]])) == "(NN (NN_sub a) (NN_sub b))"
+    assert join_words(read_forest("(NN (NN_sub a) (NN_sub b))")) == read_forest("(NN ab)")
+    assert split_words((), []) == join_words(()) == ()
+
+
+@pytest.mark.parametrize("pieces", [[], [["the"], ["man"]], [["the"], [], ["sleeps"]], [["a"]] * 4])
+def test_pieces_that_do_not_fit_are_refused(pieces):
+    with pytest.raises(PieceAlignmentError):
+        split_words(SENTENCE, pieces)
+
+
+def test_misplaced_words_are_refused():
+    for forest, error in (((Tree("a"),), OutsideTreeError), ((Tree("X", [Tree("a"), Tree("b")]),), MixedChildrenError)):
+        with pytest.raises(error):
+            split_words(forest, [["a"]])
+        with pytest.raises(error):
+            join_words(forest)
+        with pytest.raises(error):
+            align_pieces(forest, [], [], [])
+
+
+@given(st.lists(st.sampled_from(["a", "b@@", "@@", "c", "@@d", "日@@"])))
+@settings(deadline=None)
+def test_bpe_words_are_fairseqs(tokens):
+    words, pieces = join_bpe(tokens)
+    assert [piece for word in pieces for piece in word] == tokens
+    assert len(words) == len(pieces) and all(words)
+    if tokens and not tokens[-1].endswith("@@"):
+        # What --remove-bpe makes of the line.
+        assert " ".join(words) == (" ".join(tokens) + " ").replace("@@ ", "").rstrip()
+
+
+def test_bpe_by_example():
+    assert join_bpe(["the", "m@@", "a@@", "n"]) == (["the", "man"], [["the"], ["m@@", "a@@", "n"]])
+    assert join_bpe(["m@@", "a@@"]) == (["ma"], [["m@@", "a@@"]])
+    assert join_bpe(["@@"]) == (["@@"], [["@@"]])
+    assert join_bpe(["m￭", "an"], joiner="￭") == (["man"], [["m￭", "an"]])
+    assert join_bpe([]) == ([], [])
+
+
+@given(st.lists(st.sampled_from(["▁the", "▁", "man", "▁m", "日", "<0xE2>", "<0x82>", "<0xAC>", "▁▁x"])))
+@settings(deadline=None)
+def test_sentencepiece_words_cover_all_pieces(tokens):
+    words, pieces = join_sentencepiece(tokens)
+    assert [piece for word in pieces for piece in word] == tokens
+    assert len(words) == len(pieces) and all(words)
+    assert all(len(word.split()) == 1 for word in words)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        (["▁the", "▁m", "an"], ["the", "man"]),
+        (["the", "▁m", "an"], ["the", "man"]),
+        (["▁", "日本", "▁x"], ["日本", "x"]),
+        (["▁a", "▁"], ["a"]),
+        (["▁"], ["▁"]),
+        (["▁", "▁a"], ["a"]),
+        (["▁5", "<0xE2>", "<0x82>", "<0xAC>"], ["5€"]),
+        (["▁<0xE2>", "▁b"], ["<0xE2>", "b"]),
+        (["▁a", "<0xC2>", "<0xA0>"], ["a<0xC2><0xA0>"]),
+        ([], []),
+    ],
+)
+def test_sentencepiece_by_example(tokens, words):
+    assert join_sentencepiece(tokens)[0] == words
+
+
+def test_alignment_of_pieces_within_words():
+    aligned = align_pieces(SENTENCE, OFFSETS, [(0, 3), (3, 5), (5, 7), (7, 14)], ["▁the", "▁m", "an", "▁sleeps"])
+    assert write_forest(aligned) == "(S (NP (DT ▁the) (NN (NN_sub ▁m) (NN_sub an))) (VP (VBZ ▁sleeps)))"
+
+
+def test_a_piece_over_two_tokens_joins_their_lowest_common_ancestor():
+    aligned = align_pieces(SENTENCE, OFFSETS, [(0, 2), (2, 5), (5, 7), (7, 14)], ["th", "e▁m", "an", "▁sleeps"])
+    assert write_forest(aligned) == "(S (NP (DT th) (NP_sub e▁m) (NN an)) (VP (VBZ ▁sleeps)))"
+    aligned = align_pieces(SENTENCE, OFFSETS, [(0, 5), (5, 9), (9, 14)], ["the▁m", "an▁s", "leeps"])
+    assert write_forest(aligned) == "(S (NP the▁m) (S_sub an▁s) (VP (VBZ leeps)))"
+
+
+def test_a_piece_over_everything_becomes_the_only_leaf():
+    assert write_forest(align_pieces(SENTENCE, OFFSETS, [(0, 14)], ["x"])) == "(S x)"
+
+
+def test_pieces_without_width_or_over_blanks_go_to_the_token_that_follows():
+    offsets = [(0, 0), (0, 3), (3, 4), (4, 7), (7, 8), (8, 14), (14, 14), (14, 15)]
+    aligned = align_pieces(SENTENCE, OFFSETS, offsets, list("abcdefgh"))
+    assert write_forest(aligned) == (
+        "(S (NP (DT (DT_sub a) (DT_sub b)) (NN (NN_sub c) (NN_sub d)))"
+        " (VP (VBZ (VBZ_sub e) (VBZ_sub f) (VBZ_sub g) (VBZ_sub h))))"
+    )
+
+
+def test_the_parts_of_a_contraction_share_their_pieces():
+    forest = read_forest("(PP (APPR zu) (NP (ART dem) (NN Haus)))")
+    aligned = align_pieces(forest, [(0, 3), (0, 3), (4, 8)], [(0, 1), (1, 3), (3, 8)], ["▁z", "um", "▁Haus"])
+    assert write_forest(aligned) == "(PP (PP_sub ▁z) (PP_sub um) (NP (NN ▁Haus)))"
+
+
+def test_a_piece_over_two_trees_goes_to_the_first():
+    forest = read_forest("(S (UH Hi) (. !)) (S (NN you) (. .))")
+    offsets = [(0, 2), (2, 3), (3, 6), (6, 7)]
+    aligned = align_pieces(forest, offsets, [(0, 2), (2, 5), (5, 7)], ["▁Hi", "!yo", "u."])
+    assert write_forest(aligned) == "(S (UH ▁Hi) (. !yo)) (S u.)"
+    assert write_forest(align_pieces(forest, offsets, [(0, 7)], ["▁Hi!you."])) == "(S ▁Hi!you.)"
+
+
+def test_a_token_without_pieces_disappears():
+    assert write_forest(align_pieces(SENTENCE, OFFSETS, [(0, 3), (8, 14)], ["the", "sleeps"])) == (
+        "(S (NP (DT the)) (VP (VBZ sleeps)))"
+    )
+
+
+def test_alignment_of_nothing():
+    assert align_pieces((), [], [], []) == ()
+    assert align_pieces(SENTENCE, OFFSETS, [], []) == ()
+    with pytest.raises(PieceAlignmentError, match="without words"):
+        align_pieces((), [], [(0, 1)], ["a"])
+    with pytest.raises(PieceAlignmentError, match="2 tokens"):
+        align_pieces(SENTENCE, OFFSETS[:2], [(0, 1)], ["a"])
+    with pytest.raises(PieceAlignmentError, match="1 pieces"):
+        align_pieces(SENTENCE, OFFSETS, [(0, 1)], ["a", "b"])
+
+
+@st.composite
+def aligned_cases(draw):
+    """A forest, tokens that may touch or coincide, and pieces that cut the text without regard to them."""
+    forest = draw(forests(trees(), min_trees=1))
+    offsets, place = [], 0
+    for word in forest_leaves(forest):
+        if offsets and draw(st.integers(0, 7)) == 0:
+            offsets.append(offsets[-1])
+            continue
+        place += draw(st.integers(0, 1))
+        offsets.append((place, place + len(word)))
+        place += len(word)
+    places = draw(st.lists(st.integers(0, place), max_size=8))
+    borders = [0, *sorted(places), place]
+    piece_offsets = list(zip(borders, borders[1:], strict=False))
+    return forest, offsets, piece_offsets, [f"p{number}" for number in range(len(piece_offsets))]
+
+
+def slow_alignment(forest, token_offsets, piece_offsets, pieces):
+    """Every piece looks at every token; common ancestors are common beginnings of paths from the root."""
+    paths = []
+    for number, tree in enumerate(forest):
+        stack = [(tree, (number,))]
+        while stack:
+            node, path = stack.pop()
+            if node.is_preterminal:
+                paths.append(path)
+            else:
+                stack.extend((child, (*path, place)) for place, child in reversed(list(enumerate(node.children))))
+    held = {}
+    for number, (start, end) in enumerate(piece_offsets):
+        tokens = [index for index, (left, right) in enumerate(token_offsets) if left < end and start < right]
+        if not tokens:
+            tokens = [next((index for index, (_, right) in enumerate(token_offsets) if right > start), len(paths) - 1)]
+        tokens = [index for index in tokens if paths[index][0] == paths[tokens[0]][0]]
+        common = paths[tokens[0]]
+        while any(paths[index][: len(common)] != common for index in tokens):
+            common = common[:-1]
+        held.setdefault(common, []).append(number)
+
+    def build(node, path):
+        """The subtree and its pieces' numbers; children and joined pieces are put in order by those."""
+        own = held.get(path, [])
+        if node.is_preterminal:
+            if len(own) == 1:
+                return Tree(node.label, [Tree(pieces[own[0]])]), own
+            return Tree(node.label, [piece_tree(node, number) for number in own]), own
+        items = [build(child, (*path, place)) for place, child in enumerate(node.children)]
+        items = [(subtree, numbers) for subtree, numbers in items if numbers]
+        items += [(piece_tree(node, number), [number]) for number in own]
+        items.sort(key=lambda item: item[1])
+        numbers = [number for _, part in items for number in part]
+        if len(items) == 1 and own:
+            return Tree(node.label, [Tree(pieces[own[0]])]), numbers
+        return Tree(node.label, [subtree for subtree, _ in items]), numbers
+
+    def piece_tree(node, number):
+        return Tree(node.label + SUBWORD_SUFFIX, [Tree(pieces[number])])
+
+    built = [build(tree, (number,)) for number, tree in enumerate(forest)]
+    return tuple(tree for tree, numbers in built if numbers)
+
+
+@given(aligned_cases())
+@settings(deadline=None, max_examples=150)
+def test_alignment_agrees_with_the_slow_search(case):
+    aligned = align_pieces(*case)
+    assert forest_leaves(aligned) == case[3]
+    assert aligned == slow_alignment(*case)
+
+
+@given(aligned_cases(), st.data())
+@settings(deadline=None)
+def test_every_piece_is_covered_whatever_the_offsets(case, data):
+    forest, token_offsets, _, pieces = case
+    anywhere = st.tuples(st.integers(0, 20), st.integers(0, 20))
+    piece_offsets = [data.draw(anywhere) for _ in pieces]
+    assert forest_leaves(align_pieces(forest, token_offsets, piece_offsets, pieces)) == pieces
+
+
+@given(split_forests())
+@settings(deadline=None)
+def test_alignment_of_cut_words_is_splitting_words(case):
+    forest, pieces = case
+    token_offsets, piece_offsets, place = [], [], 0
+    for word in pieces:
+        token_offsets.append((place, place + sum(map(len, word))))
+        for piece in word:
+            piece_offsets.append((place, place + len(piece)))
+            place += len(piece)
+        place += 1
+    flat = [piece for word in pieces for piece in word]
+    assert align_pieces(forest, token_offsets, piece_offsets, flat) == split_words(forest, pieces)

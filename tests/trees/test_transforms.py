@@ -1,0 +1,171 @@
+"""Every transform against its inverse, and unary chains against nltk's."""
+
+from __future__ import annotations
+
+import nltk
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import any_trees, labels, plain_trees, trees
+from tree_fairseq.errors import TreeFormatError
+from tree_fairseq.trees.bracket import read_tree, write_forest
+from tree_fairseq.trees.transforms import (
+    MISSING,
+    binarize,
+    collapse_unary,
+    debinarize,
+    drop_empty_elements,
+    join_labels,
+    restore_unary,
+    split_label,
+    strip_function_tags,
+)
+from tree_fairseq.trees.tree import Tree
+
+FORMS = ("left", "right", "lcrs")
+JOINERS = st.sampled_from(["+", "::", "|", "ab"])
+
+
+@given(st.lists(labels() | st.text(), min_size=1, max_size=4), JOINERS)
+@settings(deadline=None, max_examples=300)
+def test_joined_labels_come_apart_again(parts, joiner):
+    assert split_label(join_labels(parts, joiner), joiner) == parts
+
+
+def test_plain_labels_are_joined_plainly():
+    assert join_labels(["S", "VP"]) == "S+VP"
+    assert split_label("S+VP") == ["S", "VP"]
+    assert join_labels(["A+B"]) == "A\\+B"
+
+
+@pytest.mark.parametrize("joiner", ["", "\\", "+\\"])
+def test_unusable_joiners_are_refused(joiner):
+    with pytest.raises(ValueError, match="joiner"):
+        join_labels(["S"], joiner)
+    with pytest.raises(ValueError, match="joiner"):
+        split_label("S", joiner)
+
+
+@given(trees(), JOINERS, st.booleans())
+@settings(deadline=None)
+def test_joined_chains_are_restored(tree, joiner, include_tags):
+    assert restore_unary(collapse_unary(tree, "join", joiner, include_tags), joiner) == tree
+
+
+@given(plain_trees(), st.booleans())
+@settings(deadline=None)
+def test_collapse_is_nltks(tree, include_tags):
+    theirs = nltk.Tree.fromstring(write_forest((tree,)))
+    theirs.collapse_unary(collapsePOS=include_tags, collapseRoot=True, joinChar="+")
+    joined = collapse_unary(tree, "join", include_tags=include_tags)
+    assert write_forest((joined,)) == " ".join(str(theirs).split())
+    lowest = collapse_unary(tree, "lowest", include_tags=include_tags)
+    assert lowest == joined.map_labels(lambda label: label.split("+")[-1])
+
+
+@given(plain_trees(), st.booleans())
+@settings(deadline=None)
+def test_no_chain_is_left(tree, include_tags):
+    for node in collapse_unary(tree, include_tags=include_tags).preorder():
+        if len(node.children) == 1 and node.children[0].children:
+            assert node.children[0].is_preterminal and not include_tags
+
+
+def test_collapse_by_example():
+    tree = read_tree("(ROOT (S (NP (NN a)) (VP (VP (VB b) (NN c)))))")
+    assert write_forest((collapse_unary(tree),)) == "(S (NP (NN a)) (VP (VB b) (NN c)))"
+    assert write_forest((collapse_unary(tree, "join"),)) == "(ROOT+S (NP (NN a)) (VP+VP (VB b) (NN c)))"
+    assert write_forest((collapse_unary(tree, "join", "/", True),)) == "(ROOT/S (NP/NN a) (VP/VP (VB b) (NN c)))"
+    with pytest.raises(ValueError, match="'top'"):
+        collapse_unary(tree, "top")
+
+
+@given(trees() | any_trees(), st.sampled_from(FORMS))
+@settings(deadline=None)
+def test_binarisation_has_an_inverse(tree, form):
+    binary = binarize(tree, form)
+    assert debinarize(binary, form) == tree
+    counts = {len(node.children) for node in binary.preorder()}
+    assert counts <= ({0, 2} if form == "lcrs" else {0, 1, 2})
+
+
+@given(trees(), st.sampled_from(["left", "right"]))
+@settings(deadline=None)
+def test_left_and_right_binarisation_keep_the_words(tree, form):
+    assert binarize(tree, form).leaves() == tree.leaves()
+
+
+def test_binarisation_by_example():
+    tree = read_tree("(A (B b) (C c) (D d) (E e))")
+    assert write_forest((binarize(tree, "right"),)) == "(A (B b) (@A (C c) (@A (D d) (E e))))"
+    assert write_forest((binarize(tree, "left"),)) == "(A (@A (@A (B b) (C c)) (D d)) (E e))"
+    small = Tree("A", [Tree("b"), Tree("c", [Tree("d")])])
+    d = Tree("d", [MISSING, MISSING])
+    assert binarize(small, "lcrs") == Tree("A", [Tree("b", [MISSING, Tree("c", [d, MISSING])]), MISSING])
+
+
+@pytest.mark.parametrize("form", ["left", "right"])
+def test_intermediate_labels_of_the_user_are_kept_apart(form):
+    tree = read_tree("(@A (@A (@A a) (\\@A b) (C c)) (D d) (E e))")
+    assert debinarize(binarize(tree, form), form) == tree
+
+
+@pytest.mark.parametrize(
+    ("tree", "form"),
+    [
+        (Tree("@A", [Tree("b")]), "left"),
+        (MISSING, "lcrs"),
+        (Tree("A", [MISSING]), "lcrs"),
+        (Tree("A", [MISSING, Tree("B", [MISSING, MISSING])]), "lcrs"),
+        (Tree("A", [Tree("B", [MISSING, MISSING, MISSING]), MISSING]), "lcrs"),
+    ],
+)
+def test_what_is_no_binarised_tree_is_refused(tree, form):
+    with pytest.raises(TreeFormatError):
+        debinarize(tree, form)
+
+
+def test_unknown_forms_are_refused():
+    with pytest.raises(ValueError, match="'middle'"):
+        binarize(Tree("a"), "middle")
+    with pytest.raises(ValueError, match="'middle'"):
+        debinarize(Tree("a"), "middle")
+
+
+@pytest.mark.parametrize(
+    ("label", "stripped"),
+    [
+        ("NP-SBJ=2", "NP"),
+        ("NP=2", "NP"),
+        ("ADVP-TMP", "ADVP"),
+        ("NP", "NP"),
+        ("-NONE-", "-NONE-"),
+        ("-LRB-", "-LRB-"),
+        ("-", "-"),
+        ("=", "="),
+        ("PRP$", "PRP$"),
+        ("NR-SHORT", "NR"),
+    ],
+)
+def test_function_tags(label, stripped):
+    assert strip_function_tags(Tree(label, [Tree("NP-word=1")])) == Tree(stripped, [Tree("NP-word=1")])
+
+
+@given(trees())
+@settings(deadline=None)
+def test_stripping_twice_is_stripping_once(tree):
+    assert strip_function_tags(strip_function_tags(tree)) == strip_function_tags(tree)
+
+
+def test_empty_elements_go_with_what_they_leave_empty():
+    tree = read_tree("(S (NP-SBJ (-NONE- *)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *T*-1)))) (. .))")
+    assert write_forest((drop_empty_elements(tree),)) == "(S (VP (VB go)) (. .))"
+    assert drop_empty_elements(read_tree("(S (NP (-NONE- *)))")) is None
+    assert drop_empty_elements(read_tree("(S (X *))"), tag="X") is None
+
+
+@given(plain_trees())
+@settings(deadline=None)
+def test_trees_without_empty_elements_stay(tree):
+    assert drop_empty_elements(tree) == tree

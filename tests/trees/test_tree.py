@@ -1,0 +1,137 @@
+"""The tree compared with the recursive definitions it stands for."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import any_trees, trees
+from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
+from tree_fairseq.trees.tree import Tree, check_preterminals, forest_leaves, tree_from_preorder
+
+SENTENCE = Tree("S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])])
+
+
+def recursive_preorder(tree):
+    return [tree] + [node for child in tree.children for node in recursive_preorder(child)]
+
+
+def recursive_postorder(tree):
+    return [node for child in tree.children for node in recursive_postorder(child)] + [tree]
+
+
+def recursive_height(tree):
+    return 1 + max(map(recursive_height, tree.children)) if tree.children else 0
+
+
+def nested(tree):
+    return (tree.label, [nested(child) for child in tree.children])
+
+
+@given(any_trees())
+@settings(deadline=None)
+def test_traversals_follow_the_definitions(tree):
+    assert list(map(id, tree.preorder())) == list(map(id, recursive_preorder(tree)))
+    assert list(map(id, tree.postorder())) == list(map(id, recursive_postorder(tree)))
+    assert tree.leaves() == [node.label for node in recursive_preorder(tree) if not node.children]
+    assert tree.height() == recursive_height(tree)
+    assert tree.fold(lambda node, values: (node.label, values)) == nested(tree)
+
+
+@given(any_trees(), any_trees())
+@settings(deadline=None)
+def test_equality_and_hash_go_by_content(left, right):
+    assert (left == right) == (nested(left) == nested(right))
+    twin = pickle.loads(pickle.dumps(left))
+    assert twin == left and twin is not left
+    assert hash(twin) == hash(left)
+    assert eval(repr(left), {"Tree": Tree}) == left
+
+
+@given(any_trees())
+@settings(deadline=None)
+def test_preorder_labels_and_child_counts_determine_the_tree(tree):
+    nodes = list(tree.preorder())
+    assert tree_from_preorder([node.label for node in nodes], [len(node.children) for node in nodes]) == tree
+
+
+@pytest.mark.parametrize(("labels", "counts"), [([], []), (["a", "b"], [0, 0]), (["a"], [1]), (["a", "b"], [2, 0])])
+def test_child_counts_of_no_tree_are_refused(labels, counts):
+    with pytest.raises(ValueError, match="children|trees"):
+        tree_from_preorder(labels, counts)
+
+
+def test_equality_is_not_fooled_by_shape():
+    assert Tree("a", [Tree("b", [Tree("c")])]) != Tree("a", [Tree("b"), Tree("c")])
+    assert Tree("a") != "a"
+    assert SENTENCE != SENTENCE.map_labels(str.lower)
+
+
+def test_leaf_and_preterminal():
+    assert Tree("the").is_leaf and not Tree("the").is_preterminal
+    assert SENTENCE.children[1].is_preterminal and not SENTENCE.children[1].is_leaf
+    assert not SENTENCE.is_preterminal
+    assert not Tree("NP", [Tree("two"), Tree("words")]).is_preterminal
+
+
+@given(trees())
+@settings(deadline=None)
+def test_map_leaves_changes_words_alone(tree):
+    numbered = [str(number) for number in range(len(tree.leaves()))]
+    mapped = tree.map_leaves(numbered)
+    assert mapped.leaves() == numbered
+    assert mapped.map_leaves(tree.leaves()) == tree
+
+
+@given(trees())
+@settings(deadline=None)
+def test_map_labels_leaves_words_alone(tree):
+    mapped = tree.map_labels(lambda label: "<" + label)
+    assert mapped.leaves() == tree.leaves()
+    assert mapped.map_labels(lambda label: label[1:]) == tree
+
+
+@pytest.mark.parametrize("words", [["a"], ["a", "b"], ["a", "b", "c", "d"]])
+def test_map_leaves_wants_one_word_a_leaf(words):
+    with pytest.raises(ValueError, match=f"{len(words)} words for a tree of 3 leaves"):
+        SENTENCE.map_leaves(words)
+
+
+def test_trees_are_immutable():
+    with pytest.raises(AttributeError, match="immutable"):
+        SENTENCE.label = "NP"
+    with pytest.raises(AttributeError, match="immutable"):
+        del SENTENCE.children
+    with pytest.raises(AttributeError):
+        SENTENCE.other = 1
+    assert isinstance(SENTENCE.children, tuple)
+    assert copy.deepcopy(SENTENCE) is SENTENCE and copy.copy(SENTENCE) is SENTENCE
+
+
+def test_wrong_types_are_refused_at_once():
+    with pytest.raises(TypeError, match="label"):
+        Tree(3)
+    with pytest.raises(TypeError, match="child"):
+        Tree("NP", ["the"])
+
+
+def test_forest_leaves_follow_one_another():
+    assert forest_leaves((SENTENCE, SENTENCE)) == ["the", "man", "sleeps"] * 2
+    assert forest_leaves(()) == []
+
+
+@given(st.lists(trees(), max_size=3).map(tuple))
+@settings(deadline=None)
+def test_well_formed_forests_pass(forest):
+    check_preterminals(forest)
+
+
+def test_misplaced_words_are_named():
+    with pytest.raises(OutsideTreeError, match="'word'"):
+        check_preterminals((Tree("word"),))
+    with pytest.raises(MixedChildrenError, match="'b'.*'NP'"):
+        check_preterminals((Tree("NP", [Tree("NN", [Tree("a")]), Tree("b")]),))
