@@ -1,0 +1,54 @@
+"""``python -m tests.benchmarks NAME``: prints tables and, as the last line, the figures as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+from typing import Sequence
+
+import torch
+
+from tests.benchmarks.measuring import Settings
+
+BENCHMARKS = {
+    "accumulation": "closed form of hierarchical accumulation against the paper's tensor",
+    "tree_transformer_step": "training step against the stock transformer's over as many positions",
+    "tree_transformer_generate": "beam search against the stock transformer's over as many positions",
+    "preprocess": "binarizing against fairseq-preprocess, parsing against bare Stanza, the parse cache",
+    "loading": "loading and collating a batch against the training step on it",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the benchmarks that the command line names.
+
+    Returns:
+        0 where all of them ran, whatever they measured
+    """
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measures; tests nothing.")
+    parser.add_argument("name", nargs="?", choices=[*BENCHMARKS, "all"], help="without it, the names are listed")
+    parser.add_argument("--threads", type=int, help="threads of torch; by default as many as torch takes")
+    parser.add_argument("--quick", action="store_true", help="small and few: shows that it runs, measures nothing")
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        width = max(map(len, BENCHMARKS))
+        print("\n".join(f"{name.ljust(width)}  {summary}" for name, summary in BENCHMARKS.items()))
+        return 0
+    if options.name == "all":
+        # A process each: some change the process they run in.
+        flags = ["--quick"] * options.quick + ([] if options.threads is None else [f"--threads={options.threads}"])
+        codes = [subprocess.call([sys.executable, "-m", "tests.benchmarks", name, *flags]) for name in BENCHMARKS]
+        return max(codes, key=abs)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    report = importlib.import_module(f"tests.benchmarks.{options.name}").run(Settings(quick=options.quick))
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(report.text(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""The two models that are compared, and batches of the same number of positions for both."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from types import SimpleNamespace
+
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer import TransformerModel
+from fairseq.optim.adam import Adam
+
+from tests.benchmarks.random_trees import random_tree
+from tree_fairseq.data.batch import collate_trees
+from tree_fairseq.models.tree_transformer import TreeTransformerModel
+
+# As many subwords as the IWSLT recipe makes of both languages together.
+WORDS, LABELS = 10_000, 60
+
+
+def dictionary(symbols: int) -> Dictionary:
+    """A dictionary of ``symbols`` entries, special ones included."""
+    result = Dictionary()
+    for k in range(symbols - len(result)):
+        result.add_symbol(f"s{k}")
+    return result
+
+
+class Task(SimpleNamespace):
+    """What models and criteria ask a task for: dictionaries, one for both languages.
+
+    Args:
+        words: entries of it
+        labels: entries of the label dictionary
+    """
+
+    def __init__(self, words: int = WORDS, labels: int = LABELS):
+        shared = dictionary(words)
+        super().__init__(
+            source_dictionary=shared, target_dictionary=shared, label_dictionary=dictionary(labels), cfg=SimpleNamespace()
+        )
+
+
+def build(architecture: str, task) -> torch.nn.Module:
+    """A model with random weights and the options of the IWSLT recipe."""
+    args = argparse.Namespace(share_all_embeddings=True, dropout=0.3)
+    ARCH_CONFIG_REGISTRY[architecture](args)
+    torch.manual_seed(0)
+    kind = TreeTransformerModel if architecture.startswith("tree") else TransformerModel
+    return kind.build_model(args, task)
+
+
+def tree_batch(task, size: int, leaves: int, nodes: int, targets: int) -> dict:
+    """Sentences of ``leaves`` tokens and EOS under trees of ``nodes`` nodes."""
+    generator = random.Random(0)
+    batch = stock_batch(task, size, leaves, targets)
+    pad = task.label_dictionary.pad()
+    trees = [random_tree(generator, leaves, nodes, len(task.label_dictionary)) for _ in range(size)]
+    batch["net_input"]["source_tree"] = collate_trees(trees, pad)
+    return batch
+
+
+def stock_batch(task, size: int, leaves: int, targets: int) -> dict:
+    """Sentences of ``leaves`` tokens and EOS, as :class:`fairseq.data.LanguagePairDataset` collates them."""
+    words = task.source_dictionary
+    random_tokens = torch.Generator().manual_seed(0)
+
+    def sentences(length: int) -> torch.Tensor:
+        tokens = torch.randint(words.nspecial, len(words), (size, length), generator=random_tokens)
+        return torch.cat([tokens, torch.full((size, 1), words.eos())], dim=1)
+
+    target = sentences(targets)
+    return {
+        "id": torch.arange(size),
+        "nsentences": size,
+        "ntokens": target.numel(),
+        "net_input": {
+            "src_tokens": sentences(leaves),
+            "src_lengths": torch.full((size,), leaves + 1),
+            "prev_output_tokens": target.roll(1, dims=1),
+        },
+        "target": target,
+    }
+
+
+class TrainingStep:
+    """Forward pass, label-smoothed loss, backward pass and an update by Adam.
+
+    Args:
+        model: to be trained
+        task: of the model
+    """
+
+    def __init__(self, model: torch.nn.Module, task):
+        self.model = model.train()
+        self.criterion = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+        self.optimizer = Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), weight_decay=1e-4)
+
+    def __call__(self, batch: dict) -> float:
+        """One step on a batch; returns the loss."""
+        self.optimizer.zero_grad()
+        loss, sample_size, _ = self.criterion(self.model, batch)
+        (loss / sample_size).backward()
+        self.optimizer.step()
+        return loss.item()

@@ -1,0 +1,42 @@
+"""Beam search with the Tree-Transformer against beam search with fairseq's transformer."""
+
+from __future__ import annotations
+
+from fairseq.sequence_generator import SequenceGenerator
+
+from tests.benchmarks.measuring import Settings, side_by_side
+from tests.benchmarks.reporting import Figure, Report, milliseconds
+from tests.benchmarks.translation_models import Task, build, stock_batch, tree_batch
+
+BATCH, LEAVES, NODES, TARGETS, BEAM = 32, 30, 20, 30, 5
+
+
+def run(settings: Settings) -> Report:
+    """Times both on the same number of source positions and of steps."""
+    size, targets = settings.choose((BATCH, TARGETS), (2, 3))
+    task = Task()
+
+    def translate(architecture: str, batch: dict):
+        # Random weights do not know when to stop: both are made to write the same number of tokens.
+        length = {"max_len_a": 0, "max_len_b": targets, "min_len": targets}
+        generator = SequenceGenerator([build(architecture, task)], task.target_dictionary, beam_size=BEAM, **length)
+        return lambda: generator.generate([generator.model.single_model], batch)
+
+    works = {
+        "tree": translate("tree_transformer_iwslt_de_en", tree_batch(task, size, LEAVES, NODES, targets)),
+        "stock": translate("transformer_iwslt_de_en", stock_batch(task, size, LEAVES + NODES, targets)),
+    }
+    timing = side_by_side(works, settings.choose(10, 1))
+    rows = [("beam search", "source positions", "sentences a second", "ms, fastest to slowest", "processor ms")]
+    for name, label in (("tree", "tree_transformer_iwslt_de_en"), ("stock", "transformer_iwslt_de_en")):
+        positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
+        taken = timing[name]
+        speed = f"{size / taken.median:.2f}"
+        rows.append((label, positions, speed, taken.spread, milliseconds(taken.processor_median)))
+    return Report(
+        "tree_transformer_generate",
+        f"b={size}, beam {BEAM}, n={LEAVES} leaves, m={NODES} nodes, {targets} tokens a hypothesis and EOS",
+        [Figure("ratio", timing["stock"].median / timing["tree"].median, 0.9)],
+        [rows],
+        ["Through fairseq's SequenceGenerator, encoder included."],
+    )

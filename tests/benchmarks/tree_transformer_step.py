@@ -1,0 +1,35 @@
+"""A training step of the Tree-Transformer against one of fairseq's transformer."""
+
+from __future__ import annotations
+
+from tests.benchmarks.measuring import Settings, peak_bytes, side_by_side
+from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch, tree_batch
+
+BATCH, LEAVES, NODES, TARGETS = 32, 30, 20, 30
+
+
+def run(settings: Settings) -> Report:
+    """Times both on the same number of source positions, n + m and EOS."""
+    size = settings.choose(BATCH, 2)
+    task = Task()
+    tree, stock = (TrainingStep(build(f"{kind}transformer_iwslt_de_en", task), task) for kind in ("tree_", ""))
+    batches = {
+        "tree": tree_batch(task, size, LEAVES, NODES, TARGETS),
+        "stock": stock_batch(task, size, LEAVES + NODES, TARGETS),
+    }
+    works = {"tree": lambda: tree(batches["tree"]), "stock": lambda: stock(batches["stock"])}
+    timing = side_by_side(works, settings.choose(10, 1))
+    rows = [("step", "source positions", "ms", "fastest to slowest", "processor ms", "peak MB")]
+    for name, label in (("tree", "tree_transformer_iwslt_de_en"), ("stock", "transformer_iwslt_de_en")):
+        positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
+        taken = timing[name]
+        cells = (milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
+        rows.append((label, positions, *cells, megabytes(peak_bytes(works[name]))))
+    return Report(
+        "tree_transformer_step",
+        f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, {len(task.source_dictionary)} subwords",
+        [Figure("ratio", timing["tree"].median / timing["stock"].median, 1.25, at_most=True)],
+        [rows],
+        ["A step: forward pass, label-smoothed loss, backward pass, Adam's update; weights shared by all embeddings."],
+    )
