@@ -1,4 +1,5 @@
-# make quickstart [DATA=DIR]   environment, a small corpus, Stanza's parses, two models trained, translations, BLEU, a picture
+# make quickstart              environment, a small corpus, Stanza's parses, two models trained, translations, BLEU, a picture
+# make quickstart DATA=DIR     the same on your own parallel text; also SOURCE=, TARGET=, PARSER_DIR=, SUBSET=, UPDATES=, OUT=
 # make test                    environment, the whole test suite
 # make benchmark [NAME=...]    environment, one benchmark or all of them
 # make                         environment alone: requirements.lock installed into .venv
@@ -44,7 +45,10 @@ test: environment
 	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) $(TESTS)
 
 quickstart: environment
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/quickstart/run.sh $(if $(DATA),--data "$(DATA)")
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/quickstart/run.sh \
+	  $(if $(DATA),--data "$(DATA)") $(if $(SOURCE),--source "$(SOURCE)") $(if $(TARGET),--target "$(TARGET)") \
+	  $(if $(PARSER_DIR),--parser-dir "$(PARSER_DIR)") $(if $(SUBSET),--subset "$(SUBSET)") \
+	  $(if $(UPDATES),--updates "$(UPDATES)") $(if $(OUT),--out "$(OUT)")
 
 benchmark: environment
 	@$(VENV)/bin/python -m tests.benchmarks $(NAME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from itertools import islice
 from pathlib import Path
@@ -48,6 +49,8 @@ def report(out: Path, source: str, target: str) -> dict:
     for name, title in SYSTEMS.items():
         scores[name], signature = corpus_bleu(side, outputs[name])
         print(f"  {title:<18}{scores[name]:6.2f}   {signature}")
+    # sacreBLEU tells of every step of its resampling.
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     bootstrap = paired_bootstrap(side, outputs["transformer"], outputs["tree_transformer"])
     print(f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, {bootstrap['signature']}")
 

@@ -122,15 +122,16 @@ SIZE=(
 OPTIMISATION=(
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --adam-betas '(0.9, 0.98)'
     --lr 4e-3 --lr-scheduler inverse_sqrt --warmup-updates 200 --clip-norm 1.0 --max-tokens 2000 --max-update "$UPDATES" --seed 1
+    --required-batch-size-multiple 1
 )
 SAVING=(--no-epoch-checkpoints --no-progress-bar --log-format simple --log-interval "$INTERVAL")
 
-say "fairseq-train $OUT/data-bin --task tree_translation --arch tree_transformer_tiny ${SIZE[*]} ${OPTIMISATION[*]}"
+say "fairseq-train $OUT/data-bin --user-dir tree_fairseq --task tree_translation --arch tree_transformer_tiny ${SIZE[*]} ${OPTIMISATION[*]}"
 fairseq-train "$OUT/data-bin" --user-dir tree_fairseq --task tree_translation --arch tree_transformer_tiny \
     "${SIZE[@]}" "${OPTIMISATION[@]}" "${SAVING[@]}" --save-dir "$OUT/tree_transformer" > "$LOGS/tree_transformer.log" 2>&1 &
 TREE=$!
-say "fairseq-train $OUT/data-bin --task translation --arch transformer, the rest as above"
-fairseq-train "$OUT/data-bin" --task translation --arch transformer \
+say "fairseq-train $OUT/data-bin --user-dir tree_fairseq --task translation --arch transformer, the rest as above"
+fairseq-train "$OUT/data-bin" --user-dir tree_fairseq --task translation --arch transformer \
     "${SIZE[@]}" "${OPTIMISATION[@]}" "${SAVING[@]}" --save-dir "$OUT/transformer" > "$LOGS/transformer.log" 2>&1 &
 STOCK=$!
 
@@ -150,9 +151,11 @@ done
 # --- translations ----------------------------------------------------------------------------------------------------
 
 for name in tree_transformer transformer; do
-    GENERATE=(fairseq-generate "$OUT/data-bin" --path "$OUT/$name/checkpoint_best.pt" --beam 5 --remove-bpe --max-tokens 4000 --results-path "$OUT/$name")
-    if [ "$name" = tree_transformer ]; then GENERATE+=(--user-dir tree_fairseq --task tree_translation); else GENERATE+=(--task translation); fi
-    run "generate-$name" "${GENERATE[@]}"
+    if [ "$name" = tree_transformer ]; then TASK=tree_translation; else TASK=translation; fi
+    # Without a multiple of 1, fairseq drops the sentences that are left over when it fills batches of eight.
+    # The stock model too with --user-dir: current torch refuses fairseq's checkpoints until the plugin has declared what is in them.
+    run "generate-$name" fairseq-generate "$OUT/data-bin" --user-dir tree_fairseq --task "$TASK" --path "$OUT/$name/checkpoint_best.pt" \
+        --beam 5 --remove-bpe --max-tokens 4000 --required-batch-size-multiple 1 --results-path "$OUT/$name"
 done
 
 python examples/quickstart/report.py --out "$OUT" --source "$SOURCE" --target "$TARGET"

@@ -1,0 +1,103 @@
+"""A folder of somebody's own parallel text becomes tokenised splits: ``python -m preprocess.own_text DIR --out OUT``.
+
+DIR holds plain UTF-8 text, one sentence a line and the same number of lines on both sides: ``train.SOURCE`` and
+``train.TARGET``, and the same for ``valid`` and ``test``. A missing valid or test is cut off the end of train, a twentieth
+of it but at most 500 pairs. OUT receives ``{split}.{language}`` as Moses tokens and ``raw/test.TARGET`` as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import islice
+from pathlib import Path
+
+from preprocess.corpora import CorpusError, Pair, read_pairs, write_lines, write_pairs
+from preprocess.moses import Tokenizer, TokenizerOptions
+
+SPLITS = ("train", "valid", "test")
+
+
+def languages(folder: Path, source: str | None = None, target: str | None = None) -> Pair:
+    """Source and target language of a folder, from the names of its files.
+
+    Args:
+        folder: the folder.
+        source: the source language, if it is known; otherwise English if it is one of the two, otherwise the first by name.
+        target: the target language, if it is known.
+
+    Raises:
+        CorpusError: the files do not tell.
+    """
+    found = sorted(path.suffix[1:] for path in folder.glob("train.*") if path.suffix[1:])
+    if source is None and target is None and len(found) == 2:
+        return ("en", next(name for name in found if name != "en")) if "en" in found else (found[0], found[1])
+    if source is not None and target is None and len(found) == 2 and source in found:
+        target = next(name for name in found if name != source)
+    if target is not None and source is None and len(found) == 2 and target in found:
+        source = next(name for name in found if name != target)
+    if source in found and target in found and source != target:
+        return source, target
+    listed = ", ".join(f"train.{name}" for name in found) or "no train.* file"
+    raise CorpusError(f"{folder} holds {listed}; it needs train.SOURCE and train.TARGET (train.en and train.de, say); with more files than two, name the languages")
+
+
+def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[Pair]]:
+    """Pairs of every split as they stand in the files; ``subset`` takes the first pairs of train only.
+
+    Raises:
+        CorpusError: the two sides of a split differ in length, or too few pairs are left.
+    """
+    splits = {}
+    for split in SPLITS:
+        paths = [folder / f"{split}.{language}" for language in pair]
+        there = [path.exists() for path in paths]
+        if any(there) and not all(there):
+            raise CorpusError(f"{paths[there.index(False)]} is missing beside {paths[there.index(True)]}")
+        if all(there):
+            splits[split] = list(islice(read_pairs(*paths), subset if split == "train" else None))
+    train = splits["train"]
+    for split in ("test", "valid"):
+        if split not in splits:
+            size = max(1, min(500, len(train) // 20))
+            splits[split], train = train[-size:], train[:-size]
+    splits["train"] = train
+    for split in SPLITS:
+        if not splits[split]:
+            raise CorpusError(f"{folder}: no pairs for {split}")
+    return splits
+
+
+def write(splits: dict[str, list[Pair]], out: Path, pair: Pair) -> dict[str, int]:
+    """Tokenise and write; returns the number of pairs of each split."""
+    tokenizers = [Tokenizer(TokenizerOptions(language, normalize=True)) for language in pair]
+    counts = {}
+    for split in SPLITS:
+        tokenized = ((tokenizers[0](first), tokenizers[1](second)) for first, second in splits[split])
+        counts[split] = write_pairs(out / split, pair, tokenized)
+    write_lines(out / "raw" / f"test.{pair[1]}", (second for _, second in splits["test"]))
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; prints the two languages on standard output and returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m preprocess.own_text", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder with train.SOURCE, train.TARGET, ...")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--source", help="source language (default: en where there is one)")
+    parser.add_argument("--target", help="target language")
+    parser.add_argument("--subset", type=int, help="train on the first pairs only")
+    options = parser.parse_args(arguments)
+    try:
+        pair = languages(options.folder, options.source, options.target)
+        counts = write(load(options.folder, pair, options.subset), options.out, pair)
+    except CorpusError as error:
+        sys.stderr.write(f"own_text: {error}\n")
+        return 1
+    sys.stderr.write("; ".join(f"{split}: {count} pairs" for split, count in counts.items()) + "\n")
+    print(*pair)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""The quickstart, at toy size, on its own corpus and on somebody's folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from preprocess.english_german.__main__ import pairs
+
+ROOT = Path(__file__).resolve().parents[1]
+BUNDLED = ROOT / "examples/quickstart/stanza-en"
+
+
+def quickstart(*arguments: str, succeeds: bool = True) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([ROOT / "examples/quickstart/run.sh", *arguments], env=environment, capture_output=True, text=True, timeout=900)
+    assert (done.returncode == 0) == succeeds, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+def check(out: Path, printed: str, train_pairs: int) -> None:
+    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    assert result["metric"] == "sacrebleu" and result["score"] == result["sacrebleu"]
+    assert 0 <= result["sacrebleu_transformer"] <= 100
+    assert result["pairs"]["train"] == train_pairs
+    assert result["signature"] in printed and "tok:13a" in printed
+    assert printed.count("  reference ") == 3
+    assert str(out / "parse.svg") in printed
+    picture = xml.etree.ElementTree.parse(out / "parse.svg").getroot()
+    assert picture.tag.endswith("svg") and "NP" in [text.strip() for text in picture.itertext()]
+
+
+def test_on_its_own_corpus_and_again(tmp_path):
+    out = tmp_path / "out"
+    check(out, quickstart("--toy", "--out", str(out)).stdout, 200)
+    # What stands there is made again; a log of the first run tells that Stanza parsed, with the bundled model.
+    log = (out / "logs/preprocess.log").read_text(encoding="utf-8")
+    assert "200 parsed" in log and "0 lines with a flat tree" in log
+    assert json.loads((out / "data-bin/tree.json").read_text(encoding="utf-8"))
+
+
+def test_on_somebodys_folder(tmp_path):
+    folder, out = tmp_path / "mine", tmp_path / "out"
+    folder.mkdir()
+    drawn = [(" ".join(tree.leaves()), sentence) for tree, sentence in islice(pairs(seed=6, max_length=14), 130)]
+    for language, side in (("en", 0), ("de", 1)):
+        (folder / f"train.{language}").write_text("".join(pair[side].capitalize() + "\n" for pair in drawn), encoding="utf-8")
+    printed = quickstart("--toy", "--data", str(folder), "--out", str(out), "--parser-dir", str(BUNDLED), "--subset", "120").stdout
+    check(out, printed, 108)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--nonsense",), "unknown option --nonsense"), (("--updates",), "--updates needs a value"),
+])
+def test_wrong_arguments(arguments, message):
+    done = quickstart(*arguments, succeeds=False)
+    assert message in done.stderr and "usage:" in done.stderr
+
+
+def test_a_folder_without_text_is_refused_at_once(tmp_path):
+    done = quickstart("--data", str(tmp_path), "--out", str(tmp_path / "out"), succeeds=False)
+    assert "it needs train.SOURCE and train.TARGET" in done.stderr
+    assert not (tmp_path / "out/data-bin").exists()
