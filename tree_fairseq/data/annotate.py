@@ -166,7 +166,8 @@ def _check_text(plan: AnnotatePlan, side: TreeSide, split: str, given: Mapping[t
     text = given.get((side.lang, split))
     if side.options.name == "brackets":
         if text is None:
-            raise MissingTreesError(f"--tree-parser brackets needs the trees of {split} for {side.lang}: give --{split.rstrip('0123456789')}pref")
+            flag = f"--{split.rstrip('0123456789')}pref"
+            raise MissingTreesError(f"--tree-parser brackets needs the trees of {split} for {side.lang}: give {flag}")
     elif text is not None and side.options.tokenize == "pretokenized" and side.options.subword_model is None:
         require_same_tokens(text.path, plan.tokens(side.lang, split), load_dictionary(plan.folder, side.lang))
 
@@ -242,7 +243,9 @@ def _argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("-s", "--source-lang", metavar="SRC", help="default: as the files are named")
     parser.add_argument("-t", "--target-lang", metavar="TARGET", help="default: as the files are named")
     for split, many in (("train", ""), ("valid", "comma separated "), ("test", "comma separated ")):
-        parser.add_argument(f"--{split}pref", metavar="FP", help=f"{many}prefix of the {split} text, or of its trees for --tree-parser brackets")
+        parser.add_argument(
+            f"--{split}pref", metavar="FP", help=f"{many}prefix of the {split} text, or of its trees for --tree-parser brackets"
+        )
     parser.add_argument("--workers", metavar="N", default=1, type=int, help="number of parallel workers (default: %(default)s)")
     add_tree_arguments(parser)
     return parser

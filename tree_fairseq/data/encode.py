@@ -8,10 +8,9 @@ The chunks are cut by line numbers alone, so what is written does not depend on 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections import Counter, defaultdict
-from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,9 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 
+from tree_fairseq.data.inputs import Chunk
 from tree_fairseq.data.tree_store import TreeBlock
+from tree_fairseq.data.worker_pool import WHEN_KILLED, worker_processes
 from tree_fairseq.errors import TreeFormatError, WorkerDiedError
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.line_parser import LineParser
@@ -33,17 +34,13 @@ class ChunkTask:
 
     Attributes:
         source: the file that holds them, one bracketed forest a line
-        start: byte where the first line begins
-        end: byte where the last line ends
-        first_line: number of the first line in ``source``, from 1
+        chunk: which of its lines
         output: the file to write
         options: how to treat a line that is no well-formed forest; None where the lines are our own writing
     """
 
     source: Path
-    start: int
-    end: int
-    first_line: int
+    chunk: Chunk
     output: Path
     options: ParserOptions | None
 
@@ -138,8 +135,7 @@ def encode_chunks(tasks: Sequence[ChunkTask], workers: int) -> list[Path]:
 
 
 def _encode_in_processes(tasks: Sequence[ChunkTask], workers: int) -> None:
-    # Forked, so that no worker spends seconds on importing; nothing in a worker touches torch or a GPU.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as executor:
+    with worker_processes(workers) as executor:
         futures = [executor.submit(_encode_chunk, task) for task in tasks]
         wait(futures, return_when=FIRST_EXCEPTION)
         for future in futures:
@@ -150,22 +146,19 @@ def _encode_in_processes(tasks: Sequence[ChunkTask], workers: int) -> None:
                 if not future.cancelled():
                     future.result()
         except BrokenProcessPool:
-            raise WorkerDiedError(
-                f"a process that encoded {tasks[0].source} was killed, perhaps for lack of memory. "
-                "Give the same command again, with fewer --workers if memory is short; what is done is kept"
-            ) from None
+            raise WorkerDiedError(f"a process that encoded {tasks[0].source} was killed. {WHEN_KILLED}") from None
 
 
 def _encode_chunk(task: ChunkTask) -> None:
     """Writes the file of one chunk, under its name only when it is complete."""
     builder = _ChunkBuilder()
     with open(task.source, "rb") as file:
-        file.seek(task.start)
-        content = file.read(task.end - task.start)
+        file.seek(task.chunk.start)
+        content = file.read(task.chunk.end - task.chunk.start)
     lines = content.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    for number, raw in enumerate(lines, start=task.first_line):
+    for number, raw in enumerate(lines, start=task.chunk.first_line):
         line = raw.removesuffix(b"\r").decode("utf-8")
         try:
             forest = read_spans(line, path=task.source, line_number=number)

@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Sequence
+from typing import NamedTuple, Sequence
 
 import numpy as np
 
@@ -20,6 +20,14 @@ _BLOCK = 1 << 22
 _SUSPECT = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\r(?!\n|\Z)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
+class Chunk(NamedTuple):
+    """Consecutive lines: the bytes ``start`` to ``end`` of a file, of which the first line has the number ``first_line``."""
+
+    start: int
+    end: int
+    first_line: int
+
+
 @dataclass(frozen=True)
 class TextInput:
     """A file that was read and found to be one sentence a line.
@@ -29,15 +37,14 @@ class TextInput:
         lines: how many lines it has
         size: its bytes
         sha256: its digest
-        chunk_offsets: byte offset of every ``CHUNK_LINES``-th line, and at the end the size: chunks of whole lines
-            that do not depend on the number of workers
+        chunks: its lines, ``CHUNK_LINES`` at a time, whatever the number of workers
     """
 
     path: Path
     lines: int
     size: int
     sha256: str
-    chunk_offsets: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
 
 
 def inspect_text(path: str | os.PathLike) -> TextInput:
@@ -72,7 +79,10 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     lines += bool(rest)
     if offsets[-1] != size:
         offsets.append(size)
-    return TextInput(path, lines, size, digest.hexdigest(), tuple(offsets))
+    chunks = (
+        Chunk(start, end, number * CHUNK_LINES + 1) for number, (start, end) in enumerate(zip(offsets, offsets[1:]))
+    )
+    return TextInput(path, lines, size, digest.hexdigest(), tuple(chunks))
 
 
 def _check_block(block: bytes, path: Path) -> None:
@@ -93,6 +103,7 @@ def require_parallel(files: Sequence[TextInput]) -> None:
 
     Raises:
         LineCountError: it names the first line of the longest file that has no counterpart.
+        InputError: they have none at all.
     """
     if not files:
         return
@@ -105,6 +116,8 @@ def require_parallel(files: Sequence[TextInput]) -> None:
             shortest.lines + 1,
             hint="Line n of every file of a split must belong together; nothing was parsed or written.",
         )
+    if not shortest.lines:
+        raise InputError("the file is empty", shortest.path)
 
 
 def file_sha256(path: str | os.PathLike) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Sequence
 
 from tree_fairseq.data.encode import ChunkTask, encode_chunks, read_chunk_sizes
-from tree_fairseq.data.inputs import CHUNK_LINES, TextInput
+from tree_fairseq.data.inputs import Chunk, TextInput
 from tree_fairseq.data.staging import Staging
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
@@ -51,16 +51,14 @@ def encode_split(
     """
     encoded = staging.folder(f"encoded/{name}")
     if _needs_no_parser(options):
-        starts = text.chunk_offsets
         tasks = [
-            ChunkTask(text.path, start, end, index * CHUNK_LINES + 1, encoded / f"{index:06}.npz", options)
-            for index, (start, end) in enumerate(zip(starts, starts[1:]))
+            ChunkTask(text.path, chunk, encoded / f"{index:06}.npz", options) for index, chunk in enumerate(text.chunks)
         ]
         failed: list[int] = []
     else:
         summary = parse_corpus(text.path, staging.folder(f"parsed/{name}"), options, workers=workers, cache=cache)
         tasks = [
-            ChunkTask(shard, 0, shard.stat().st_size, 1, encoded / f"{shard.stem}.npz", None)
+            ChunkTask(shard, Chunk(0, shard.stat().st_size, 1), encoded / f"{shard.stem}.npz", None)
             for shard in map(Path, summary.shards)
         ]
         failed = list(summary.failed)

@@ -54,10 +54,11 @@ def sync_folder(path: Path) -> None:
 def staging_path(destination: str | os.PathLike) -> Path:
     """Where a destination is built: beside it, or inside it where renaming from beside is impossible.
 
-    That is the case when the destination is the root of a file system of its own.
+    That is so when the destination is the root of a file system of its own, or when its parent cannot be written to.
     """
     destination = Path(os.path.realpath(destination))
-    if destination.is_dir() and destination.stat().st_dev != destination.parent.stat().st_dev:
+    parent = destination.parent
+    if destination.is_dir() and (destination.stat().st_dev != parent.stat().st_dev or not os.access(parent, os.W_OK)):
         return destination / ".building"
     return destination.with_name(destination.name + ".building")
 
@@ -86,7 +87,7 @@ class Staging:
         self.destination = Path(os.path.realpath(destination))
         self.path = staging_path(destination)
         # As it will be read back.
-        self._command = json.loads(json.dumps(command))
+        self._command = json.loads(json.dumps(command, default=str))
         self._lock = None
 
     def __enter__(self) -> Staging:

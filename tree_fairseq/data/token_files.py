@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from itertools import zip_longest
 from pathlib import Path
 from typing import Iterator
@@ -10,6 +11,7 @@ from typing import Iterator
 import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
 
+from tree_fairseq.data.tree_store import read_index, require_data_size
 from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LineCountError, MissingTreesError
 from tree_fairseq.trees.text import read_lines, tokens
 
@@ -54,9 +56,9 @@ def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
     impl = found_impl(prefix)
     if impl == "raw":
         return np.array([len(tokens(line)) for line in read_lines(prefix)], np.int64)
-    # The sizes are a view of a map that the data set closes when it goes: copied while it is here.
-    dataset = _open_indexed(prefix, impl)
-    return np.array(dataset.sizes, np.int64) - 1
+    if impl == "mmap":
+        return _mmap_sizes(prefix) - 1
+    return np.asarray(_open_indexed(prefix, impl).sizes, np.int64) - 1
 
 
 def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
@@ -115,23 +117,28 @@ def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dict
             raise InputError(f"the words are not those of {os.fspath(prefix)}", text, number)
 
 
+def _mmap_sizes(prefix: str) -> np.ndarray:
+    """Tokens of every line, with EOS, ``[lines]`` int64, of files that are whole."""
+    value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
+    require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
+    return sizes.astype(np.int64)
+
+
 def _open_indexed(prefix: str, impl: str):
-    """fairseq's data set, its way of failing on damaged files put into words."""
+    """fairseq's data set, its ways of failing on damaged files put into words."""
+    if impl == "mmap":
+        _mmap_sizes(prefix)
+        return indexed_dataset.make_dataset(prefix, "mmap")
     try:
         # "cached" files are read without the prefetching that a cached data set insists on.
-        dataset = indexed_dataset.make_dataset(prefix, "mmap" if impl == "mmap" else "lazy", fix_lua_indexing=True)
-        expected = int(np.asarray(dataset.sizes, np.int64).sum()) * _item_size(dataset, impl)
-    except (AssertionError, ValueError, KeyError, OSError, OverflowError, IndexError, TypeError) as error:
+        dataset = indexed_dataset.make_dataset(prefix, "lazy", fix_lua_indexing=True)
+        # Header, offsets of items and of dimensions, one dimension for each item; fairseq itself reads a cut file as noise.
+        require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
+        size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
+    except (AssertionError, AttributeError, KeyError, MemoryError, OSError, ValueError, struct.error) as error:
         raise CorruptFileError(f"{prefix}.idx is damaged: {error}") from None
-    if dataset is None:
-        raise CorruptFileError(f"{prefix}.bin or {prefix}.idx is missing")
-    if (size := os.path.getsize(f"{prefix}.bin")) != expected:
-        raise CorruptFileError(f"{prefix}.bin has {size} bytes where its index asks for {expected}")
+    require_data_size(Path(f"{prefix}.bin"), size)
     return dataset
-
-
-def _item_size(dataset, impl: str) -> int:
-    return dataset._index.dtype().itemsize if impl == "mmap" else dataset.element_size
 
 
 def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:

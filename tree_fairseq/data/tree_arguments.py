@@ -16,15 +16,15 @@ _PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_s
 def add_tree_arguments(parser: ArgumentParser) -> None:
     """Adds one group with all of them."""
     group = parser.add_argument_group("trees", "constituency trees, kept beside the token files")
-    add_parser_arguments(group, default_parser=None)
-    # Of a side whose language is not named, the suffix of its files is the language.
-    parser.set_defaults(tree_lang=None)
+    add_parser_arguments(group, default_parser=None, default_lang=None)
     flags = ", ".join("--" + name.replace("_", "-") for name in _PER_SIDE)
     group.add_argument(
         "--tree-sides",
         default="source",
         choices=("source", "target", "source,target"),
-        help=f"which sides get trees (default: %(default)s). For both, {flags} may have two values, separated by a comma",
+        metavar="SIDES",
+        help="which sides get trees: source, target, or source,target (default: %(default)s). "
+        f"For both, {flags} may have two values, separated by a comma",
     )
 
 

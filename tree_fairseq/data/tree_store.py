@@ -23,6 +23,8 @@ from tree_fairseq.errors import CorruptFileError
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
 _INT32_CODE = 4
+# By the code in the header: bytes of a value of those types that fairseq chooses for tokens, and of int32.
+_VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
 _ROW = 4
 _REPAIR = "Preprocess again, or run `python -m tree_fairseq.data.check` on the folder to see all that is wrong"
@@ -176,8 +178,15 @@ class TreeStore:
         return TreeBlock(values[starts], self.node_counts[first:last], values[is_row].reshape(-1, _ROW))
 
 
-def _read_sizes(path: Path) -> np.ndarray:
-    """The item sizes of an index file, ``[lines]`` int32, after every check that the index alone allows."""
+def read_index(path: Path) -> tuple[int, np.ndarray]:
+    """The index file of an indexed dataset of fairseq's ``mmap`` kind, after every check that it allows by itself.
+
+    Returns:
+        the bytes of a value, and the number of values of each item, ``[lines]`` int32
+
+    Raises:
+        CorruptFileError: the file is missing, cut off or no such index.
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -185,27 +194,43 @@ def _read_sizes(path: Path) -> np.ndarray:
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"{path} is cut off: {len(content)} bytes, shorter than its header. {_REPAIR}")
     magic, version, code, lines = _HEADER.unpack_from(content)
-    if (magic, version, code) != (_MAGIC, _VERSION, _INT32_CODE):
-        raise CorruptFileError(f"{path} is no index of a tree file: its header is {content[:_HEADER.size]!r}. {_REPAIR}")
+    if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
+        raise CorruptFileError(f"{path} is no index: its header is {content[:_HEADER.size]!r}. {_REPAIR}")
     expected = _HEADER.size + 12 * lines
     if len(content) != expected:
         raise CorruptFileError(f"{path} has {len(content)} bytes where its {lines} lines take {expected}. {_REPAIR}")
     sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
     pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
-    if (sizes % _ROW != 1).any() or (sizes < 1).any():
-        raise CorruptFileError(f"{path} names item sizes that no tree has. {_REPAIR}")
-    if not np.array_equal(pointers, 4 * (np.cumsum(sizes, dtype=np.int64) - sizes)):
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if (sizes < 0).any() or not np.array_equal(pointers, _VALUE_BYTES[code] * (ends - sizes)):
         raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
+    return _VALUE_BYTES[code], sizes
+
+
+def require_data_size(path: Path, size: int) -> None:
+    """Makes sure that a file is as long as its index says.
+
+    Raises:
+        CorruptFileError: it is missing or is not.
+    """
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+    if found != size:
+        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
+
+
+def _read_sizes(path: Path) -> np.ndarray:
+    """Values of each item of a tree file, ``[lines]`` int32."""
+    value_bytes, sizes = read_index(path)
+    if value_bytes != 4 or (sizes % _ROW != 1).any():
+        raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
     return sizes
 
 
 def _map_values(path: Path, length: int) -> np.ndarray:
     """The data file as a read-only ``[length]`` int32 array."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
-    if size != 4 * length:
-        raise CorruptFileError(f"{path} has {size} bytes where its index asks for {4 * length}. {_REPAIR}")
+    require_data_size(path, 4 * length)
     # An empty file cannot be mapped.
     return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)

@@ -1,13 +1,17 @@
-"""The worker processes of stock fairseq, made to fail when one of them is killed.
+"""Worker processes that fail when one of them is killed, and that end when the process that started them is killed.
 
 ``fairseq.binarizer`` and ``fairseq.data.dictionary`` start a ``multiprocessing.Pool`` and wait for all of its results; when
-a worker is killed (for lack of memory, as a rule) its result never comes and they wait for ever. The pool here has the few
-methods that they call.
+a worker is killed (for lack of memory, as a rule) its result never comes and they wait for ever. :func:`failing_fast` gives
+them a pool with the few methods that they call.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
+import os
+import threading
+import time
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Callable, Iterator
@@ -16,6 +20,34 @@ from fairseq import binarizer
 from fairseq.data import dictionary
 
 from tree_fairseq.errors import WorkerDiedError
+
+WHEN_KILLED = (
+    "Lack of memory is the usual reason: give the same command again, with fewer --workers if need be; what is done is kept"
+)
+_POLL_SECONDS = 1.0
+
+
+def worker_processes(processes: int) -> ProcessPoolExecutor:
+    """Processes forked from this one.
+
+    Forked, so that no worker spends seconds on importing; they must not touch torch's threads or a GPU.
+
+    Args:
+        processes: how many
+    """
+    context = multiprocessing.get_context("fork")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process soon after its parent: a worker waits for work on a pipe that its siblings hold open, too."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_POLL_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Result:
@@ -27,10 +59,7 @@ class _Result:
         try:
             return self._future.result()
         except BrokenProcessPool:
-            raise WorkerDiedError(
-                "a process that binarized text was killed, perhaps for lack of memory. "
-                "Give the same command again, with fewer --workers if memory is short; what is done is kept"
-            ) from None
+            raise WorkerDiedError(f"a process that binarized text was killed. {WHEN_KILLED}") from None
 
 
 class FailFastPool:
@@ -41,7 +70,7 @@ class FailFastPool:
     """
 
     def __init__(self, processes: int):
-        self._executor = ProcessPoolExecutor(processes)
+        self._executor = worker_processes(processes)
 
     def apply_async(self, function: Callable, args: tuple = (), kwds: dict | None = None) -> _Result:
         """Calls a function in one of the processes."""
