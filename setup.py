@@ -20,6 +20,11 @@ def pinned(*names: str) -> list[str]:
     return [f"{name}>={lock[name]}" for name in names]
 
 
+def version() -> str:
+    """The package's version, read and not imported: importing the package needs fairseq."""
+    return re.search(r'^__version__ = "(.+)"$', (ROOT / "tree_fairseq/version.py").read_text(encoding="utf-8"), re.MULTILINE).group(1)
+
+
 EXTRAS = {
     "stanza": pinned("stanza"),
     "subwords": pinned("sacremoses", "sentencepiece", "subword-nmt"),
@@ -28,7 +33,7 @@ EXTRAS = {
 
 setup(
     name="tree-fairseq",
-    version="0.1.0",
+    version=version(),
     description="Constituency trees in fairseq: parsing, preprocessing and models that read them",
     python_requires=">=3.11",
     packages=find_packages(include=["tree_fairseq", "tree_fairseq.*"]),

@@ -1,0 +1,114 @@
+"""The bundled parser: how it is trained, how it is scored, and that what is bundled is good."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from preprocess.english_german.__main__ import pairs
+from preprocess.labelled_f1 import PythonEvaluator, brackets, score
+from preprocess.train_stanza import conllu, evaluate, slim
+from preprocess.word_vectors import cooccurrences, vectors, write_vectors
+from tests.strategies import trees
+from tree_fairseq.trees.bracket import read_tree
+
+BUNDLED = Path(__file__).resolve().parents[2] / "examples/quickstart/stanza-en"
+MODELS = ("constituency.pt", "tagger.pt", "pretrain.pt")
+GOLD = read_tree("(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))")
+
+
+def slow_brackets(tree, start=0):
+    """(label, start, end) straight from the definition, recursively."""
+    if tree.is_leaf or tree.is_preterminal:
+        return []
+    found = [] if tree.label == "ROOT" else [(tree.label, start, start + len(tree.leaves()))]
+    for child in tree.children:
+        found += slow_brackets(child, start)
+        start += len(child.leaves())
+    return found
+
+
+@settings(deadline=None, max_examples=50)
+@given(trees())
+def test_brackets_are_those_of_the_definition(tree):
+    assert sorted(brackets(tree).elements()) == sorted(slow_brackets(tree))
+
+
+def test_score_counts_labels_and_spans():
+    assert score([(GOLD, GOLD)]) == 1.0
+    other = read_tree("(ROOT (S (NP (DT the)) (VP (NN dog) (VBZ barks))))")
+    # S is right, NP and VP span something else: one of three on either side.
+    assert score([(GOLD, other)]) == pytest.approx(1 / 3)
+    assert score([(GOLD, GOLD), (GOLD, other)]) == pytest.approx(2 / 3)
+    assert score([(GOLD, read_tree("(ROOT (X a) (X b) (X c))"))]) == 0.0
+
+
+def test_evaluator_has_what_stanza_reads():
+    result = SimpleNamespace(gold=GOLD_TEXT, predictions=[SimpleNamespace(tree=GOLD_TEXT)])
+    with PythonEvaluator(kbest=None) as evaluator:
+        response = evaluator.process([result, result])
+    assert response.f1 == 1.0 and response.treeF1 == [1.0, 1.0]
+    assert response.HasField("f1") and not response.HasField("kbestF1")
+
+
+GOLD_TEXT = "(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))"
+
+
+def test_tags_stand_in_both_columns():
+    rows = [line.split("\t") for line in conllu([GOLD]).splitlines() if line]
+    assert [(row[1], row[3], row[4]) for row in rows] == [("the", "DT", "DT"), ("dog", "NN", "NN"), ("barks", "VBZ", "VBZ")]
+    assert conllu([GOLD, GOLD]).count("\n\n") == 2
+
+
+def test_cooccurrences_by_hand():
+    words, counts = cooccurrences([["a", "b", "c"], ["a", "b"]], window=1)
+    assert words == ["a", "b", "c"]
+    assert counts.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+
+
+def test_word_vectors_are_deterministic_and_know_neighbours(tmp_path):
+    sentences = [tree.leaves() for tree, _ in islice(pairs(seed=5, max_length=20), 1500)]
+    words, matrix = vectors(sentences, dimensions=16)
+    again = vectors(sentences, dimensions=16)
+    assert words == again[0] and np.array_equal(matrix, again[1])
+    assert matrix.shape == (len(words), 16) and matrix.dtype == np.float32
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    similar = lambda first, second: float(unit[words.index(first)] @ unit[words.index(second)])  # noqa: E731
+    assert similar("will", "can") > similar("will", "king")
+    write_vectors(tmp_path / "vectors.txt", words, matrix)
+    header, first, *_ = (tmp_path / "vectors.txt").read_text(encoding="utf-8").splitlines()
+    assert header == f"{len(words)} 16" and first.split()[0] == words[0] and len(first.split()) == 17
+
+
+def test_slim_drops_optimizers_and_paths(tmp_path):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for name in MODELS:
+        config = {"save_dir": "/home/somebody/x", "hidden": 3, "retag_package": None, "wordvec_pretrain_file": "/home/somebody/pretrain.pt"}
+        torch.save({"params": {"config": config, "model": {"weight": torch.ones(2)}}, "optimizer_state_dict": {"state": torch.ones(9999)}}, whole / name)
+    size = slim(whole, tmp_path / "out")
+    assert size < 3 * 9999 * 4
+    saved = torch.load(tmp_path / "out/constituency.pt", weights_only=True)
+    assert "somebody" not in repr(saved) and "optimizer_state_dict" not in saved
+    assert saved["params"]["config"]["retag_package"] == "default" and saved["params"]["config"]["retag_method"] == "xpos"
+    assert saved["params"]["config"]["hidden"] == 3 and torch.equal(saved["params"]["model"]["weight"], torch.ones(2))
+
+
+def test_bundled_model_is_small_and_harmless_to_load():
+    assert sum((BUNDLED / name).stat().st_size for name in MODELS) < 2_000_000
+    for name in MODELS:
+        saved = torch.load(BUNDLED / name, map_location="cpu", weights_only=True)
+        assert "optimizer_state_dict" not in saved
+        assert b"/tmp" not in (BUNDLED / name).read_bytes() and b"/home" not in (BUNDLED / name).read_bytes()
+
+
+def test_bundled_model_parses_unseen_sentences_with_its_own_tags():
+    # Not the seed of its training; the corpus of the quickstart has seed 1 and is unseen too.
+    trees_ = [tree for tree, _ in islice(pairs(seed=77, max_length=24), 150)]
+    assert evaluate(BUNDLED, trees_) > 0.9
