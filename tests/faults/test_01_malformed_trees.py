@@ -1,0 +1,60 @@
+"""Fault 1: malformed trees are refused with file, line and column, one exception class a malformation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tree_fairseq import errors
+from tree_fairseq.trees.bracket import read_forest, read_spans
+
+CASES = [
+    ("(S (NP (NN dog))", errors.UnclosedTreeError, 1, "never closed"),
+    ("(S (NP (NN dog", errors.UnclosedTreeError, 1, "3 brackets"),
+    ("(NN dog) (", errors.UnclosedTreeError, 10, "1 bracket"),
+    ("(NN dog))", errors.ExtraCloseError, 9, "without an opening one"),
+    (")", errors.ExtraCloseError, 1, "without an opening one"),
+    ("()", errors.EmptyTreeError, 1, "holds no word"),
+    ("(S (NN dog) ())", errors.EmptyTreeError, 13, "holds no word"),
+    ("(S (NN ) (VB barks))", errors.EmptyTreeError, 4, "(NN )"),
+    ("(NN)", errors.EmptyTreeError, 1, "(NN )"),
+    ("((NN dog))", errors.UnlabelledTreeError, 1, "without a label"),
+    ("(S ( (NN dog)))", errors.UnlabelledTreeError, 4, "(ROOT (S ...))"),
+    ("(NP (DT the) dog)", errors.MixedChildrenError, 14, "'dog' beside a constituent"),
+    ("(NP the (NN dog))", errors.MixedChildrenError, 9, "a constituent beside the word 'the'"),
+    ("(S (NN a b))", errors.MixedChildrenError, 10, "'b' beside the word 'a'"),
+    ("the dog barks", errors.OutsideTreeError, 1, "'the' belongs to no tree"),
+    ("(NN dog) . (VB barks)", errors.OutsideTreeError, 10, "'.' belongs to no tree"),
+    ("\ufeff(NN dog)", errors.OutsideTreeError, 1, "byte order mark"),
+]
+
+
+@pytest.mark.parametrize("read", [read_forest, read_spans])
+@pytest.mark.parametrize(("line", "error", "column", "message"), CASES)
+def test_malformed_trees(read, line, error, column, message):
+    with pytest.raises(error) as caught:
+        read(line, path="train.mrg", line_number=17)
+    assert type(caught.value) is error
+    assert (caught.value.path, caught.value.line, caught.value.column) == ("train.mrg", 17, column)
+    assert str(caught.value).startswith(f"train.mrg:17:{column}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("line", "error", "column", "message"), CASES)
+def test_every_message_ends_in_a_way_to_mend_it(line, error, column, message):
+    with pytest.raises(error) as caught:
+        read_forest(line)
+    assert caught.value.hint.endswith(".")
+
+
+@pytest.mark.parametrize("read", [read_forest, read_spans])
+@pytest.mark.parametrize(("raw", "column"), [(b"(NN \xff)", 5), ("(NN ü".encode() + b"\xc3)", 6)])
+def test_bytes_that_are_no_utf8(read, raw, column):
+    with pytest.raises(errors.UnsupportedCharacterError, match="not valid UTF-8") as caught:
+        read(raw)
+    assert caught.value.column == column
+
+
+def test_long_words_are_shortened_in_messages():
+    with pytest.raises(errors.OutsideTreeError) as caught:
+        read_forest("x" * 10_000)
+    assert len(str(caught.value)) < 200

@@ -1,0 +1,44 @@
+"""Fault 6: brackets in words are escaped by the writer alone, and a literal ``-LRB-`` survives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import words
+from tree_fairseq.trees.bracket import escape, read_forest, read_spans, write_forest
+from tree_fairseq.trees.spans import decode, encode
+from tree_fairseq.trees.tree import Tree, forest_leaves
+
+WORDS = ["(", ")", "t(est)", ":)", ":-)", "(((", "-LRB-", "-RRB-", "-LRB-b-RRB-", "(-LRB-)", "\\(", "\\-LRB-", "-LRB", "LRB", "\\"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_brackets_survive_every_road(word):
+    forest = (Tree("S", [Tree("X", [Tree("a")]), Tree("X", [Tree(word)])]),)
+    line = write_forest(forest)
+    assert read_forest(line) == forest
+    assert read_spans(line).leaves == ["a", word]
+    assert decode(encode(forest)) == forest
+
+
+def test_different_words_are_written_differently():
+    assert len({escape(word) for word in WORDS}) == len(WORDS)
+
+
+@given(st.lists(words() | st.text("()\\-LRB", min_size=1, max_size=8), min_size=2, max_size=2, unique=True))
+@settings(deadline=None, max_examples=300)
+def test_escaping_is_injective(pair):
+    assert escape(pair[0]) != escape(pair[1])
+
+
+def test_treebanks_are_read_as_they_mean_it():
+    forest = read_forest("(PRN (-LRB- -LRB-) (NN b) (-RRB- -RRB-))")
+    assert forest_leaves(forest) == ["(", "b", ")"]
+    assert [child.label for child in forest[0].children] == ["-LRB-", "NN", "-RRB-"]
+    assert write_forest(forest) == "(PRN (-LRB- -LRB-) (NN b) (-RRB- -RRB-))"
+
+
+def test_a_literal_escape_differs_from_a_bracket():
+    assert forest_leaves(read_forest("(X \\-LRB-b\\-RRB-) (X -LRB-b-RRB-)")) == ["-LRB-b-RRB-", "(b)"]

@@ -1,0 +1,51 @@
+"""Fault 20: discontinuous trees are refused by name instead of being read with positions for words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tree_fairseq.errors import DiscontinuousTreeError, TreeFormatError
+from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
+from tree_fairseq.trees.tree import Tree, forest_leaves
+
+LINES = [
+    ("(S (VP (VB 0=is) (JJ 2=rich)) (NP (NNP 1=John)) (. 3=?))", 1),
+    ("(ROOT (S (NP (NN 0=wer)) (VP (VB 1=kommt))))", 1),
+    ("(NN a) (S (A 1=b) (B 0=c))", 8),
+]
+
+
+@pytest.mark.parametrize("read", [read_forest, read_spans])
+@pytest.mark.parametrize(("line", "column"), LINES)
+def test_discontinuous_lines_are_refused_by_name(read, line, column):
+    with pytest.raises(DiscontinuousTreeError, match="projective") as caught:
+        read(line, path="tiger.discbracket", line_number=12)
+    assert (caught.value.path, caught.value.line, caught.value.column) == ("tiger.discbracket", 12, column)
+
+
+@pytest.mark.parametrize("read", [read_forest, read_spans])
+@pytest.mark.parametrize("line", ["#BOS 1 0 1 0", "Frau\tNN\t--\tNK\t500", "(S (VP 0=is 2=rich) (NP 1=John))"])
+def test_other_formats_of_discontinuous_treebanks_are_refused_too(read, line):
+    with pytest.raises(TreeFormatError) as caught:
+        read(line, path="negra.export", line_number=1)
+    assert str(caught.value).startswith("negra.export:1:")
+
+
+@pytest.mark.parametrize(
+    ("line", "leaves"),
+    [
+        ("(S (NN x=1) (NN 0=0))", ["x=1", "0=0"]),
+        ("(S (NN 2=3) (NN 5=6))", ["2=3", "5=6"]),
+        ("(S (NN 0=a) (NN 0=b))", ["0=a", "0=b"]),
+        ("(S (NN 0=) (NN 1=))", ["0=", "1="]),
+        ("(NN 0=a)", ["0=a"]),
+    ],
+)
+def test_words_with_equals_signs_are_words(line, leaves):
+    assert forest_leaves(read_forest(line)) == read_spans(line).leaves == leaves
+    assert write_forest(read_forest(line)) == line
+
+
+def test_such_leaves_are_not_written_either():
+    with pytest.raises(DiscontinuousTreeError):
+        write_forest((Tree("S", [Tree("A", [Tree("1=a")]), Tree("B", [Tree("0=b")])]),))
