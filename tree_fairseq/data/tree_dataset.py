@@ -6,7 +6,7 @@ from typing import Sequence
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, LanguagePairDataset
+from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
 from tree_fairseq.data.batch import NodeArrays, collate_trees
@@ -22,6 +22,8 @@ class TreeLanguagePairDataset(BaseWrapperDataset):
         trees: a forest for each pair, reduced to what a model reads
         label_pad: label id of padding nodes
         node_counts: nodes of each pair where ``--max-tokens`` counts them, else None
+        keep_remainder: keep the pairs that are left over when all batches but the last have a size
+            that divides as asked for; fairseq drops them, of sorted sentences the longest
     """
 
     def __init__(
@@ -30,11 +32,23 @@ class TreeLanguagePairDataset(BaseWrapperDataset):
         trees: Sequence[NodeArrays],
         label_pad: int,
         node_counts: np.ndarray | None = None,
+        keep_remainder: bool = False,
     ):
         super().__init__(dataset)
+        self.keep_remainder = keep_remainder
         self.trees = trees
         self.label_pad = label_pad
         self.node_counts = node_counts
+
+    @property
+    def src(self):
+        """Token data set of the sources; fairseq-generate asks it for the original text."""
+        return self.dataset.src
+
+    @property
+    def tgt(self):
+        """Token data set of the targets, or None."""
+        return self.dataset.tgt
 
     def __getitem__(self, index: int) -> dict:
         return {**self.dataset[index], "source_tree": self.trees[index]}
@@ -58,6 +72,23 @@ class TreeLanguagePairDataset(BaseWrapperDataset):
         if self.node_counts is None:
             return tokens
         return np.maximum(tokens, self.dataset.src_sizes[indices] + self.node_counts[indices])
+
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+    ) -> list[np.ndarray]:
+        """Cuts sorted pairs into batches, by their tokens as counted here."""
+        if not len(indices):
+            return []
+        # Not the wrapped data set's: it would count by itself.
+        batches = FairseqDataset.batch_by_size(
+            self, indices, max_tokens, max_sentences, required_batch_size_multiple
+        )
+        rest = indices[sum(map(len, batches)) :]
+        return [*batches, rest] if self.keep_remainder and len(rest) else batches
 
     def filter_indices_by_size(self, indices: np.ndarray, max_sizes):
         """By the lengths of the wrapped dataset: limits on positions concern leaves and targets."""

@@ -22,7 +22,7 @@ from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.tree_dataset import InferenceDataset, ParsedLines, TreeLanguagePairDataset, unpack_trees
 from tree_fairseq.data.tree_reader import ReducedTrees, TreeReader, kept_counts
 from tree_fairseq.data.tree_store import TreeStore, tree_file_paths
-from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.tasks.tree_blindness import hide_trees
 from tree_fairseq.trees.spans import encode
@@ -94,6 +94,7 @@ class TreeTranslationTask(TranslationTask):
         Raises:
             MissingTreesError: the folder has none for the split
             CorruptFileError: trees and sentences do not belong together
+            DictionaryMismatchError: the folder has other labels than the first
         """
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         paths = utils.split_paths(self.cfg.data)
@@ -109,7 +110,12 @@ class TreeTranslationTask(TranslationTask):
             " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)",
         )
         self.datasets[split] = TreeLanguagePairDataset(
-            pairs, ReducedTrees(trees, self.read_tree), self.label_dictionary.pad(), counts
+            pairs,
+            ReducedTrees(trees, self.read_tree),
+            self.label_dictionary.pad(),
+            counts,
+            # Training has the stock task's batches; a test set is translated to its last line.
+            keep_remainder=split != self.cfg.train_subset,
         )
 
     def _node_counts(self, trees) -> np.ndarray:
@@ -124,6 +130,11 @@ class TreeTranslationTask(TranslationTask):
         source, target = self.cfg.source_lang, self.cfg.target_lang
         stores: list[TreeStore] = []
         manifest = Manifest.load(folder)
+        if load_label_dictionary(folder / manifest.side(source).labels) != self.label_dictionary:
+            raise DictionaryMismatchError(
+                f"{folder} has other labels than {utils.split_paths(self.cfg.data)[0]}; preprocess it with --srcdict and "
+                "--tgtdict of the first folder, which takes its labels along"
+            )
         for k in itertools.count():
             name = f"{split}{k or ''}"
             pairs = (f"{source}-{target}", f"{target}-{source}")

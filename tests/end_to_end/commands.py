@@ -1,0 +1,99 @@
+"""fairseq's commands, run in this process as their console scripts run them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import logging
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / "tree_fairseq"
+
+
+def run(command: str, *arguments: object, stdin: str | None = None) -> str:
+    """Runs ``fairseq-COMMAND`` with the plugin.
+
+    Args:
+        command: such as ``train``
+        *arguments: of the command line; ``--user-dir`` is added
+        stdin: what the command reads
+
+    Returns:
+        what it logged and printed
+    """
+    module = importlib.import_module(f"fairseq_cli.{command}")
+    _forget_earlier_runs()
+    argv = [f"fairseq-{command}", *map(str, arguments), "--user-dir", str(PLUGIN)]
+    with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", io.StringIO(stdin or "")):
+        module.cli_main()
+    return output.getvalue()
+
+
+def run_in_process(command: Sequence[object], **options) -> subprocess.CompletedProcess:
+    """Runs a command in a process of one thread; output and errors come back as one text."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", **options.pop("env", {})}
+    options = {"cwd": ROOT, "timeout": 300, "text": True, **options}
+    return subprocess.run(
+        list(map(str, command)), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
+    )
+
+
+def script(name: str) -> Path:
+    """A console script of the environment that runs the tests."""
+    return Path(sys.executable).with_name(name)
+
+
+def hypotheses(output: str) -> dict[int, tuple[str, float]]:
+    """Translation and score by sentence number, from what generate and interactive print."""
+    found = re.findall(r"^H-(\d+)\t(-?[\d.e-]+|-?inf|nan)\t(.*)$", output, re.MULTILINE)
+    return {int(number): (text, float(score)) for number, score, text in found}
+
+
+def lines_of(kind: str, output: str) -> dict[int, str]:
+    """Lines such as ``A-0`` by sentence number."""
+    return {int(number): text for number, text in re.findall(rf"^{kind}-(\d+)\t(.*)$", output, re.MULTILINE)}
+
+
+def _forget_earlier_runs() -> None:
+    """fairseq keeps the best score so far on its functions, where a process is meant to train once."""
+    from fairseq import checkpoint_utils
+    from fairseq_cli import train
+
+    for function in (checkpoint_utils.save_checkpoint, train.should_stop_early):
+        function.__dict__.pop("best", None)
+        function.__dict__.pop("num_runs", None)
+
+
+@contextlib.contextmanager
+def _captured() -> Iterator[io.StringIO]:
+    """Everything that is logged or printed, as one text."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(levelname)s | %(name)s | %(message)s"))
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.INFO)
+    root.addHandler(handler)
+    try:
+        with contextlib.redirect_stdout(stream):
+            yield stream
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+@contextlib.contextmanager
+def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)

@@ -1,0 +1,87 @@
+"""One corpus, one preprocessing and one short training for all tests of the real commands."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.commands import run
+from tests.end_to_end.tiny_corpus import write_corpus
+
+TASK = ("--task", "tree_translation")
+STOCK_SIZES = (
+    *("--encoder-embed-dim", 64, "--encoder-ffn-embed-dim", 128, "--encoder-layers", 2, "--encoder-attention-heads", 4),
+    *("--decoder-embed-dim", 64, "--decoder-ffn-embed-dim", 128, "--decoder-layers", 2, "--decoder-attention-heads", 4),
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A finished training.
+
+    Attributes:
+        data: preprocessed folder
+        folder: its checkpoints
+        log: what it said
+    """
+
+    data: Path
+    folder: Path
+    log: str
+
+    @property
+    def best(self) -> Path:
+        """The best checkpoint."""
+        return self.folder / "checkpoint_best.pt"
+
+
+def preprocess(source: Path, destination: Path, *arguments: object, parser: str = "brackets") -> str:
+    """Runs ``fairseq-preprocess`` on the splits in a folder; returns its log."""
+    prefixes = (text for split in ("train", "valid", "test") for text in (f"--{split}pref", source / split))
+    return run(
+        "preprocess", *TASK, "-s", "en", "-t", "de", *prefixes, "--destdir", destination, "--tree-parser", parser, *arguments
+    )
+
+
+def train(data: object, folder: Path, *arguments: object, arch: str = "tree_transformer_tiny") -> Training:
+    """Runs ``fairseq-train`` for two epochs of five updates, or as the arguments say."""
+    defaults = {
+        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
+        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320, "--max-epoch": 2,
+        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
+    }  # fmt: skip
+    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
+    log = run("train", data, *TASK, "--arch", arch, "--cpu", "--save-dir", folder, *options, *arguments)
+    first_folder = Path(str(data).split(":")[0])
+    return Training(first_folder, folder, log)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Path:
+    """Text files ``{train,valid,test}.{en,de}``, the English in brackets."""
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def data_bin(corpus, tmp_path_factory) -> Path:
+    """The corpus as ``fairseq-preprocess`` makes it."""
+    folder = tmp_path_factory.mktemp("preprocessed") / "data-bin"
+    preprocess(corpus, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(data_bin, tmp_path_factory) -> Training:
+    """A Tree-Transformer after a few epochs; it has saved in the middle of the first, too."""
+    logging.getLogger("fairseq").setLevel(logging.NOTSET)
+    folder = tmp_path_factory.mktemp("trained")
+    return train(data_bin, folder, "--max-epoch", 4, "--save-interval-updates", 3)
+
+
+@pytest.fixture(scope="session")
+def stock_trained(data_bin, tmp_path_factory) -> Training:
+    """A stock transformer of the same size, trained on the same folder under the same task."""
+    return train(data_bin, tmp_path_factory.mktemp("stock"), *STOCK_SIZES, "--max-epoch", 1, arch="transformer")

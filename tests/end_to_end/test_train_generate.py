@@ -1,0 +1,229 @@
+"""fairseq's commands with trees, from training to translation, as a user types them."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.fixtures import STOCK_SIZES, TASK, preprocess, train
+from tests.end_to_end.tiny_corpus import leaves, make_pairs
+from tree_fairseq import average
+
+GENERATE = ("--cpu", "--beam", 4, "--max-len-b", 20, "--num-workers", 0)
+
+
+def generate(training, *arguments, data=None, path=None) -> str:
+    return run("generate", data or training.data, *TASK, "--path", path or training.best, *GENERATE, *arguments)
+
+
+def valid_losses(log: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
+
+
+def train_losses(log: str) -> list[float]:
+    """Of each update."""
+    return [float(loss) for loss in re.findall(r"\| train_inner \|.*? loss=([\d.]+)", log)]
+
+
+def updates(log: str) -> int:
+    return int(re.findall(r"num_updates (\d+)", log)[-1])
+
+
+# Training
+
+
+def test_training_learns_and_says_what_max_tokens_counts(trained):
+    losses = valid_losses(trained.log)
+    assert len(losses) >= 4 and losses[-1] < losses[0] - 0.5
+    assert "--max-tokens counts the longer of source tokens (tree nodes not counted, see --count-nodes)" in trained.log
+    assert "label dictionary:" in trained.log
+    assert {"checkpoint1.pt", "checkpoint_1_3.pt", "checkpoint_best.pt", "checkpoint_last.pt"} <= {
+        path.name for path in trained.folder.iterdir()
+    }
+
+
+def test_batches_are_the_stock_task_s_unless_nodes_are_counted(data_bin, stock_trained, tmp_path):
+    counted = train(data_bin, tmp_path, "--count-nodes", "--max-epoch", 1, "--no-save")
+    assert "source tokens with tree nodes" in counted.log
+    stock = run(
+        "train", data_bin, "--task", "translation", "--arch", "transformer", *STOCK_SIZES, "--cpu", "--no-save",
+        "--optimizer", "adam", "--max-tokens", 320, "--max-epoch", 1, "--num-workers", 0, "--seed", 7,
+    )  # fmt: skip
+    assert updates(stock) == updates(stock_trained.log) < updates(counted.log)
+
+
+def test_gradients_of_several_batches_are_summed(data_bin, stock_trained, tmp_path):
+    summed = train(data_bin, tmp_path, "--update-freq", 2, "--max-epoch", 1, "--no-save")
+    assert updates(summed.log) == math.ceil(updates(stock_trained.log) / 2)
+
+
+def test_right_padded_sources(data_bin, trained, tmp_path):
+    """The flag turns left padding off; the model computes the same."""
+    right = train(data_bin, tmp_path, "--left-pad-source", "--max-epoch", 1, "--no-save", "--dropout", 0)
+    left = train(data_bin, tmp_path, "--max-epoch", 1, "--no-save", "--dropout", 0)
+    assert valid_losses(right.log) == pytest.approx(valid_losses(left.log), abs=2e-3)
+
+
+def test_autocast_on_the_cpu(data_bin, tmp_path):
+    """bfloat16 where --cpu-autocast asks for it, and about the same loss."""
+    dtypes = []
+
+    def note(module, inputs, output):
+        dtypes.append(output.dtype)
+
+    hook = torch.nn.modules.module.register_module_forward_hook(
+        lambda module, inputs, output: note(module, inputs, output) if isinstance(module, torch.nn.Linear) else None
+    )
+    try:
+        logs = [train(data_bin, tmp_path, "--max-epoch", 1, "--no-save", *flag).log for flag in ((), ("--cpu-autocast",))]
+    finally:
+        hook.remove()
+    assert set(dtypes[: len(dtypes) // 2 - 1]) == {torch.float32}
+    assert torch.bfloat16 in dtypes[len(dtypes) // 2 :]
+    assert valid_losses(logs[1]) == pytest.approx(valid_losses(logs[0]), rel=0.03)
+    assert valid_losses(logs[1]) != valid_losses(logs[0])
+
+
+def test_validation_and_resumption_with_bleu(data_bin, tmp_path):
+    """Counts of --eval-bleu are numpy's, in checkpoints that are read without running code."""
+    bleu = (
+        "--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-remove-bpe",
+        "--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints",
+    )  # fmt: skip
+    first = train(data_bin, tmp_path, *bleu, "--max-epoch", 1)
+    assert re.search(r"valid on 'valid' subset .* bleu [\d.]+", first.log)
+    second = train(data_bin, tmp_path, *bleu, "--max-epoch", 2)
+    assert "Loaded checkpoint" in second.log and updates(second.log) == 2 * updates(first.log)
+    assert len(hypotheses(generate(second))) == 16
+
+
+def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
+    tuned = train(data_bin, tmp_path, "--finetune-from-model", stock_trained.best, "--max-update", 1, "--lr", "1e-9")
+    assert "loading pretrained model from" in tuned.log
+    said = re.search(r"weights that the checkpoint does not have, left as initialised: (.*)", tuned.log)[1]
+    model, stock = (torch.load(path, weights_only=True)["model"] for path in (tuned.folder / "checkpoint_last.pt", stock_trained.best))
+    assert set(said.split(", ")) == set(model) - set(stock)
+    for name, weight in stock.items():
+        torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
+
+
+def test_validate(trained):
+    output = run(
+        "validate", trained.data, *TASK, "--path", trained.best, "--valid-subset", "valid", "--max-tokens", 320, "--cpu",
+        "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--num-workers", 0,
+    )  # fmt: skip
+    loss = float(re.search(r"\| valid \| .*?loss ([\d.]+)", output)[1])
+    assert loss == pytest.approx(min(valid_losses(trained.log)), abs=2e-3)
+
+
+def test_a_joined_dictionary_and_shared_embeddings(corpus, tmp_path):
+    preprocess(corpus, tmp_path / "joined", "--joined-dictionary")
+    shared = train(tmp_path / "joined", tmp_path / "out", "--share-all-embeddings", "--max-epoch", 1)
+    weights = torch.load(shared.best, weights_only=True)["model"]
+    names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight")
+    assert torch.equal(weights[names[0]], weights[names[1]]) and torch.equal(weights[names[1]], weights[names[2]])
+    assert weights["encoder.embed_labels.weight"].shape[0] != weights[names[0]].shape[0]
+    assert len(hypotheses(generate(shared))) == 16
+
+
+@pytest.mark.parametrize(
+    ("arch", "sizes"),
+    [
+        ("fconv_iwslt_de_en", ("--encoder-layers", "[(32, 3)]", "--decoder-layers", "[(32, 3)]")),
+        ("lightconv_iwslt_de_en", (*STOCK_SIZES, "--encoder-conv-dim", 64, "--decoder-conv-dim", 64,
+                                   "--encoder-kernel-size-list", "[3,7]", "--decoder-kernel-size-list", "[3,7]",
+                                   "--encoder-conv-type", "dynamic", "--decoder-conv-type", "dynamic")),
+    ],
+)  # fmt: skip
+def test_stock_architectures_train_on_the_same_folder(data_bin, tmp_path, arch, sizes):
+    training = train(data_bin, tmp_path, *sizes, "--max-update", 2, arch=arch)
+    assert updates(training.log) == 2
+    assert len(hypotheses(generate(training))) == 16
+
+
+# Generation
+
+
+def test_translations_come_with_scores(trained):
+    output = generate(trained, "--remove-bpe")
+    found = hypotheses(output)
+    assert sorted(found) == list(range(16))
+    assert all(math.isfinite(score) and score < 0 for _, score in found.values())
+    assert re.search(r"BLEU4 = [\d.]+", output)
+    sources = {number: leaves(pair.tree).replace("@@ ", "") for number, pair in enumerate(make_pairs(16, 2))}
+    assert lines_of("S", output) == sources
+    targets = {number: pair.target.replace("@@ ", "") for number, pair in enumerate(make_pairs(16, 2))}
+    assert lines_of("T", output) == targets
+
+
+def test_batches_do_not_change_translations(trained):
+    together, alone = (hypotheses(generate(trained, "--batch-size", size)) for size in (16, 1))
+    assert {number: text for number, (text, _) in together.items()} == {number: text for number, (text, _) in alone.items()}
+    assert [together[n][1] for n in range(16)] == pytest.approx([alone[n][1] for n in range(16)], abs=1e-4)
+
+
+def test_the_average_of_checkpoints_translates(trained, tmp_path):
+    paths = [trained.folder / f"checkpoint{epoch}.pt" for epoch in (4, 3, 2)]
+    output = tmp_path / "average.pt"
+    assert average.main(["--inputs", str(trained.folder), "--last-epochs", "3", "--output", str(output)]) == 0
+    states = [torch.load(path, weights_only=True)["model"] for path in paths]
+    averaged = torch.load(output, weights_only=True)["model"]
+    for name, weight in averaged.items():
+        torch.testing.assert_close(weight, torch.stack([state[name] for state in states]).mean(0))
+    assert len(hypotheses(generate(trained, path=output))) == 16
+
+
+def test_alignments_point_to_source_tokens(trained):
+    output = generate(trained, "--print-alignment")
+    sources, alignments = lines_of("S", output), lines_of("A", output)
+    assert sorted(alignments) == list(range(16))
+    for number, text in alignments.items():
+        length = len(sources[number].split()) + 1  # and EOS
+        pairs = [tuple(map(int, pair.split("-"))) for pair in text.split()]
+        assert len(pairs) == len(hypotheses(output)[number][0].split())
+        assert all(0 <= source < length for source, _ in pairs)
+
+
+@pytest.fixture(scope="module")
+def with_unknown_words(corpus, data_bin, tmp_path_factory) -> Path:
+    """Test trees of words that the dictionaries do not have, in text form."""
+    folder = tmp_path_factory.mktemp("unknown")
+    trees = [f"(S (NP (DT the) (NN Xanadu{k})) (VP (VBZ Yoricks{k})))" for k in range(8)]
+    (folder / "test.en").write_text("\n".join(trees) + "\n")
+    (folder / "test.de").write_text("der Xanadu\n" * 8)
+    run(
+        "preprocess", *TASK, "-s", "en", "-t", "de", "--testpref", folder / "test", "--destdir", folder / "raw",
+        "--dataset-impl", "raw", "--srcdict", data_bin / "dict.en.txt", "--tgtdict", data_bin / "dict.de.txt",
+        "--tree-parser", "brackets",
+    )  # fmt: skip
+    return folder
+
+
+def test_unknown_words_are_copied(trained, with_unknown_words):
+    """With a preference for the unknown word, so that an untrained model says it at all."""
+    flags = ("--dataset-impl", "raw", "--unkpen", -20, "--max-len-b", 6)
+    data = with_unknown_words / "raw"
+    plain, copied = generate(trained, *flags, data=data), generate(trained, *flags, "--replace-unk", "", data=data)
+    assert all("<unk>" in text for text, _ in hypotheses(plain).values())
+    for number, (text, _) in hypotheses(copied).items():
+        words = {"the", f"Xanadu{number}", f"Yoricks{number}", "</s>", "<eos>"}
+        assert "<unk>" not in text and set(text.split()) & words
+
+
+# Ensembles
+
+
+def test_an_ensemble_with_a_stock_member(trained, stock_trained):
+    alone = hypotheses(generate(trained))
+    doubled = hypotheses(generate(trained, path=f"{trained.best}:{trained.best}"))
+    for number, (text, score) in alone.items():
+        assert doubled[number][0] == text and doubled[number][1] == pytest.approx(score, abs=1e-4)
+    for path in (f"{trained.best}:{stock_trained.best}", f"{stock_trained.best}:{trained.best}"):
+        mixed = hypotheses(generate(trained, path=path))
+        assert len(mixed) == 16
+        assert [mixed[n][1] for n in mixed] != [alone[n][1] for n in mixed]
