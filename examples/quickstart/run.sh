@@ -88,7 +88,7 @@ else
     run corpus python -m preprocess.english_german --out "$OUT/words" ${SIZES[@]+"${SIZES[@]}"}
 fi
 say "$(wc -l < "$OUT/words/train.$SOURCE") pairs; for example:"
-paste -d '\n' "$OUT/words/train.$SOURCE" "$OUT/words/train.$TARGET" | head -n 4 | sed 's/^/          /'
+paste -d '\n' <(head -n 2 "$OUT/words/train.$SOURCE") <(head -n 2 "$OUT/words/train.$TARGET") | sed 's/^/          /'
 
 [ -z "$TOY" ] || MERGES=200
 say "subwords: $MERGES merges of subword-nmt, learnt on both languages"
