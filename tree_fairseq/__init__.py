@@ -1,6 +1,7 @@
 """Tree-structured transformers for fairseq: what ``--user-dir tree_fairseq`` imports and registers."""
 
 from tree_fairseq import compat, preprocess_hook
+from tree_fairseq.generators import unknown_words
 from tree_fairseq.models import tree_transformer
 from tree_fairseq.tasks import tree_translation
 from tree_fairseq.version import __version__
@@ -8,5 +9,6 @@ from tree_fairseq.version import __version__
 compat.allow_checkpoint_classes()
 compat.resume_from_torn_checkpoints()
 preprocess_hook.install()
+unknown_words.install()
 
 __all__ = ["__version__", "tree_transformer", "tree_translation"]

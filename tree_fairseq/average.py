@@ -66,12 +66,16 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     """Mean of every parameter over the checkpoints, summed in float64, in the parameter's own type.
 
     Integer entries (counters, version markers) are taken from the first checkpoint. One checkpoint is in memory at a time.
-    Raises CheckpointError where parameters or their shapes differ.
+    Raises CheckpointError where parameters, their shapes or the labels of trees differ.
     """
-    first = load_state(paths[0])["model"]
+    newest = load_state(paths[0])
+    first, task = newest["model"], newest.get("task_state")
     sums = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
     for path in paths[1:]:
-        model = load_state(path)["model"]
+        state = load_state(path)
+        model = state["model"]
+        if state.get("task_state") != task:
+            raise CheckpointError(f"{path} and {paths[0]} were trained with different labels of trees")
         if {name: tensor.shape for name, tensor in model.items()} != {name: tensor.shape for name, tensor in first.items()}:
             raise CheckpointError(f"{path} and {paths[0]} have different parameters")
         for name, total in sums.items():

@@ -13,6 +13,7 @@ import torch
 from fairseq import utils
 from fairseq.data import ConcatDataset
 from fairseq.dataclass import ChoiceEnum
+from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
@@ -85,6 +86,7 @@ class TreeTranslationTask(TranslationTask):
         self.label_dictionary = load_label_dictionary(folder / self.trees.labels)
         logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.label_dictionary))
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
+        self.has_tree_model = False
 
     # Data sets
 
@@ -200,6 +202,13 @@ class TreeTranslationTask(TranslationTask):
         pairs = super().build_dataset_for_inference(src_tokens, src_lengths)
         return InferenceDataset(pairs, src_tokens.trees, self.label_dictionary.pad())
 
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        """fairseq's generator; with ``--replace-unk`` it tells alignments."""
+        if seq_gen_cls is None and getattr(args, "replace_unk", None) is not None and not args.print_alignment:
+            seq_gen_cls = SequenceGeneratorWithAlignment
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": "hard"}
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates; trees that came packed as constraints are put back where models expect them."""
         if constraints is not None and "source_tree" not in sample["net_input"]:
@@ -211,9 +220,38 @@ class TreeTranslationTask(TranslationTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture; one that reads no trees never sees them."""
         model = super().build_model(cfg, from_checkpoint)
-        if not getattr(model, "reads_trees", False):
+        if getattr(model, "reads_trees", False):
+            self.has_tree_model = True
+        else:
             hide_trees(model)
         return model
+
+    def state_dict(self) -> dict:
+        """What a checkpoint remembers of the task: how the trees were read, if its model reads any."""
+        state = super().state_dict()
+        if not self.has_tree_model:
+            return state
+        return {**state, "labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on trees like these.
+
+        Raises:
+            DictionaryMismatchError: it knows other labels, or read unary chains in another way
+        """
+        state = dict(state_dict)
+        labels, unary_chains = state.pop("labels", None), state.pop("unary_chains", None)
+        if labels is not None and labels != self.label_dictionary.symbols:
+            raise DictionaryMismatchError(
+                f"a checkpoint was trained with other labels ({len(labels)}) than those of {self.cfg.data} "
+                f"({len(self.label_dictionary)}); use the folder that it was trained on, or one that was preprocessed with "
+                "its dictionaries (--srcdict)"
+            )
+        if unary_chains is not None and unary_chains != self.cfg.unary_chains:
+            raise DictionaryMismatchError(
+                f"a checkpoint was trained with --unary-chains {unary_chains}, this is --unary-chains {self.cfg.unary_chains}"
+            )
+        super().load_state_dict(state)
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         """The stock step, under ``--cpu-autocast`` with a forward pass in bfloat16."""

@@ -1,0 +1,58 @@
+"""Models that read trees with different label dictionaries have nothing to say to one another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.fixtures import TASK, Training, preprocess, train
+from tests.end_to_end.tiny_corpus import make_pairs, write_pairs
+from tree_fairseq import average
+from tree_fairseq.errors import DictionaryMismatchError
+
+
+@pytest.fixture(scope="module")
+def other_labels(tmp_path_factory) -> Training:
+    """As many labels as the common model has, one of them another: no shape tells."""
+    folder = tmp_path_factory.mktemp("other")
+    for seed, (split, size) in enumerate({"train": 160, "valid": 16, "test": 16}.items()):
+        pairs = make_pairs(size, seed)
+        write_pairs(folder / split, [pair._replace(tree=pair.tree.replace("(NP ", "(NOUNS ")) for pair in pairs])
+    preprocess(folder, folder / "data-bin")
+    return train(folder / "data-bin", folder / "checkpoints", "--max-update", 1)
+
+
+def generate(data: Path, *paths: Path) -> str:
+    arguments = ("--path", ":".join(map(str, paths)), "--cpu", "--beam", 2, "--max-len-b", 8, "--num-workers", 0)
+    return run("generate", data, *TASK, *arguments)
+
+
+def test_an_ensemble_is_refused(trained, other_labels):
+    shapes = [torch.load(training.best, weights_only=True)["model"] for training in (trained, other_labels)]
+    assert shapes[0]["encoder.embed_labels.weight"].shape == shapes[1]["encoder.embed_labels.weight"].shape
+    for data in (trained.data, other_labels.data):
+        with pytest.raises(DictionaryMismatchError, match="other labels"):
+            generate(data, trained.best, other_labels.best)
+
+
+def test_a_model_on_another_folder_is_refused(trained, other_labels):
+    with pytest.raises(DictionaryMismatchError, match=str(other_labels.data)):
+        generate(other_labels.data, trained.best)
+
+
+def test_a_stock_model_reads_no_labels(trained, stock_trained, other_labels):
+    assert len(hypotheses(generate(other_labels.data, stock_trained.best, other_labels.best))) == 16
+
+
+def test_an_average_is_refused(trained, other_labels, tmp_path, caplog):
+    inputs = [str(trained.best), str(other_labels.best)]
+    assert average.main(["--inputs", *inputs, "--output", str(tmp_path / "average.pt")]) == 1
+    assert "different labels" in caplog.text and not (tmp_path / "average.pt").exists()
+
+
+def test_unary_chains_are_read_as_in_training(trained):
+    with pytest.raises(DictionaryMismatchError, match="--unary-chains lowest"):
+        run("generate", trained.data, *TASK, "--path", trained.best, "--unary-chains", "join", "--cpu")

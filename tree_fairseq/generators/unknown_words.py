@@ -1,0 +1,75 @@
+"""``--replace-unk``: unknown words of a translation become the source words that they are aligned with.
+
+fairseq 0.12 computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they
+were positions, in text whose subwords are joined already: the flag ends in an IndexError.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Mapping, Sequence
+
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import post_process
+from torch import Tensor
+
+
+def source_positions(alignment: Sequence) -> dict[int, int]:
+    """Position of the source token of each aligned target token.
+
+    Args:
+        alignment: pairs (source, target) as ``--print-alignment hard`` has them, or weights of all
+            source tokens for each target token as ``soft`` has them
+    """
+    if any(isinstance(weights, list) for weights in alignment):
+        numbers = [[float(weight) for weight in weights] for weights in alignment]
+        return {target: weights.index(max(weights)) for target, weights in enumerate(numbers)}
+    return {int(target): int(source) for source, target in alignment}
+
+
+def replace_unknown_words(
+    words: list[str], source: list[str], alignment: Sequence, translations: Mapping[str, str], unknown: str
+) -> list[str]:
+    """Puts source words, or their translations, in the place of unknown words.
+
+    Args:
+        words: tokens of a hypothesis
+        source: tokens of the source
+        alignment: see :func:`source_positions`
+        translations: target words of source words; others are copied
+        unknown: the token to replace; it stays where it is aligned with nothing
+    """
+    positions = source_positions(alignment) if unknown in words else {}
+    replaced = []
+    for number, word in enumerate(words):
+        position = positions.get(number, len(source)) if word == unknown else len(source)
+        replaced.append(translations.get(source[position], source[position]) if position < len(source) else word)
+    return replaced
+
+
+def install() -> None:
+    """Mends fairseq's post-processing; again is harmless."""
+    stock = utils.post_process_prediction
+    if getattr(stock, "replaces_unknown_words", False):
+        return
+
+    @functools.wraps(stock)
+    def post_process_prediction(
+        hypo_tokens: Tensor,
+        src_str: str,
+        alignment: Sequence,
+        align_dict: Mapping[str, str] | None,
+        tgt_dict: Dictionary,
+        remove_bpe: str | None = None,
+        extra_symbols_to_ignore=None,
+    ):
+        if align_dict is None:
+            return stock(hypo_tokens, src_str, alignment, align_dict, tgt_dict, remove_bpe, extra_symbols_to_ignore)
+        words = tgt_dict.string(hypo_tokens, extra_symbols_to_ignore=extra_symbols_to_ignore).split()
+        words = replace_unknown_words(words, src_str.split(), alignment, align_dict, tgt_dict.unk_string())
+        text = post_process(" ".join(words), remove_bpe)
+        return tgt_dict.encode_line(text, add_if_not_exist=True), text, alignment
+
+    post_process_prediction.replaces_unknown_words = True
+    utils.post_process_prediction = post_process_prediction
