@@ -114,8 +114,8 @@ bracketed() {
     run mkdir -p "$WORK/bracketed"
     for split in "${SPLITS[@]}"; do
         if [ -z "$TREES" ] && [ -n "$TOY" ]; then
-            run python -m tree_fairseq.parsing.corpus --tree-parser right-branching --tree-lang "$SOURCE" --workers 1 \
-                --input "$WORDS/$split.$SOURCE" --output "$WORK/bracketed/$split.$SOURCE"
+            run python -m tree_fairseq.parsing.corpus --tree-parser right-branching --tree-lang "$SOURCE" \
+                --tree-subwords none --no-progress-bar "$WORDS/$split.$SOURCE" "$WORK/bracketed/$split.$SOURCE"
         else
             [ -n "$TREES" ] || die "$TREES_NEEDED"
             [ -n "$DRY_RUN" ] || [ -f "$TREES/$split.$SOURCE" ] || die "$TREES/$split.$SOURCE is missing. $TREES_NEEDED"

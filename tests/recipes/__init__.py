@@ -1,0 +1,1 @@
+"""Tests of the recipes in examples/, on made-up corpora."""

@@ -1,0 +1,48 @@
+"""Running the recipes' shell scripts, and reading the commands that they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+RECIPES = (
+    "iwslt13_en_fr", "iwslt13_fr_en", "iwslt14_de_en", "iwslt14_en_de", "multi30k_en_de", "wmt14_en_de",
+)  # fmt: skip
+_BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This interpreter's programs first, one thread, the given variables."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **more}
+
+
+def bash(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script from the project's root, as a reader of the README does."""
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=ROOT, env=environment(**more), capture_output=True, text=True
+    )
+
+
+def recipe(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a recipe."""
+    return bash(shlex.join([f"examples/{name}/run.sh", *map(str, arguments)]))
+
+
+def printed_commands(name: str, *arguments: str) -> list[list[str]]:
+    """The commands that a recipe would run, as lists of words."""
+    done = recipe(name, "--dry-run", *arguments)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return [shlex.split(line) for line in done.stdout.splitlines() if not line.startswith("#")]
+
+
+def readme_blocks(name: str) -> list[str]:
+    """The bash blocks of a recipe's README, in order."""
+    return _BLOCK.findall((EXAMPLES / name / "README.md").read_text(encoding="utf-8"))

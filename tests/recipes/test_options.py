@@ -1,0 +1,192 @@
+"""What the recipes accept, refuse and would run."""
+
+from __future__ import annotations
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
+
+from tests.models.tiny import tiny_task
+from tests.recipes.commands import EXAMPLES, RECIPES, ROOT, bash, printed_commands, recipe
+
+STOCK = {
+    "multi30k_en_de": ("transformer", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
+    "wmt14_en_de": (
+        "transformer_wmt_en_de", "transformer_wmt_en_de_big", "fconv_wmt_en_de", "lightconv_wmt_en_de",
+        "lightconv_wmt_en_de_big", "tree_transformer_wmt_en_de_big",
+    ),
+    "iwslt14_de_en": ("transformer_iwslt_de_en", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
+}  # fmt: skip
+
+
+def parsed(command):
+    """The arguments of a fairseq-train command as fairseq itself reads them; exits on an unknown flag."""
+    words = command[1:]
+    where = words.index("--user-dir")
+    assert words[where + 1] == str(ROOT / "tree_fairseq")
+    del words[where : where + 2]  # imported already
+    return options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+
+
+def training(name, *arguments):
+    return [command for command in printed_commands(name, *arguments) if command[0] == "fairseq-train"]
+
+
+def test_every_recipe_is_here():
+    assert tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/run.sh") if "quickstart" not in str(path))) == RECIPES
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_full_size_commands_are_fairseq_s(tmp_path, name):
+    trees = ("--trees", tmp_path) if name == "iwslt13_fr_en" else ()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "some").touch()
+    base = ("--data", tmp_path / "data", "--out", tmp_path / "out", *trees)
+    (command,) = training(name, *base)
+    arguments = parsed(command)
+    convert_namespace_to_omegaconf(arguments)
+    assert arguments.task == "tree_translation"
+    assert arguments.arch.startswith("tree_transformer")
+    assert arguments.criterion == "label_smoothed_cross_entropy" and arguments.label_smoothing == 0.1
+    assert arguments.share_all_embeddings
+    assert eval(arguments.adam_betas) == (0.9, 0.98)
+
+
+def test_settings_are_the_paper_s(tmp_path):
+    (tmp_path / "some").touch()
+    base = ("--data", tmp_path, "--out", tmp_path / "out")
+
+    def settings(name, arch):
+        (command,) = training(name, *base, "--arch", arch)
+        arguments = parsed(command)
+        return arguments.max_update, arguments.max_tokens * arguments.update_freq[0], arguments.encoder_embed_dim
+
+    assert settings("iwslt14_en_de", "tree_transformer_iwslt_de_en") == (60000, 4096, 512)
+    assert settings("wmt14_en_de", "tree_transformer_wmt_en_de") == (200000, 32768, 512)
+    assert settings("wmt14_en_de", "tree_transformer_wmt_en_de_big") == (20000, 524288, 1024)
+
+
+@pytest.mark.parametrize(("name", "arch"), [(name, arch) for name, arches in STOCK.items() for arch in arches])
+def test_baselines_build_and_share_the_folder(tmp_path, name, arch):
+    (command,) = training(name, "--toy", "--out", tmp_path, "--arch", arch)
+    (tree_command,) = training(name, "--toy", "--out", tmp_path)
+    assert command[1] == tree_command[1]
+    arguments = parsed(command)
+    model = ARCH_MODEL_REGISTRY[arch].build_model(arguments, tiny_task(joined=True))
+    assert sum(parameter.numel() for parameter in model.parameters()) < 100_000
+    if arch.startswith("lightconv"):
+        assert "DynamicConv" in repr(model) and "LightweightConv" not in repr(model)
+
+
+def test_ablations_differ_in_what_they_are_named_for(tmp_path):
+    commands = training("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate")
+    runs = {command[command.index("--save-dir") + 1].split("/")[-2]: command for command in commands}
+    full = runs.pop("tree_transformer")
+    assert set(runs) == {
+        "tree_transformer-" + name
+        for name in (
+            "no-hierarchical-embeddings", "no-subtree-mask", "no-hierarchical-embeddings-no-subtree-mask",
+            "no-node-cross-attention", "right-branching", "random",
+        )
+    }  # fmt: skip
+    for name, command in runs.items():
+        arguments = parsed(command)
+        for flag in ("no_hierarchical_embeddings", "no_subtree_mask", "no_node_cross_attention"):
+            assert getattr(arguments, flag, False) is (flag.replace("_", "-") in name)
+        controls = name.endswith(("right-branching", "random"))
+        assert (command[1] == full[1]) is not controls
+    scores = [c for c in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate") if "tree_fairseq.scoring.score" in c]
+    assert all("--against" in command for command in scores[1:])
+    assert sum("--attention" in command for command in scores) == 6  # all but the one without attention to nodes
+
+
+def test_stages_end_where_they_are_asked_to(tmp_path):
+    def programs(stage):
+        names = []
+        for command in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", stage):
+            names.append(command[2] if command[0] == "python" else command[0])
+        return names
+
+    assert "subword-nmt" in programs("prepare") and "fairseq-preprocess" not in programs("prepare")
+    assert programs("preprocess")[-1] == "fairseq-preprocess"
+    assert programs("train")[-1] == "tree_fairseq.average"
+    assert programs("generate")[-1] == "fairseq-generate"
+    assert programs("score")[-1] == "tree_fairseq.scoring.score"
+
+
+def test_generation_drops_no_sentence(tmp_path):
+    commands = printed_commands("multi30k_en_de", "--toy", "--out", tmp_path)
+    generations = [command for command in commands if command[0] == "fairseq-generate"]
+    assert [command[command.index("--gen-subset") + 1] for command in generations] == ["test", "test1"]
+    for command in generations:
+        assert command[command.index("--required-batch-size-multiple") + 1] == "1"
+
+
+def test_extra_arguments_reach_training_and_name_the_run(tmp_path):
+    base = ("multi30k_en_de", "--toy", "--out", tmp_path)
+
+    def run_and_end(*extra):
+        (command,) = training(*base, "--", *extra)
+        return command[command.index("--save-dir") + 1], command[-len(extra) :]
+
+    plain, _ = run_and_end("--max-epoch", "3")
+    assert plain.endswith("/runs/tree_transformer/checkpoints")  # longer training goes on in the same place
+    seed, end = run_and_end("--seed", "2")
+    assert "/runs/tree_transformer+" in seed and end == ["--seed", "2"]
+    assert run_and_end("--seed", "3")[0] != seed
+    assert run_and_end("--seed", "2", "--max-update", "5")[0] == seed
+
+
+def test_parser_options_reach_preprocessing(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "some").touch()
+    base = ("--data", tmp_path, "--out", tmp_path / "out", "--stage", "preprocess")
+
+    def flags(name, *arguments):
+        command = printed_commands(name, *base, *arguments)[-1]
+        assert command[0] == "fairseq-preprocess"
+        return " ".join(command)
+
+    stanza = flags("multi30k_en_de", "--parser-dir", tmp_path / "models")
+    assert "--tree-parser stanza --tree-lang en" in stanza and f"--parser-dir {tmp_path / 'models'}" in stanza
+    assert "--tree-lang de --tree-ssplit punct" in flags("iwslt14_de_en")
+    control = flags("iwslt14_de_en", "--parser", "random")
+    assert "--tree-parser random" in control and "data-bin-random" in control
+    brackets = flags("iwslt13_fr_en", "--trees", tmp_path)
+    assert "--tree-parser brackets" in brackets and "--tree-subword-model" in brackets and "ssplit" not in brackets
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--out is needed"),
+        (("--out", "x"), "--data is needed"),
+        (("--out",), "--out needs a value"),
+        (("--out", "x", "--toy", "--stage", "cook"), "unknown stage cook"),
+        (("--out", "x", "--toy", "--subset", "many"), "--subset needs a number"),
+        (("--out", "x", "--toy", "--fp16"), "unknown option --fp16"),
+        (("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm"), "no settings for --arch lstm"),
+        (("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--stage", "ablate"), "needs a tree_* architecture"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, arguments, message):
+    done = recipe("multi30k_en_de", *(str(tmp_path) if word == "OUT" else word for word in arguments))
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+def test_french_without_trees_says_what_is_needed(tmp_path):
+    (tmp_path / "some").touch()
+    done = recipe("iwslt13_fr_en", "--data", tmp_path, "--out", tmp_path / "out", "--dry-run")
+    assert done.returncode == 1
+    assert "Give --trees DIR with train.fr, valid.fr and test.fr" in done.stderr
+
+
+def test_gpus_share_a_batch():
+    script = ". examples/lib/stages.sh; for gpus in 0 0,1,2,3,4,5,6,7 ''; do CUDA_VISIBLE_DEVICES=$gpus; batch_flags 32768 4096; echo \"${BATCH[*]}\"; done"
+    assert bash(script, DRY_RUN="").stdout.splitlines() == [
+        "--max-tokens 4096 --update-freq 8",
+        "--max-tokens 4096 --update-freq 1",
+        "--max-tokens 4096 --update-freq 8",
+    ]

@@ -1,0 +1,98 @@
+"""Every command block of the recipes' READMEs, as written, with --toy added."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.recipes.commands import EXAMPLES, RECIPES, bash, readme_blocks
+
+
+def toy(block: str, *flags: str) -> str:
+    """The block with every recipe at toy size."""
+    return block.replace("run.sh ", f"run.sh {' '.join(('--toy', *flags))} ")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_block_is_a_command_that_exists(tmp_path, name):
+    blocks = readme_blocks(name)
+    assert len(blocks) >= 4
+    variables = {"DATA": str(tmp_path / "data"), "OUT": str(tmp_path / "out"), "TREES": str(tmp_path)}
+    for block in blocks:
+        done = bash(toy(block, "--dry-run"), **variables)
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+        assert "preprocess.prepare" in done.stdout
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_sections_stand_in_the_usual_order(name):
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    wanted = ["Data", "Preprocess", "Train", "Evaluate", "Citation"]
+    assert [heading for heading in headings if heading in wanted] == wanted
+    assert "arxiv.org/abs/2002.08046" in text
+
+
+@pytest.fixture(scope="module")
+def multi30k(tmp_path_factory):
+    """The README of multi30k_en_de executed from data to scores, baseline and Tree-Transformer."""
+    place = tmp_path_factory.mktemp("multi30k")
+    variables = {"DATA": str(place / "data"), "OUT": str(place / "out")}
+    blocks = readme_blocks("multi30k_en_de")[:4]
+    assert "--arch transformer\n" in blocks[-1]
+    outputs = []
+    for block in blocks:
+        done = bash(toy(block, "--workers", "1"), **variables)
+        assert done.returncode == 0, f"{block}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+        outputs.append(done.stderr)
+    return place / "out", outputs
+
+
+def test_result_of_the_readme(multi30k):
+    out, _ = multi30k
+    result = json.loads((out / "result.json").read_text())
+    assert result["metric"] == "sacrebleu_2016" and result["score"] == result["sacrebleu_2016"]
+    names = {f"{metric}_{year}" for metric in ("sacrebleu", "tokenized_bleu") for year in (2016, 2017)}
+    assert names == set(result["signatures"]) and all(0 <= result[name] <= 100 for name in names)
+    assert result["references"] == {"test": "untokenised", "test1": "detokenised"}
+    assert {(row["metric"], row["baseline"]) for row in result["differences"]} == {(name, "transformer") for name in names}
+    assert sorted(run["run"] for run in result["runs"]) == ["transformer", "tree_transformer"]
+    assert result["description"]["parser"] == "right-branching"
+    assert result["checkpoint"]["updates"] == 4 and result["checkpoint"]["parameters"] > 1000
+    assert len(result["attention"]["test"]["layers"]) == 1 and 0 < result["attention"]["test"]["node_share"] < 0.5
+
+
+def test_stages_before_are_not_repeated(multi30k):
+    _, outputs = multi30k
+    assert "prepare: finished" in outputs[0]
+    assert "prepare: done before" in outputs[1] and "preprocess: finished" in outputs[1]
+    assert "train-tree_transformer: done before" in outputs[3] and "train-transformer: finished" in outputs[3]
+
+
+def test_training_goes_on_where_it_was_killed(multi30k):
+    out, _ = multi30k
+    run = out / "runs" / "tree_transformer"
+    (out / "stamps" / "train-tree_transformer").unlink()
+    for name in ("checkpoint2.pt", "average.pt"):
+        (run / "checkpoints" / name).unlink()
+    (run / "checkpoints" / "checkpoint_last.pt").write_bytes((run / "checkpoints" / "checkpoint1.pt").read_bytes())
+    done = bash('examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --workers 1 --stage train',
+                OUT=str(out), DATA=str(out.parent / "data"))
+    assert done.returncode == 0, done.stderr[-3000:]
+    log = done.stdout + done.stderr
+    assert "(epoch 2 @ 2 updates)" in log  # fairseq's line on resuming
+    assert (run / "checkpoints" / "average.pt").is_file() and (run / "checkpoints" / "checkpoint2.pt").is_file()
+
+
+def test_a_run_is_not_continued_on_other_data(multi30k):
+    out, _ = multi30k
+    key = out / "runs" / "tree_transformer" / "data-key"
+    before = key.read_text()
+    key.write_text("other\n")
+    try:
+        done = bash('examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --stage train',
+                    OUT=str(out), DATA=str(out.parent / "data"))
+    finally:
+        key.write_text(before)
+    assert done.returncode == 1 and "was trained on other data" in done.stderr
