@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import subprocess
+import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.parsing import fake_parsers  # noqa: F401 (registers)
+from tests.parsing.children import await_end, children
 from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFormatError, WorkerDiedError
 from tree_fairseq.parsing.base import ParserOptions, register_parser
 from tree_fairseq.parsing.processes import ParsingProcesses, Request
@@ -76,28 +77,21 @@ def test_a_process_that_dies_is_reported_and_the_others_end():
         assert processes._processes == []
 
 
-def test_processes_end_with_their_parent(tmp_path):
-    program = f"""
-import os, sys, time
-from tests.parsing import fake_parsers
-from tree_fairseq.parsing.base import ParserOptions
-from tree_fairseq.parsing.processes import ParsingProcesses, Request
-processes = ParsingProcesses(ParserOptions(name="toy"), ["cpu"])
-list(processes.answers([Request("words", ["a"])]))
-open({str(tmp_path / "pid")!r}, "w").write(str(processes._processes[0].popen.pid))
-os.kill(os.getpid(), 9)
-"""
-    subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], timeout=120)
-    pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 10
-    while _is_running(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _is_running(pid)
+def _ask_and_wait(asked):
+    processes = ParsingProcesses(ParserOptions(name="toy"), ["cpu", "cpu"])
+    ask(processes, "a", "b")
+    asked.set()
+    time.sleep(600)
 
 
-def _is_running(pid):
-    try:
-        # An orphan that nobody has waited for yet has ended all the same.
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+def test_processes_end_with_their_parent():
+    context = multiprocessing.get_context("fork")
+    asked = context.Event()
+    parent = context.Process(target=_ask_and_wait, args=(asked,))
+    parent.start()
+    asked.wait()
+    orphans = children(parent.pid)
+    assert len(orphans) == 2
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.join()
+    await_end(orphans)

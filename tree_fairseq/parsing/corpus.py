@@ -197,7 +197,6 @@ def _argument_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status."""
     given = _argument_parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", stream=sys.stderr)
     rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     output = Path(given.output)
     shards_dir = Path(given.shards_dir or f"{output}.shards")
@@ -217,4 +216,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # Importing fairseq has set a handler up already, which shows warnings only.
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", stream=sys.stderr, force=True)
     sys.exit(main())

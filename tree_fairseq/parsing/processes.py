@@ -97,7 +97,7 @@ class ParsingProcesses:
         module = factory_module(self._options.name)
         for device in self._devices:
             # Appended one by one: if the second cannot be started, the first is closed with the rest.
-            self._processes.append(_Process(WorkerSetup(self._options.replace(device=device), module, sys.path)))
+            self._processes.append(_Process(WorkerSetup(self._options.replace(device=device), module, sys.path, os.getpid())))
 
     def _ready(self) -> list[_Process]:
         connections = wait([process.connection for process in self._processes])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
+import sys
 import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -21,11 +23,13 @@ class WorkerSetup:
         options: the parser and its options; the device is this process's own.
         module: what registers the parser when imported; None for ready-made trees.
         search_path: where modules are found.
+        parent: process id of whoever asks.
     """
 
     options: ParserOptions
     module: str | None
     search_path: list[str]
+    parent: int
 
 
 class Answerer:
@@ -71,12 +75,13 @@ def main(descriptor: int) -> None:
 
 
 def _serve(connection: Connection, setup: WorkerSetup) -> None:
-    import sys
-
     sys.path[:] = [*sys.path, *(entry for entry in setup.search_path if entry not in sys.path)]
     answerer = None
     while True:
         number, kind, payload = connection.recv()
+        if os.getppid() != setup.parent:
+            # What a killed parent has left in the pipe is of no use to anybody.
+            return
         try:
             if answerer is None:
                 if setup.module is not None:

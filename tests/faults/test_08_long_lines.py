@@ -1,0 +1,56 @@
+"""Fault 8: a line of 2,000 tokens, or of more pieces than some models take, costs its own time and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parsing.conftest import english_models, write_text  # noqa: F401 (a fixture)
+from tests.parsing.fake_parsers import FaultyParser
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.batches import plan_batches
+from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.tree import forest_leaves
+
+
+def test_a_long_line_shares_its_batch_with_few():
+    sizes = [2000] + [20] * 500
+    batches = plan_batches(sizes, 100)
+    assert all(len(batch) * max(sizes[position] for position in batch) <= 6400 for batch in batches)
+    assert len(next(batch for batch in batches if 0 in batch)) <= 3
+
+
+def test_a_line_of_600_pieces_stays_one_line():
+    line = " ".join(["un@@ for@@ tunate@@ ly"] * 150)
+    parser = FaultyParser()
+    (parsed,) = LineParser(ParserOptions(name="faulty"), parser).parse_lines([line])
+    assert forest_leaves(parsed.forest) == line.split() and len(parser.calls[0][0]) == 150
+
+
+def test_what_does_not_fit_even_alone_gets_a_flat_tree(tmp_path):
+    lines = ["a b"] * 3 + ["HUGE " + "w " * 1999] + [f"MEMORY {index}" for index in range(9)]
+    options = ParserOptions(name="faulty", batch_size=8)
+    summary = parse_corpus(write_text(tmp_path / "text", lines), tmp_path / "out", options, workers=0, progress=False)
+    forests = summary.shards[0].read_text().splitlines()
+    assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
+    assert summary.failed == [4] and forests[3].startswith("(FRAG (XX HUGE) (XX w)")
+    assert all(forest.startswith("(S ") for index, forest in enumerate(forests) if index != 3)
+
+
+def test_the_real_parser_takes_a_long_line(english_models):  # noqa: F811
+    options = ParserOptions(parser_dir=str(english_models), device="cpu")
+    line = "the man that sees the woman sleeps , " * 250
+    short = "the man sleeps ."
+    parsed = LineParser(options).parse_lines([short, line, short])
+    assert [forest_leaves(each.forest) for each in parsed] == [short.split(), line.split(), short.split()]
+    assert not any(each.failed for each in parsed)
+    assert parsed[0].forest == LineParser(options).parse_lines([short])[0].forest
+
+
+@pytest.mark.parametrize("name", ["right-branching", "random"])
+def test_controls_take_any_length(name):
+    line = "w " * 4000
+    (parsed,) = LineParser(ParserOptions(name=name)).parse_lines([line])
+    assert len(forest_leaves(parsed.forest)) == 4000
+    assert read_forest(write_forest(parsed.forest)) == parsed.forest

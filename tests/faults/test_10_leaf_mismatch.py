@@ -1,0 +1,53 @@
+"""Fault 10: the parser's leaves are not the tokens, or its trees come in another order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parsing.conftest import write_text
+from tests.parsing.fake_parsers import FaultyParser, ToyParser
+from tree_fairseq.errors import LeafMismatchError
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.trees.tree import forest_leaves
+
+LINES = ["a b c", "d", "e f LEAVES", "g h", "i &quot; j@@ k"]
+
+
+def test_every_sentence_is_compared():
+    parsed = LineParser(ParserOptions(name="faulty"), FaultyParser()).parse_lines(LINES)
+    assert [forest_leaves(line.forest) for line in parsed] == [line.split() for line in LINES]
+    assert [line.failed for line in parsed] == [False, False, True, False, False]
+
+
+def test_the_user_may_want_to_stop_there(tmp_path):
+    text = write_text(tmp_path / "text.en", LINES)
+    with pytest.raises(LeafMismatchError, match=r"text.en:3: .*leaves of the tree are not the words.*e f LEAVES"):
+        parse_corpus(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"), workers=0, progress=False)
+
+
+@pytest.mark.parametrize(
+    "shuffle", [lambda trees: trees[::-1], lambda trees: trees[1:] + trees[:1], lambda trees: sorted(trees, key=lambda tree: -len(tree.leaves()))]
+)
+def test_another_order_is_noticed(shuffle):
+    class Shuffling(ToyParser):
+        def parse(self, sentences):
+            return shuffle(super().parse(sentences))
+
+    lines = ["a", "b b", "c c c", "d d", "e"]
+    parsed = LineParser(ParserOptions(name="toy"), Shuffling()).parse_lines(lines)
+    assert [forest_leaves(line.forest) for line in parsed] == [line.split() for line in lines]
+    # Asked alone, each sentence gets its own tree.
+    assert not any(line.failed for line in parsed)
+
+
+@pytest.mark.parametrize("change", [lambda trees: trees[:-1], lambda trees: [*trees, trees[0]], lambda trees: []])
+def test_another_number_of_trees_is_noticed(change):
+    class Miscounting(ToyParser):
+        def parse(self, sentences):
+            trees = super().parse(sentences)
+            return change(trees) if len(trees) > 1 else trees
+
+    parsed = LineParser(ParserOptions(name="toy"), Miscounting()).parse_lines(["a", "b b", "c"])
+    assert [forest_leaves(line.forest) for line in parsed] == [["a"], ["b", "b"], ["c"]] and not any(line.failed for line in parsed)

@@ -1,0 +1,162 @@
+"""Which files a Stanza parser is made of; the files here hold nothing."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.stanza_models import download_command, find_models, normal_language
+
+RESOURCES = {
+    "en": {
+        "lang_name": "English",
+        "packages": {
+            "default": {"tokenize": "combined", "mwt": "combined", "pos": "combined_charlm", "constituency": "ptb3-revised_charlm"},
+            "default_fast": {"tokenize": "combined", "pos": "combined_nocharlm", "constituency": "ptb3-revised_nocharlm"},
+        },
+        "tokenize": {"combined": {"md5": "x"}},
+        "mwt": {"combined": {"md5": "x"}},
+        "pos": {
+            "combined_charlm": {"dependencies": [{"model": "pretrain", "package": "conll17"}, {"model": "forward_charlm", "package": "1billion"}]},
+            "combined_nocharlm": {"dependencies": [{"model": "pretrain", "package": "conll17"}]},
+        },
+        "constituency": {
+            "ptb3-revised_charlm": {"dependencies": [{"model": "pretrain", "package": "fasttext"}, {"model": "backward_charlm", "package": "1billion"}]},
+            "ptb3-revised_nocharlm": {"dependencies": [{"model": "pretrain", "package": "fasttext"}]},
+        },
+    },
+    "english": {"alias": "en"},
+    "fr": {"packages": {"default": {"pos": "combined"}}, "pos": {"combined": {}}},
+    "tr": {"packages": {"default": {"pos": "imst"}}, "pos": {"imst": {}}, "constituency": {"starlang": {}}},
+    "url": "https://example.org",
+}
+
+
+@pytest.fixture
+def official(tmp_path):
+    """Stanza's own layout, as its download leaves it."""
+    (tmp_path / "resources.json").write_text(json.dumps(RESOURCES))
+    for lang, entry in RESOURCES.items():
+        if isinstance(entry, dict):
+            for processor, packages in entry.items():
+                if processor not in ("packages", "alias", "lang_name"):
+                    for package, values in packages.items():
+                        make(tmp_path / lang / processor / f"{package}.pt")
+                        for dependency in values.get("dependencies", ()):
+                            make(tmp_path / lang / dependency["model"] / f"{dependency['package']}.pt")
+    return tmp_path
+
+
+def make(path, content="model"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+def names(folder, **options):
+    models = find_models(folder, ParserOptions(**options))
+    return {argument: str(path.relative_to(folder)) for argument, path in models.paths.items()}
+
+
+FLAT = {
+    "constituency_model_path": "constituency.pt", "pos_model_path": "tagger.pt", "constituency_pretrain_path": "pretrain.pt", "pos_pretrain_path": "pretrain.pt",
+}
+
+
+def test_a_flat_folder(tmp_path):
+    for name in ("constituency.pt", "tagger.pt", "pretrain.pt", "tokenizer.pt", "README.md"):
+        make(tmp_path / name)
+    assert names(tmp_path) == FLAT
+    # Its language is what the user says: models of one's own may be of any.
+    assert names(tmp_path, lang="fr") == FLAT
+    assert names(tmp_path, tokenize="stanza") == {**FLAT, "tokenize_model_path": "tokenizer.pt"}
+
+
+def test_a_flat_folder_without_word_vectors(tmp_path):
+    for name in ("constituency.pt", "tagger.pt", "forward_charlm.pt"):
+        make(tmp_path / name)
+    assert set(names(tmp_path).values()) == {"constituency.pt", "tagger.pt", "forward_charlm.pt"}
+
+
+@pytest.mark.parametrize("missing", ["constituency.pt", "tagger.pt", "tokenizer.pt"])
+def test_a_missing_file_is_named(tmp_path, missing):
+    for name in {"constituency.pt", "tagger.pt", "pretrain.pt", "tokenizer.pt"} - {missing}:
+        make(tmp_path / name)
+    with pytest.raises(ParserUnavailableError, match=f"lacks {missing}"):
+        find_models(tmp_path, ParserOptions(tokenize="stanza"))
+
+
+def test_stanzas_layout(official):
+    expected = {
+        "pos_model_path": "en/pos/combined_charlm.pt", "pos_pretrain_path": "en/pretrain/conll17.pt",
+        "pos_forward_charlm_path": "en/forward_charlm/1billion.pt",
+        "constituency_model_path": "en/constituency/ptb3-revised_charlm.pt", "constituency_pretrain_path": "en/pretrain/fasttext.pt",
+        "constituency_backward_charlm_path": "en/backward_charlm/1billion.pt",
+    }
+    assert names(official) == expected == names(official, lang="English")
+    tokenizers = {"tokenize_model_path": "en/tokenize/combined.pt", "mwt_model_path": "en/mwt/combined.pt"}
+    assert names(official, tokenize="stanza") == {**expected, **tokenizers}
+
+
+def test_a_package_is_a_model_or_a_whole_set(official):
+    one = names(official, package="ptb3-revised_nocharlm")
+    assert one["constituency_model_path"].endswith("_nocharlm.pt") and one["pos_model_path"].endswith("combined_charlm.pt")
+    whole = names(official, package="default_fast")
+    assert whole["constituency_model_path"].endswith("_nocharlm.pt") and whole["pos_model_path"].endswith("_nocharlm.pt")
+    assert names(official, lang="tr")["constituency_model_path"] == "tr/constituency/starlang.pt"
+    with pytest.raises(ParserUnavailableError, match="default_fast, ptb3-revised_charlm"):
+        find_models(official, ParserOptions(package="wsj"))
+
+
+@pytest.mark.parametrize("lang", ["fr", "xx", "url"])
+def test_a_language_without_a_model_is_refused(official, lang):
+    with pytest.raises(LanguageWithoutParserError) as raised:
+        find_models(official, ParserOptions(lang=lang))
+    assert "en, tr" in str(raised.value) and "--tree-parser brackets" in str(raised.value)
+
+
+def test_a_file_that_the_list_names_and_the_folder_lacks(official):
+    (official / "en/pretrain/fasttext.pt").unlink()
+    with pytest.raises(ParserUnavailableError, match="en/pretrain/fasttext.pt.*stanza.download"):
+        find_models(official, ParserOptions())
+
+
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_a_broken_list(tmp_path, content):
+    make(tmp_path / "resources.json", content)
+    with pytest.raises(ParserUnavailableError, match="resources.json"):
+        find_models(tmp_path, ParserOptions())
+
+
+def test_an_empty_or_missing_folder(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(ParserUnavailableError, match="stanza.download"):
+            find_models(folder, ParserOptions())
+
+
+def test_the_digest_is_of_the_contents(tmp_path):
+    digests = set()
+    for name, content in (("constituency.pt", "a"), ("tagger.pt", "a"), ("pretrain.pt", "a")):
+        make(tmp_path / name, content)
+    digests.add(find_models(tmp_path, ParserOptions()).digest())
+    make(tmp_path / "README.md")
+    digests.add(find_models(tmp_path, ParserOptions()).digest())
+    assert len(digests) == 1
+    for name in ("constituency.pt", "tagger.pt", "pretrain.pt"):
+        make(tmp_path / name, f"changed {name}")
+        digests.add(find_models(tmp_path, ParserOptions()).digest())
+    assert len(digests) == 4
+
+
+def test_the_command_is_one_command():
+    parts = shlex.split(download_command("de"))
+    assert parts[:2] == ["python", "-c"] and len(parts) == 3
+    compile(parts[2], "command", "exec")
+    assert "'de'" in parts[2] and "model_dir='stanza_models'" in parts[2]
+
+
+def test_chinese_has_two_names():
+    assert normal_language(" ZH ") == "zh-hans" and normal_language("de") == "de"
