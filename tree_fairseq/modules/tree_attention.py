@@ -130,6 +130,8 @@ class TreeCrossAttention(TreeAttention):
         else:
             states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
             values = self._split_heads(self.v_proj(states))
+        # A sentence of nothing but padding is looked at all the same, so that its rows stay finite.
+        padding = padding & ~padding.all(dim=1, keepdim=True)
         keys = self._split_heads(self.k_proj(states))
         sentences = memory.order[::beams]
         return {
