@@ -8,4 +8,4 @@ set -euo pipefail
 DATASET=iwslt13 SOURCE=en TARGET=fr FETCH=iwslt13_en_fr
 BPE_SIZE=10000
 
-recipe "$@"
+recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile

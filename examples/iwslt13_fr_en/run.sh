@@ -13,4 +13,4 @@ DEFAULT_PARSER=brackets
 TREES_NEEDED="Give --trees DIR with train.fr, valid.fr and test.fr, trees of the lines of OUT/words; \
 README.md of this recipe has the command that makes them."
 
-recipe "$@"
+recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile

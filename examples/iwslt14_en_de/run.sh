@@ -8,4 +8,4 @@ set -euo pipefail
 DATASET=iwslt14 SOURCE=en TARGET=de FETCH=iwslt14_de_en
 BPE_SIZE=10000
 
-recipe "$@"
+recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile

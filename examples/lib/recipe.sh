@@ -65,6 +65,7 @@ places() {
     DATA=${DATA:-$OUT/toy-data}
     mkdir -p "$DATA" 2> /dev/null || die "--data $DATA: no such folder"
     DATA=$(cd "$DATA" && pwd)
+    case $OUT/ in "$DATA"/*) die "--out lies in --data; give it a folder of its own" ;; esac
     WORK=$OUT${SUBSET:+/subset-$SUBSET}
     WORDS=$WORK/words PIECES=$WORK/bpe
     [ -z "$PARSER_DIR" ] || PARSER_DIR=$(cd "$PARSER_DIR" && pwd) || die "--parser-dir: no such folder"
@@ -80,23 +81,27 @@ places() {
 
 # --- stages ----------------------------------------------------------------------------------------------------------
 
+# get_data: fetch or make up what an empty --data is to hold
 get_data() {
-    [ -z "$(ls -A "$DATA")" ] || return 0
+    local unfinished=$DATA/.unfinished # stays where this is interrupted
+    [ -f "$unfinished" ] || [ -z "$(ls -A "$DATA")" ] || return 0
+    [ -n "$TOY${FETCH:-}" ] || die "$DATA is empty; the README says where its files come from"
+    run touch "$unfinished"
     if [ -n "$TOY" ]; then
         run python -m preprocess.toy_corpus "$DATASET" --output "$DATA"
-    elif [ -n "${FETCH:-}" ]; then
-        run python -m preprocess.fetch "$FETCH" --output "$DATA"
     else
-        die "$DATA is empty; the README says where its files come from"
+        run python -m preprocess.fetch "$FETCH" --output "$DATA"
     fi
+    run rm "$unfinished"
 }
 
 prepare() {
     local limit=() language split
     if [ -n "$TOY" ]; then limit=(--limit 120); fi
-    run rm -rf "$WORDS" "$PIECES"
+    run rm -rf "$WORDS" "$PIECES" "$WORK/official"
     run python -m preprocess.prepare "$DATASET" --data "$DATA" --source "$SOURCE" --target "$TARGET" \
-        --output "$WORDS" --work "$OUT/official" --workers "$WORKERS" ${SUBSET:+--subset "$SUBSET"} "${limit[@]}"
+        --output "$WORDS" --work "$WORK/official" --workers "$WORKERS" ${SUBSET:+--subset "$SUBSET"} "${limit[@]}"
+    run rm -rf "$WORK/official"
     run mkdir -p "$PIECES"
     run subword-nmt learn-joint-bpe-and-vocab --input "$WORDS/train.$SOURCE" "$WORDS/train.$TARGET" -s "$BPE_SIZE" \
         -o "$PIECES/codes" --write-vocabulary "$PIECES/vocab.$SOURCE" "$PIECES/vocab.$TARGET"
@@ -181,7 +186,7 @@ score() {
         --target-lang "$TARGET" --sets "${SETS[@]}" "${SCORE_FLAGS[@]}" --length-bounds "${LENGTH_BOUNDS[@]}" \
         --primary "$PRIMARY" --checkpoint "$folder/checkpoints/average.pt" "${attention[@]}" "${against[@]}" \
         --describe "recipe=$RECIPE" "arch=$arch" "parser=$(cat "$folder/parser" 2> /dev/null || true)" \
-        ${SUBSET:+"subset=$SUBSET"} ${TOY:+toy=1} --result "$OUT/result.json"
+        ${SUBSET:+"subset=$SUBSET"} ${TOY:+toy=1} --result "$OUT/result.json" --main-run "$MAIN_RUN"
 }
 
 # --- one system, from trees to scores ----------------------------------------------------------------------------------
@@ -250,25 +255,23 @@ system() {
     score "$RUN" "$DATA_BIN" "$ARCH" "$@"
 }
 
-# plain_runs: OTHERS, the finished runs of whole architectures, beside which this one's scores are set
-plain_runs() {
+# whole_models RUN: OTHERS, the scored runs of other architectures with the same extra flags, to set this one beside
+whole_models() {
     OTHERS=()
-    local file
+    local file name extra=${1#"${1%%+*}"}
     for file in "$WORK"/runs/*/score.json; do
         [ -f "$file" ] || continue
-        file=${file%/score.json}
-        case ${file##*/} in
-            "${1##*/}" | *-* | *+*) ;;
-            *) OTHERS+=("$file") ;;
-        esac
+        name=$(basename "$(dirname "$file")")
+        if [ "${name%%+*}" = "${name%%[+-]*}" ] && [ "${name#"${name%%+*}"}" = "$extra" ] && [ "$name" != "$1" ]; then
+            OTHERS+=("${file%/score.json}")
+        fi
     done
 }
 
 # ablate: Table 3 of the paper, and trees that say nothing about the sentence
 ablate() {
     case $ARCH in tree_*) ;; *) die "--stage ablate needs a tree_* architecture" ;; esac
-    run_name "$ARCH" "$SUFFIX" "${EXTRA[@]}"
-    local full=$RUN
+    local full=$MAIN_RUN
     system "$MAIN_PARSER" "$SUFFIX" -no-hierarchical-embeddings --no-hierarchical-embeddings -- "$full"
     system "$MAIN_PARSER" "$SUFFIX" -no-subtree-mask --no-subtree-mask -- "$full"
     system "$MAIN_PARSER" "$SUFFIX" -no-hierarchical-embeddings-no-subtree-mask \
@@ -289,7 +292,8 @@ recipe() {
     stage prepare "$(key "=$DATASET" "=$SOURCE" "=$TARGET" "=$SUBSET" "=$TOY" "=$BPE_SIZE" "$DATA")" prepare
     reached preprocess || return 0
     run_name "$ARCH" "$SUFFIX" "${EXTRA[@]}"
-    plain_runs "$RUN"
+    MAIN_RUN=$RUN
+    whole_models "${RUN##*/}"
     system "$MAIN_PARSER" "$SUFFIX" '' -- "${OTHERS[@]}"
     if reached ablate; then ablate; fi
     say "done: $STAGE"

@@ -41,4 +41,4 @@ PRIMARY=compound_split_bleu
 SCORE_FLAGS=(--compound-split)
 LENGTH_BOUNDS=(10 20 30 40 50)
 
-recipe "$@"
+recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile

@@ -29,6 +29,13 @@ def parsed(command):
     return options.parse_args_and_arch(options.get_training_parser(), input_args=words)
 
 
+def data_folder(place):
+    """A folder that is not empty, which is all that --dry-run asks of data."""
+    (place / "data").mkdir()
+    (place / "data" / "some").touch()
+    return place / "data"
+
+
 def training(name, *arguments):
     return [command for command in printed_commands(name, *arguments) if command[0] == "fairseq-train"]
 
@@ -40,9 +47,7 @@ def test_every_recipe_is_here():
 @pytest.mark.parametrize("name", RECIPES)
 def test_full_size_commands_are_fairseq_s(tmp_path, name):
     trees = ("--trees", tmp_path) if name == "iwslt13_fr_en" else ()
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "some").touch()
-    base = ("--data", tmp_path / "data", "--out", tmp_path / "out", *trees)
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", *trees)
     (command,) = training(name, *base)
     arguments = parsed(command)
     convert_namespace_to_omegaconf(arguments)
@@ -54,8 +59,7 @@ def test_full_size_commands_are_fairseq_s(tmp_path, name):
 
 
 def test_settings_are_the_paper_s(tmp_path):
-    (tmp_path / "some").touch()
-    base = ("--data", tmp_path, "--out", tmp_path / "out")
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out")
 
     def settings(name, arch):
         (command,) = training(name, *base, "--arch", arch)
@@ -98,6 +102,8 @@ def test_ablations_differ_in_what_they_are_named_for(tmp_path):
         assert (command[1] == full[1]) is not controls
     scores = [c for c in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate") if "tree_fairseq.scoring.score" in c]
     assert all("--against" in command for command in scores[1:])
+    tops = {command[command.index("--main-run") + 1].rsplit("/", 1)[1] for command in scores}
+    assert tops == {"tree_transformer"}
     assert sum("--attention" in command for command in scores) == 6  # all but the one without attention to nodes
 
 
@@ -140,8 +146,7 @@ def test_extra_arguments_reach_training_and_name_the_run(tmp_path):
 
 def test_parser_options_reach_preprocessing(tmp_path):
     (tmp_path / "models").mkdir()
-    (tmp_path / "some").touch()
-    base = ("--data", tmp_path, "--out", tmp_path / "out", "--stage", "preprocess")
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--stage", "preprocess")
 
     def flags(name, *arguments):
         command = printed_commands(name, *base, *arguments)[-1]
@@ -177,10 +182,28 @@ def test_mistakes_are_named(tmp_path, arguments, message):
 
 
 def test_french_without_trees_says_what_is_needed(tmp_path):
-    (tmp_path / "some").touch()
-    done = recipe("iwslt13_fr_en", "--data", tmp_path, "--out", tmp_path / "out", "--dry-run")
+    done = recipe("iwslt13_fr_en", "--data", data_folder(tmp_path), "--out", tmp_path / "out", "--dry-run")
     assert done.returncode == 1
     assert "Give --trees DIR with train.fr, valid.fr and test.fr" in done.stderr
+
+
+def test_models_with_the_same_extra_flags_are_compared(tmp_path):
+    for name in ("transformer", "transformer+12", "fconv_iwslt_de_en", "tree_transformer-random", "tree_transformer+12"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "score.json").touch()
+    (tmp_path / "runs" / "unscored").mkdir()
+    script = """
+    set +u; . examples/lib/recipe.sh; WORK=$PLACE
+    for run in tree_transformer tree_transformer+12 tree_transformer-random; do whole_models $run; echo "${OTHERS[@]##*/}"; done
+    """
+    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
+        "fconv_iwslt_de_en transformer", "transformer+12", "fconv_iwslt_de_en transformer",
+    ]  # fmt: skip
+
+
+def test_out_inside_data_is_refused(tmp_path):
+    done = recipe("multi30k_en_de", "--dry-run", "--data", tmp_path, "--out", tmp_path / "out")
+    assert done.returncode == 1 and "--out lies in --data" in done.stderr
 
 
 def test_gpus_share_a_batch():

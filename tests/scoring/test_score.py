@@ -66,6 +66,15 @@ def test_runs_are_collected(workspace):
     assert result["runs"][0]["metrics"]["sacrebleu"] < result["score"]
 
 
+def test_another_run_may_stand_at_the_top(workspace, caplog):
+    top = ["--result", str(workspace / "result.json"), "--main-run", str(workspace / "runs" / "tree")]
+    assert score(workspace, "stock", *top) == 1
+    assert "score that run first" in caplog.text
+    assert score(workspace, "tree", *top) == score(workspace, "stock", *top) == 0
+    result = json.loads((workspace / "result.json").read_text())
+    assert result["description"]["run"] == "tree" and len(result["runs"]) == 2
+
+
 def test_references_are_detokenised_where_no_others_are(workspace):
     (workspace / "words" / "raw" / "test.de").unlink()
     assert score(workspace, "tree") == 0

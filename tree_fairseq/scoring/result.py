@@ -1,6 +1,6 @@
 """Result files: ``score.json`` of one run, ``result.json`` of a recipe's output folder.
 
-``result.json`` holds the metrics of the run that was scored last by name, the primary one again under ``score``, its name
+``result.json`` holds the metrics of one run (the one a recipe was called for) by name, the primary one again under ``score``, its name
 under ``metric``, and a short entry for every run of the folder under ``runs``.
 """
 
@@ -27,19 +27,23 @@ def write_json(path: Path, content: dict) -> None:
     os.replace(partial, path)
 
 
+def read_scores(path: Path) -> dict:
+    """The scores of one run. Raises ScoringError where there are none or they are not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ScoringError(f"{path} is missing: score that run first") from None
+    except ValueError as error:
+        raise ScoringError(f"{path}: not JSON ({error}); delete it and score that run again") from error
+
+
 def read_runs(folder: Path) -> list[dict]:
     """Every ``score.json`` below ``folder``, ordered by path. Raises ScoringError where one is not JSON."""
-    runs = []
-    for path in sorted(folder.rglob(SCORE_FILE)):
-        try:
-            runs.append(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError as error:
-            raise ScoringError(f"{path}: not JSON ({error}); delete it and score that run again") from error
-    return runs
+    return [read_scores(path) for path in sorted(folder.rglob(SCORE_FILE))]
 
 
 def build_result(current: dict, runs: list[dict]) -> dict:
-    """The content of ``result.json`` from the score of the current run and those of all runs."""
+    """The content of ``result.json`` from the scores of the run at the top and those of all runs."""
     metrics = current["metrics"]
     metric = current["primary"]
     if metric not in metrics:

@@ -24,7 +24,7 @@ from tree_fairseq.compat import allow_checkpoint_classes
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, paired_bootstrap, split_compounds
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
-from tree_fairseq.scoring.result import SCORE_FILE, build_result, read_runs, write_json
+from tree_fairseq.scoring.result import SCORE_FILE, build_result, read_runs, read_scores, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +173,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--attention", type=Path, metavar="DATA", help="measure attention on nodes on this data folder")
     parser.add_argument("--describe", nargs="*", default=[], metavar="NAME=VALUE", help="kept with the scores")
     parser.add_argument("--result", type=Path, help="collect all runs below this file's folder in it")
+    parser.add_argument("--main-run", type=Path, help="the run whose metrics stand at the top of the result (this one)")
     return parser.parse_args(arguments)
 
 
@@ -204,7 +205,8 @@ def main(arguments: list[str] | None = None) -> int:
         write_json(args.run / SCORE_FILE, content)
         sys.stdout.write(report(content) + "\n")
         if args.result is not None:
-            result = build_result(content, read_runs(args.result.parent))
+            top = content if args.main_run is None else read_scores(args.main_run / SCORE_FILE)
+            result = build_result(top, read_runs(args.result.parent))
             write_json(args.result, result)
             sys.stdout.write(f"{result['metric']} = {result['score']:.2f} -> {args.result}\n")
     except TreeFairseqError as error:
