@@ -36,7 +36,7 @@ class Candidates:
     structure: Callable[[], TreeStructure]
 
 
-def candidates(num_leaves: int, num_nodes: int, width: int = WIDTH, heads: int = HEADS, size: int = BATCH) -> Candidates:
+def candidates(num_leaves: int, num_nodes: int, size: int) -> Candidates:
     """Both on ``size`` random trees."""
     torch.manual_seed(0)
     generator = random.Random(0)
@@ -44,9 +44,9 @@ def candidates(num_leaves: int, num_nodes: int, width: int = WIDTH, heads: int =
     tokens = torch.full((size, num_leaves), 4)
     batch = TreeBatch.from_net_input(collate_trees(trees, PAD), tokens, PAD)
     config = AccumulationConfig(max_vertical_positions=num_nodes, max_horizontal_positions=num_leaves)
-    module = HierarchicalAccumulation(width, heads, config)
-    leaves = torch.randn(num_leaves, size, width, requires_grad=True)
-    values = torch.randn(size, heads, num_leaves + num_nodes, width // heads, requires_grad=True)
+    module = HierarchicalAccumulation(WIDTH, HEADS, config)
+    leaves = torch.randn(num_leaves, size, WIDTH, requires_grad=True)
+    values = torch.randn(size, HEADS, num_leaves + num_nodes, WIDTH // HEADS, requires_grad=True)
     gradient = torch.randn_like(values)
     inputs = [leaves, values, *module.parameters()]
     structure = TreeStructure.build(batch, count_leaf=True, mask_subtrees=True)
@@ -65,11 +65,13 @@ def descendants_first(tree: NodeArrays) -> NodeArrays:
 
 def run(settings: Settings) -> Report:
     """Speed and memory at the paper's sizes, then their growth with the length of a sentence."""
-    both = candidates(LEAVES, NODES)
+    size = settings.choose(BATCH, 2)
+    both = candidates(LEAVES, NODES, size)
     works = {"closed": both.closed, "direct": both.direct}
     memory = {name: peak_bytes(work) for name, work in works.items()}
     default = side_by_side(works, settings.choose(5, 1))
-    kept = keep_freed_memory()
+    # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
+    kept = not settings.quick and keep_freed_memory()
     timing = side_by_side(works, settings.choose(15, 2), warm_up=3)
     build = side_by_side({"build": both.structure}, settings.choose(15, 2))["build"]
     rows = [("forward + backward", "ms", "fastest to slowest", "processor ms", "freed memory given back: ms", "peak MB")]
@@ -81,7 +83,7 @@ def run(settings: Settings) -> Report:
     rows.append(("structure, once a batch", *cells))
     return Report(
         "accumulation",
-        f"b={BATCH}, n={LEAVES}, m={NODES}, d={WIDTH}, {HEADS} heads, with hierarchical embeddings",
+        f"b={size}, n={LEAVES}, m={NODES}, d={WIDTH}, {HEADS} heads, with hierarchical embeddings",
         [
             Figure("speedup", timing["direct"].median / timing["closed"].median, 6),
             Figure("memory_saving", memory["direct"] / memory["closed"], 10),
@@ -107,7 +109,7 @@ def growth(settings: Settings) -> list[tuple[str, ...]]:
     previous = None
     for num_leaves in settings.choose((20, 40, 80, 160, 320), (10, 20)):
         num_nodes = num_leaves * NODES // LEAVES
-        both = candidates(num_leaves, num_nodes)
+        both = candidates(num_leaves, num_nodes, settings.choose(BATCH, 2))
         # The tensor grows with n * m.
         expected = 0 if previous is None else previous[1] * num_leaves * num_nodes / previous[0]
         fits = expected < MEMORY_LIMIT

@@ -83,7 +83,7 @@ def side_by_side(candidates: Mapping[str, Callable[[], object]], repeats: int, w
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     names = list(candidates)
     for turn in range(warm_up + repeats):
-        for name in names if turn % 2 == 0 else reversed(names):
+        for name in reversed(names) if turn % 2 else names:
             elapsed = seconds_of(candidates[name])
             if turn >= warm_up:
                 seconds[name].append(elapsed)

@@ -1,0 +1,41 @@
+"""fairseq's commands as functions of this process, with the plugin."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from argparse import Namespace
+from pathlib import Path
+from typing import Iterator
+
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import tree_fairseq
+from tree_fairseq.tasks.tree_translation import TreeTranslationTask
+
+
+def preprocess_arguments(prefix: Path, destination: Path, *flags: str) -> Namespace:
+    """Arguments of ``fairseq-preprocess`` for an English-German training set, our flags among those it knows."""
+    plugin = ["--user-dir", str(Path(tree_fairseq.__file__).parent), "--task", "tree_translation"]
+    files = ["-s", "en", "-t", "de", "--trainpref", str(prefix), "--destdir", str(destination)]
+    return options.get_preprocessing_parser().parse_args([*plugin, *files, *flags])
+
+
+def training_task(folder: Path) -> TreeTranslationTask:
+    """The task that ``fairseq-train`` sets up on a preprocessed folder, its training set loaded."""
+    flags = [str(folder), "-s", "en", "-t", "de", "--task", "tree_translation", "--arch", "tree_transformer_iwslt_de_en"]
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=flags)
+    task = TreeTranslationTask.setup_task(convert_namespace_to_omegaconf(args).task)
+    task.load_dataset("train")
+    return task
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps the log out of the tables."""
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,175 @@
+"""Preprocessing: trees against stock ``fairseq-preprocess``, parsing against bare Stanza, the parse cache."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Callable
+
+import torch
+from fairseq_cli import preprocess
+
+from tests.benchmarks.commands import preprocess_arguments, quiet
+from tests.benchmarks.corpora import ParallelText, english_sentences, write_lines
+from tests.benchmarks.measuring import Settings, side_by_side
+from tests.benchmarks.reporting import Figure, Report
+from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
+
+LINES, LEAVES, NODES = 40_000, 30, 20
+SENTENCES, WORKERS, BATCH = 2_000, 2, 100
+MODELS = Path(__file__).resolve().parents[2] / "examples" / "quickstart" / "stanza-en"
+
+
+def run(settings: Settings) -> Report:
+    """All three figures, each with a table."""
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        binarizing, ratio = binarize(Path(folder), settings)
+        parsing, parse_figures = parse(Path(folder), settings)
+    return Report(
+        "preprocess",
+        f"{WORKERS} workers; lines of {LEAVES} words under {NODES} nodes; sentences of the bundled grammar and model",
+        [Figure("binarize_ratio", ratio, 0.5), *parse_figures],
+        [binarizing, parsing],
+        [
+            "Binarizing: the functions that the commands call, in this process, their start left out. The figure is that of the "
+            "source alone; with the target both do the same on its side.\n"
+            f"Parsing: batches of {BATCH}; the start lasts until a batch of other sentences was parsed, the rest is {SENTENCES} sentences. "
+            "Bare Stanza gets them in one call and runs in one thread, which is how it is fastest.\n"
+            "The second run makes the same files anew, with all sentences in its cache; the first run has its start in it."
+        ],
+    )
+
+
+def binarize(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], float]:
+    """Bracketed input against its leaves through stock fairseq: table and ratio of lines a second."""
+    text = ParallelText(folder, settings.choose(LINES, 200), LEAVES, NODES)
+    stock = preprocess.main.__wrapped__
+    numbers = itertools.count()
+
+    def command(main: Callable, prefix: Path, *flags: str) -> Callable[[], None]:
+        def work() -> None:
+            destination = folder / f"bin{next(numbers)}"
+            main(preprocess_arguments(prefix, destination, "--workers", str(WORKERS), *flags))
+            shutil.rmtree(destination)
+
+        return work
+
+    trees = ("--tree-parser", "brackets")
+    works = {
+        ("source", "stock"): command(stock, text.leaves, "--only-source"),
+        ("source", "trees"): command(preprocess.main, text.trees, "--only-source", *trees),
+        ("source and target", "stock"): command(stock, text.leaves),
+        ("source and target", "trees"): command(preprocess.main, text.trees, *trees),
+    }
+    timing = side_by_side(works, settings.choose(5, 1))
+    rows = [("fairseq-preprocess", "lines a second", "seconds", "ms, fastest to slowest", "ratio")]
+    for (sides, kind), taken in timing.items():
+        ratio = timing[sides, "stock"].median / taken.median
+        label = f"{sides}, {'stock on the leaves' if kind == 'stock' else 'bracketed'}"
+        rows.append((label, f"{text.lines / taken.median:.0f}", f"{taken.median:.2f}", taken.spread, f"{ratio:.2f}"))
+    return rows, timing["source", "stock"].median / timing["source", "trees"].median
+
+
+class ClockedCache(ParseCache):
+    """A parse cache that notes when it is given the first trees."""
+
+    first_trees: float | None = None
+
+    def put_many(self, *args, **kwargs) -> None:
+        """As ever."""
+        if self.first_trees is None:
+            self.first_trees = time.perf_counter()
+        super().put_many(*args, **kwargs)
+
+
+class ParsingRuns:
+    """Parses the same sentences through us and through bare Stanza, and times start and rest apart.
+
+    The start ends when a batch of other sentences was parsed, by each process in our case; these are the first shard of our
+    input. The clock of our rest begins with the first process that is ready.
+
+    Args:
+        folder: for inputs and outputs
+        count: sentences to time
+        batch: sentences in a batch
+    """
+
+    def __init__(self, folder: Path, count: int, batch: int):
+        self.folder, self.count, self.batch = folder, count, batch
+        sentences = english_sentences(WORKERS * batch + count)
+        self.warm_up, self.sentences = sentences[: WORKERS * batch], sentences[WORKERS * batch :]
+        repeated = itertools.islice(itertools.cycle(self.warm_up), SHARD_LINES)
+        write_lines(folder / "text", [*repeated, *self.sentences])
+        self.options = ParserOptions(name="stanza", lang="en", parser_dir=str(MODELS), batch_size=batch, device="cpu")
+        self.seconds: dict[str, list[float]] = defaultdict(list)
+
+    def bare(self) -> None:
+        """Stanza's pipeline in this process, in one thread: it is slower in two."""
+        begin = time.perf_counter()
+        pipeline = bare_stanza(self.batch)
+        pipeline([sentence.split(" ") for sentence in self.warm_up[: self.batch]])
+        ready = time.perf_counter()
+        pipeline([sentence.split(" ") for sentence in self.sentences])
+        self.seconds["bare start"].append(ready - begin)
+        self.seconds["bare rest"].append(time.perf_counter() - ready)
+
+    def ours(self) -> None:
+        """Two runs to the same files, the second from the cache of the first."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            for run in ("first", "second"):
+                cache = ClockedCache(Path(name) / "cache")
+                output = Path(name) / run
+                begin = time.perf_counter()
+                parse_corpus(self.folder / "text", output, self.options, workers=WORKERS, cache=cache, progress=False)
+                end = time.perf_counter()
+                cache.close()
+                self.seconds[run].append(end - begin)
+                if run == "first":
+                    self.seconds["start"].append(cache.first_trees - begin)
+                    self.seconds["rest"].append(end - cache.first_trees)
+
+
+def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list[Figure]]:
+    """Through us with several processes against bare Stanza in one, then once more from the cache."""
+    torch.set_num_threads(1)
+    runs = ParsingRuns(folder, *settings.choose((SENTENCES, BATCH), (20, 5)))
+    for _ in range(settings.choose(5, 1)):
+        runs.bare()
+        runs.ours()
+    median = {name: statistics.median(values) for name, values in runs.seconds.items()}
+    rows = [("parsing", "start, seconds", "rest, seconds", "sentences a second", "with the start")]
+    for label, start, rest in (
+        ("bare Stanza, 1 process", median["bare start"], median["bare rest"]),
+        (f"through us, {WORKERS} processes", median["start"], median["rest"]),
+    ):
+        rows.append((label, f"{start:.2f}", f"{rest:.2f}", f"{runs.count / rest:.0f}", f"{runs.count / (start + rest):.0f}"))
+    rows.append(("second run, from the cache", "", f"{median['second']:.2f}", f"{runs.count / median['second']:.0f}", ""))
+    figures = [
+        Figure("parse_ratio", median["bare rest"] / median["rest"], 1.7),
+        Figure("cache_speedup", median["first"] / median["second"], 20),
+    ]
+    return rows, figures
+
+
+def bare_stanza(batch: int) -> Callable[[list[list[str]]], object]:
+    """Stanza's own pipeline on the bundled models."""
+    import stanza
+
+    resources = tempfile.mkdtemp()
+    (Path(resources) / "resources.json").write_text("{}")
+    pipeline = stanza.Pipeline(
+        "en", dir=resources, package=None, download_method=None, allow_unknown_language=True, logging_level="ERROR",
+        processors={"tokenize": "default", "pos": "default", "constituency": "default"}, tokenize_pretokenized=True,
+        pos_model_path=str(MODELS / "tagger.pt"), pos_pretrain_path=str(MODELS / "pretrain.pt"),
+        constituency_model_path=str(MODELS / "constituency.pt"), constituency_pretrain_path=str(MODELS / "pretrain.pt"),
+        constituency_batch_size=batch, device="cpu",
+    )
+    shutil.rmtree(resources)
+    return pipeline

@@ -1,0 +1,130 @@
+"""The benchmarks run, end in the agreed line of JSON, and compare with what they say they compare with."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import pytest
+import torch
+
+from tests.benchmarks.__main__ import BENCHMARKS, main
+from tests.benchmarks.accumulation import descendants_first
+from tests.benchmarks.direct_tensor import DirectAccumulation
+from tests.benchmarks.measuring import peak_bytes, side_by_side
+from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
+from tests.benchmarks.reporting import Figure, Report
+from tree_fairseq.data.batch import TreeBatch, collate_trees
+from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.modules.tree_structure import TreeStructure
+from tree_fairseq.trees.bracket import read_forest, read_spans
+from tree_fairseq.trees.spans import reduce_spans
+
+FIGURES = {
+    "accumulation": ["speedup", "memory_saving"],
+    "tree_transformer_step": ["ratio"],
+    "tree_transformer_generate": ["ratio"],
+    "preprocess": ["binarize_ratio", "parse_ratio", "cache_speedup"],
+    "loading": ["share_of_step"],
+}
+
+
+@pytest.fixture
+def same_threads():
+    """Gives torch its number of threads back."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_last_line_is_json_with_the_agreed_figures(name, capsys, same_threads):
+    if name == "preprocess":
+        pytest.importorskip("stanza", reason="Stanza is not installed")
+    assert main([name, "--quick", "--threads", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    last = json.loads(lines[-1])
+    assert list(last) == ["benchmark", *FIGURES[name]]
+    assert last.pop("benchmark") == name
+    assert all(math.isfinite(value) and value > 0 for value in last.values())
+    assert sum(line.startswith("{") for line in lines) == 1
+    assert any(line.startswith("--") for line in lines), "no table above it"
+
+
+def test_without_a_name_the_names_are_listed(capsys):
+    assert main([]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(FIGURES)
+
+
+def test_an_unknown_name_is_refused(capsys):
+    with pytest.raises(SystemExit) as refusal:
+        main(["nothing"])
+    assert refusal.value.code == 2
+    assert "accumulation" in capsys.readouterr().err
+
+
+def test_the_paper_tensor_computes_what_the_closed_form_computes():
+    torch.manual_seed(0)
+    generator = random.Random(0)
+    trees = [descendants_first(random_tree(generator, 12, nodes, 20)) for nodes in (8, 5, 11)]
+    batch = TreeBatch.from_net_input(collate_trees(trees, 1), torch.full((3, 12), 4), 1)
+    # Tables shorter than the trees are high and wide.
+    module = HierarchicalAccumulation(16, 2, AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4)).double()
+    leaves = torch.randn(12, 3, 16, dtype=torch.double, requires_grad=True)
+    values = torch.randn(3, 2, 23, 8, dtype=torch.double, requires_grad=True)
+    structure = TreeStructure.build(batch, count_leaf=True, mask_subtrees=True, dtype=torch.double)
+    closed = module(leaves, values, structure)
+    direct = DirectAccumulation(module, batch, torch.double)(leaves, values)
+    real = torch.cat([batch.is_leaf, batch.is_node], dim=1)[:, None, :, None]
+    torch.testing.assert_close(direct * real, closed * real, rtol=1e-10, atol=1e-12)
+    inputs = [leaves, values, *module.parameters()]
+    probe = torch.randn_like(closed) * real
+    for mine, theirs in zip(torch.autograd.grad(direct, inputs, probe), torch.autograd.grad(closed, inputs, probe)):
+        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_trees_have_the_size_that_was_asked_for(seed):
+    generator = random.Random(seed)
+    spans = random_spans(generator, 30, 20)
+    assert len(set(spans)) == 20 and spans[0] == (0, 30)
+    assert all(end - start >= 2 for start, end in spans)
+    assert all(b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d) for a, b in spans for c, d in spans)
+    assert depths(spans) == [sum(c <= a and b <= d for c, d in spans) - 1 for a, b in spans]
+
+
+def test_bracketed_lines_are_trees_of_their_words():
+    words = [f"w{k}" for k in range(30)]
+    line = bracketed(random.Random(3), words, 20)
+    forest = read_spans(line)
+    assert len(read_forest(line)) == 1 and forest.leaves == words
+    assert len(reduce_spans(forest.spans)) == 20
+
+
+def test_candidates_take_turns():
+    calls = []
+    timing = side_by_side({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=3, warm_up=1)
+    assert "".join(calls) == "abbaabba"
+    assert all(len(taken.seconds) == 3 and min(taken.seconds) <= taken.median <= max(taken.seconds) for taken in timing.values())
+
+
+def test_the_peak_counts_what_lives_at_once():
+    def one_after_the_other():
+        for _ in range(3):
+            torch.zeros(1_000_000)
+
+    def together():
+        kept = [torch.zeros(1_000_000) for _ in range(3)]
+        return kept.clear()
+
+    assert 4e6 <= peak_bytes(one_after_the_other) < 5e6
+    assert 12e6 <= peak_bytes(together) < 13e6
+
+
+def test_goals_are_bounds_from_below_or_above():
+    report = Report("x", "sizes", [Figure("speed", 5, 6), Figure("share", 0.04, 0.05, at_most=True)])
+    speed, share = report.text().splitlines()[-4:-2]
+    assert speed.endswith("missed") and "at least 6" in speed
+    assert share.endswith("met") and "at most 0.05" in share
