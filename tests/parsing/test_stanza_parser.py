@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from types import SimpleNamespace
 
@@ -50,16 +51,20 @@ def test_every_word_has_a_tag_and_every_label_is_in_the_inventory(parser):
     assert {node.label for node in nodes} != set(parser.inventory())
 
 
-def test_the_thread_count_is_left_as_it_was(parser):
+def test_threads_and_garbage_collection_are_left_as_they_were(parser):
     before = torch.get_num_threads()
     seen = []
     document = parser._parse_document
     try:
-        parser._parse_document = lambda tagged: (seen.append(torch.get_num_threads()), document(tagged))[1]
+        parser._parse_document = lambda tagged: (seen.append((torch.get_num_threads(), gc.isenabled())), document(tagged))[1]
         torch.set_num_threads(2)
         parser.parse([["the", "man"]])
-        assert torch.get_num_threads() == 2 and seen == [1]
+        assert torch.get_num_threads() == 2 and gc.isenabled() and seen == [(1, False)]
+        gc.disable()
+        parser.parse([["the", "man"]])
+        assert not gc.isenabled()
     finally:
+        gc.enable()
         del parser._parse_document
         torch.set_num_threads(before)
 
