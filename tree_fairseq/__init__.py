@@ -7,7 +7,8 @@ from tree_fairseq.tasks import tree_translation
 from tree_fairseq.version import __version__
 
 compat.allow_checkpoint_classes()
-compat.resume_from_torn_checkpoints()
+compat.load_checkpoints_with_care()
+compat.resume_with_other_batches()
 preprocess_hook.install()
 unknown_words.install()
 

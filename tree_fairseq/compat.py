@@ -18,10 +18,17 @@ from pathlib import Path
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data import iterators
+
+from tree_fairseq.errors import CheckpointError
 
 logger = logging.getLogger(__name__)
 
 _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError)
+# What fairseq-train calls its checkpoints; averages and copies have other names.
+_TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
+# Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
+_MARK = "wrapped_by_tree_fairseq"
 
 
 def allow_checkpoint_classes() -> None:
@@ -41,8 +48,8 @@ def allow_checkpoint_classes() -> None:
 
 
 def newest_readable(path: Path) -> Path | None:
-    """The most recent checkpoint beside ``path`` that loads, or None."""
-    others = [other for other in path.parent.glob("checkpoint*.pt") if other != path]
+    """The most recent checkpoint that training left beside ``path`` and that loads, or None."""
+    others = [other for other in path.parent.glob("checkpoint*.pt") if other != path and _TRAINING.fullmatch(other.name)]
     for other in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True):
         try:
             torch.load(other, map_location="cpu", weights_only=True)
@@ -52,28 +59,75 @@ def newest_readable(path: Path) -> Path | None:
     return None
 
 
-def resume_from_torn_checkpoints() -> None:
-    """Makes fairseq fall back to the newest readable file where ``checkpoint_last.pt`` is torn.
+def load_checkpoints_with_care() -> None:
+    """Makes fairseq fall back to the newest readable file where ``checkpoint_last.pt`` is torn, and say
+    plainly that it does not load what could run code.
 
     fairseq copies that file from a numbered one, and a kill in the middle of the copy leaves half of
     it under its final name. Other checkpoints are loaded as ever: whoever names one wants that one.
     """
     load = checkpoint_utils.load_checkpoint_to_cpu
-    if getattr(load, "falls_back", False):
+    if hasattr(load, _MARK):
         return
+
+    def load_safely(path, *args, **kwargs):
+        try:
+            return load(path, *args, **kwargs)
+        except pickle.UnpicklingError as error:
+            if "weights_only" not in str(error):
+                raise
+            found = re.search(r"GLOBAL (\S+)", str(error))
+            what = f"it holds {found[1]}, which" if found else "it holds something that"
+            raise CheckpointError(
+                f"{path} was not loaded: {what} is neither a tensor nor a plain setting and could run code. "
+                "Checkpoints of fairseq hold nothing of the kind; do not use this file unless you know who made it"
+            ) from error
 
     @functools.wraps(load)
     def load_or_fall_back(path, *args, **kwargs):
         try:
-            return load(path, *args, **kwargs)
-        except _UNREADABLE as error:
+            return load_safely(path, *args, **kwargs)
+        except (*_UNREADABLE, CheckpointError) as error:
             if not re.fullmatch(r"checkpoint_last.*\.pt", Path(path).name) or not Path(path).exists():
                 raise
             other = newest_readable(Path(path))
             if other is None:
                 raise
             logger.warning("%s cannot be read (%s); going on from %s", path, error, other)
-            return load(str(other), *args, **kwargs)
+            return load_safely(str(other), *args, **kwargs)
 
-    load_or_fall_back.falls_back = True
+    setattr(load_or_fall_back, _MARK, True)
     checkpoint_utils.load_checkpoint_to_cpu = load_or_fall_back
+
+
+def resume_with_other_batches() -> None:
+    """Makes fairseq notice that an epoch has another number of batches than when a checkpoint was saved.
+
+    It skips as many batches as were done, whatever is in them now. Another ``--max-tokens`` or number
+    of processes makes other batches: training goes on after the same share of the epoch, with a warning.
+    """
+    iterator = iterators.EpochBatchIterator
+    save, load = iterator.state_dict, iterator.load_state_dict
+    if hasattr(save, _MARK):
+        return
+
+    @functools.wraps(save)
+    def state_dict(self):
+        return {**save(self), "batches": len(self)}
+
+    @functools.wraps(load)
+    def load_state_dict(self, state):
+        done, before, now = state.get("iterations_in_epoch", 0), state.get("batches"), len(self)
+        if done and before and before != now:
+            start = min(done * now // before, now - 1)
+            logger.warning(
+                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another --max-tokens, "
+                "batch size, number of processes or data set): going on after %d of them; some sentences will be seen twice "
+                "in this epoch and others not at all",
+                *(done, before, state["epoch"], now, start),
+            )
+            state = {**state, "iterations_in_epoch": start}
+        load(self, state)
+
+    setattr(state_dict, _MARK, True)
+    iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict

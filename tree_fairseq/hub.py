@@ -17,6 +17,7 @@ from tree_fairseq.errors import DataFolderError
 from tree_fairseq.trees.draw import tree_to_svg
 from tree_fairseq.trees.tree import Forest
 
+_PATHS = ("user_dir", "parser_dir", "replace_unk", "bpe_codes", "sentencepiece_model", "bpe_merges", "bpe_vocab")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
 
 
@@ -89,5 +90,7 @@ def from_pretrained(
             f"{data} has no tree.json; name the folder that fairseq-preprocess made: "
             "from_pretrained(…, data_name_or_path='data-bin')"
         )
+    # What a checkpoint says of places on the machine that it was made on counts for nothing here.
+    kwargs = {**dict.fromkeys(_PATHS), **kwargs}
     loaded = hub_utils.from_pretrained(str(folder.resolve()), checkpoint_file, str(data.resolve()), **kwargs)
     return TreeHubInterface(loaded["args"], loaded["task"], loaded["models"]).eval()

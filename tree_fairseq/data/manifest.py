@@ -219,6 +219,9 @@ def _from_json(values: dict[str, Any]) -> Manifest:
         for lang, side in values["sides"].items()
     }
     files = {name: FileRecord(**record) for name, record in values["files"].items()}
+    prefixes = [split.prefix for side in sides.values() for split in side.splits.values()]
+    if outside := [name for name in (*files, *prefixes) if os.path.basename(name) != name or name in (os.curdir, os.pardir)]:
+        raise CorruptFileError(f"{MANIFEST_NAME} names files outside its folder: {', '.join(outside)}")
     manifest = Manifest(**{**values, "sides": sides, "files": files})
     for lang, side in sides.items():
         named = [f"dict.{lang}.txt", side.labels, *(name for split in side.splits.values() for name in split.files)]

@@ -120,6 +120,25 @@ class TreeTranslationTask(TranslationTask):
             keep_remainder=split != self.cfg.train_subset,
         )
 
+    def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
+        """fairseq's iterator, over the same batches in a resumed run as in an unbroken one.
+
+        fairseq draws ties of length by seed and epoch when it makes batches. An unbroken run makes them
+        in its first epoch for all; a resumed one would make others in the epoch that it begins with.
+        """
+        makes_batches_once = (
+            self.can_reuse_epoch_itr(dataset)
+            and len(utils.split_paths(self.cfg.data)) == 1
+            and not kwargs.get("disable_iterator_cache")
+            and not kwargs.get("update_epoch_batch_itr")
+        )
+        if not makes_batches_once or dataset in self.dataset_to_epoch_iter:
+            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
+        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
+        iterator.epoch = max(epoch, 1)
+        dataset.set_epoch(epoch)
+        return iterator
+
     def _node_counts(self, trees) -> np.ndarray:
         """Nodes that a model reads of every pair; shards that are repeated are counted once and repeated."""
         if isinstance(trees, TreeStore):

@@ -1,0 +1,109 @@
+"""Paths that a file names lead nowhere: no code is imported, nothing is written outside."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from preprocess import fetch
+from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.fixtures import TASK, train
+from tests.end_to_end.tiny_corpus import make_pairs
+from tree_fairseq import hub
+from tree_fairseq.data.manifest import Manifest
+from tree_fairseq.errors import CorruptFileError, DataFolderError
+
+TREES = [pair.tree for pair in make_pairs(4, 2)]
+
+
+@pytest.fixture
+def marker(tmp_path) -> Path:
+    """The file that must not appear."""
+    path = tmp_path / "marker"
+    yield path
+    assert not path.exists()
+
+
+@pytest.fixture
+def checkpoint(trained, marker, tmp_path) -> Path:
+    """A checkpoint that names a plugin, a data folder, a parser and objects to be made, all of them traps."""
+    plugin = tmp_path / "trap_plugin"
+    plugin.mkdir()
+    (plugin / "__init__.py").write_text(f"from pathlib import Path\nPath({str(marker)!r}).touch()\n")
+    state = torch.load(trained.best, weights_only=True)
+    config = state["cfg"]
+    config["common"]["user_dir"] = str(plugin)
+    config["task"]["data"] = str(tmp_path / "elsewhere")
+    config["task"]["parser_dir"] = "/nowhere/at/all"
+    config["generation"]["replace_unk"] = "/etc/hostname"
+    for group in ("task", "model", "generation"):
+        target = config[group]
+        values = {"_target_": "pathlib.Path.touch", "self": str(marker)}
+        target.update(values) if isinstance(target, dict) else vars(target).update(values)
+    path = tmp_path / "named" / "checkpoint_best.pt"
+    path.parent.mkdir()
+    torch.save(state, path)
+    return path
+
+
+def test_the_traps_are_set(checkpoint, trained):
+    state = torch.load(checkpoint, weights_only=True)
+    assert Path(state["cfg"]["common"]["user_dir"]).is_dir() and state["cfg"]["task"]["_target_"]
+
+
+def test_generation_uses_the_command_s_paths(checkpoint, trained):
+    output = run("generate", trained.data, *TASK, "--path", checkpoint, "--cpu", "--beam", 2, "--max-len-b", 8, "--num-workers", 0)
+    assert len(hypotheses(output)) == 16
+
+
+def test_the_hub_uses_its_caller_s_paths(checkpoint, trained):
+    model = hub.from_pretrained(checkpoint.parent, data_name_or_path=trained.data)
+    assert Path(model.task.cfg.data) == trained.data and model.task.cfg.parser_dir is None
+    assert model.align_dict is None
+    assert len(model.translate(TREES)) == len(model.parse(TREES)) == 4
+
+
+def test_training_goes_on_with_the_command_s_paths(checkpoint, trained):
+    shutil.move(checkpoint, checkpoint.with_name("checkpoint_last.pt"))
+    log = train(trained.data, checkpoint.parent, "--max-epoch", 5, "--no-save").log
+    assert "Loaded checkpoint" in log
+
+
+def test_an_archive_is_no_model_folder(trained, tmp_path):
+    archive = tmp_path / "model.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(trained.best, "../../escaped.pt")
+    with pytest.raises(DataFolderError, match="no checkpoint"):
+        hub.from_pretrained(archive, data_name_or_path=trained.data)
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "inside/../../escaped"])
+def test_archive_members_stay_inside(name, tmp_path):
+    archive = tmp_path / "corpus.tgz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for member in ("good.txt", name):
+            info = tarfile.TarInfo(member)
+            info.size = 2
+            tar.addfile(info, io.BytesIO(b"x\n"))
+    with pytest.raises(fetch.FetchError, match="escaped"):
+        fetch.extract(archive, tmp_path / "folder" / "data")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["corpus.tgz"]
+
+
+@pytest.mark.parametrize("name", ["../dict.label.en.txt", "/etc/hostname", "..", "sub/dict.label.en.txt"])
+def test_a_manifest_names_files_of_its_folder_only(data_bin, tmp_path, name):
+    folder = shutil.copytree(data_bin, tmp_path / "data-bin")
+    path = folder / "tree.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    labels = values["sides"]["en"]["labels"]
+    values["sides"]["en"]["labels"] = name
+    values["files"][name] = values["files"].pop(labels)
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(CorruptFileError, match="outside"):
+        Manifest.load(folder)
