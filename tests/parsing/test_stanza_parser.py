@@ -11,6 +11,7 @@ import pytest
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.stanza_tags import choose_tag_column, tag_words
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -110,17 +111,26 @@ class TestTags:
 
     @pytest.mark.parametrize(("uses_xpos", "column"), [(True, "xpos"), (False, "upos")])
     def test_the_named_column_is_read(self, uses_xpos, column, caplog):
-        assert stanza_parser._choose_tag_column(self.pipeline(["NN", "DT"], ["NOUN", "DET"], ["NN", "DT", "NOUN", "DET"], uses_xpos)) == column
+        assert choose_tag_column(self.pipeline(["NN", "DT"], ["NOUN", "DET"], ["NN", "DT", "NOUN", "DET"], uses_xpos)) == column
         assert not caplog.records
 
     def test_the_other_column_is_read_where_the_named_one_is_empty(self, caplog):
         """A parser trained on gold tags reads upos, of which a tagger of Penn tags has none."""
-        assert stanza_parser._choose_tag_column(self.pipeline(["NN", "DT"], ["_"], ["NN", "DT", "VB"], False)) == "xpos"
+        assert choose_tag_column(self.pipeline(["NN", "DT"], ["_"], ["NN", "DT", "VB"], False)) == "xpos"
         assert "xpos tags; these are used" in caplog.text
 
     def test_tags_that_the_parser_never_saw_are_refused(self):
         with pytest.raises(ParserUnavailableError, match="DET NOUN.*was trained on.*DT NN"):
-            stanza_parser._choose_tag_column(self.pipeline(["_"], ["NOUN", "DET"], ["NN", "DT"], True))
+            choose_tag_column(self.pipeline(["_"], ["NOUN", "DET"], ["NN", "DT"], True))
+
+    def test_a_word_without_a_tag_has_an_unknown_one(self):
+        sentence = SimpleNamespace(words=[SimpleNamespace(text="a", xpos="DT"), SimpleNamespace(text="b", xpos=None), SimpleNamespace(text="c", xpos="_")])
+        assert tag_words([sentence], "xpos") == [[("a", "DT"), ("b", "XX"), ("c", "XX")]]
+        assert tag_words([], "xpos") == []
+
+    def test_no_tags_at_all_are_noticed(self):
+        with pytest.raises(ParserUnavailableError, match="no word a tag in its column upos"):
+            tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)])], "upos")
 
     def test_a_real_model_with_the_wrong_setting_gives_the_same_trees(self, english_models, parser, monkeypatch):
         misled = stanza_parser.StanzaParser(ParserOptions(parser_dir=str(english_models), device="cpu"))

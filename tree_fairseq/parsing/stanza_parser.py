@@ -22,6 +22,7 @@ from tree_fairseq.parsing.base import ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
     StanzaModels, constituency_languages, download_command, find_models, language_error, normal_language, read_resources, resolve_language,
 )
+from tree_fairseq.parsing.stanza_tags import choose_tag_column, known_tags, tag_words
 from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
 from tree_fairseq.trees.tree import Tree
 
@@ -29,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 # Raised when what this file makes of Stanza's output changes, so that no older cached parse is used.
 _ADAPTER_VERSION = 1
-_TAG_COVERAGE = 0.5
 
 
 def cache_folder() -> Path:
@@ -163,7 +163,7 @@ class StanzaParser:
     def tags(self) -> list[str]:
         """All tags: what the tagger can give, and what the parser has learned."""
         self._load()
-        known = _known_tags(self._pipeline.processors["pos"])[self._tag_column]
+        known = known_tags(self._pipeline.processors["pos"])[self._tag_column]
         return sorted({to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
 
     def release_memory(self) -> None:
@@ -208,12 +208,7 @@ class StanzaParser:
         The model is called itself: Stanza's own processor reads the tags that the model's configuration names, which may be empty, and if the model
         gives up on a sentence the processor gives later sentences the trees of earlier ones. So a tree is only taken where its words agree.
         """
-        column = self._tag_column
-        tagged = [[(word.text, getattr(word, column)) for word in sentence.words] for sentence in document.sentences]
-        for words in tagged:
-            for word, tag in words:
-                if not tag or tag == "_":
-                    raise ParserUnavailableError(f"the tagger gave no {column} tag for {word!r}: the tagger does not suit the constituency model")
+        tagged = tag_words(document.sentences, self._tag_column)
         order = sorted(range(len(tagged)), key=lambda position: -len(tagged[position]))
         parsed = self._model().parse_tagged_words([tagged[position] for position in order], self._options.batch_size)
         converted = [to_tree(tree) for tree in parsed]
@@ -255,43 +250,8 @@ class StanzaParser:
         except Exception as error:
             files = ", ".join(sorted({str(path) for path in self._models.paths.values()}))
             raise ParserUnavailableError(f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}") from error
-        self._tag_column = _choose_tag_column(pipeline)
+        self._tag_column = choose_tag_column(pipeline)
         self._pipeline = pipeline
-
-
-def _known_tags(tagger: Any) -> dict[str, set[str]]:
-    """The tags that a tagger can give, by column."""
-    composite = tagger.is_composite_xpos() and not isinstance(tagger.get_known_xpos(), list)
-    columns = {"xpos": set() if composite else set(tagger.get_known_xpos()), "upos": set(tagger.get_known_upos())}
-    return {column: tags - {"_", "", None} for column, tags in columns.items()}
-
-
-def _choose_tag_column(pipeline: Any) -> str:
-    """``xpos`` or ``upos``: the column whose tags the constituency model was trained on.
-
-    The model's configuration names one, but wrongly if it was trained on gold tags (``--no_retag``); it would then silently get no tags at all. So the
-    other column is taken where the named one is empty or foreign to the model.
-
-    Raises:
-        ParserUnavailableError: neither column's tags are those of the model.
-    """
-    model = pipeline.processors["constituency"]._model
-    known = _known_tags(pipeline.processors["pos"])
-    learned = {tag for tag in model.tags if tag}
-    declared = "xpos" if model.uses_xpos() else "upos"
-    for column in (declared, "upos" if declared == "xpos" else "xpos"):
-        if known[column] and len(known[column] & learned) >= _TAG_COVERAGE * len(known[column]):
-            if column != declared:
-                logger.warning("the constituency model asks for %s tags, but was trained on the tagger's %s tags; these are used", declared, column)
-            return column
-    raise ParserUnavailableError(
-        f"the tagger's tags (xpos {_sample(known['xpos'])}; upos {_sample(known['upos'])}) are not those that the constituency model was trained on "
-        f"({_sample(learned)}): its trees would be much worse. Use the tagger that belongs to the model"
-    )
-
-
-def _sample(tags: set[str]) -> str:
-    return " ".join(sorted(tags)[:8]) or "none"
 
 
 @register_parser("stanza")
