@@ -57,9 +57,9 @@ def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[
         if all(there):
             splits[split] = list(islice(read_pairs(*paths), subset if split == "train" else None))
     train = splits["train"]
+    size = max(1, min(500, len(train) // 20))
     for split in ("test", "valid"):
         if split not in splits:
-            size = max(1, min(500, len(train) // 20))
             splits[split], train = train[-size:], train[:-size]
     splits["train"] = train
     for split in SPLITS:
