@@ -103,8 +103,6 @@ def decode(encoded: SpanForest) -> Forest:
         subtrees = [child for child, _, _ in children] or [Tree(encoded.leaves[start])]
         waiting[depth].append((Tree(encoded.labels[number], subtrees), start, end))
     roots = waiting[0][::-1]
-    if any(waiting[1:]):
-        raise TreeFormatError("the first node is no root")
     if roots or encoded.leaves:
         _check_tiling(None, (0, len(encoded.leaves)), roots, len(encoded.leaves))
     return tuple(root for root, _, _ in roots)

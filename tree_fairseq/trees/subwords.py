@@ -218,11 +218,9 @@ def _tokens_of_pieces(
         last_of_tree += [len(last_of_tree) + size - 1] * size
     placed = []
     count = len(token_offsets)
-    first = last = start = end = 0
-    for piece_start, piece_end in piece_offsets:
-        # Offsets that step back, which normalisation can cause, must not reorder the pieces.
-        start = max(start, piece_start)
-        end = max(end, piece_end)
+    # Neither is reset for a piece: offsets that step back, which normalisation can cause, must not reorder the pieces.
+    first = last = 0
+    for start, end in piece_offsets:
         while first < count - 1 and token_offsets[first][1] <= start:
             first += 1
         last = max(last, first)
