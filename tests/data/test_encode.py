@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.data.corpora import write_lines
 from tree_fairseq.data import encode as encoding
-from tree_fairseq.data.encode import ChunkTask, encode_chunks, read_chunk, read_chunk_sizes
+from tree_fairseq.data.encode import (
+    ChunkTask,
+    encode_chunks,
+    read_chunk_labels,
+    read_chunk_sizes,
+    read_chunk_text,
+    read_chunk_trees,
+)
 from tree_fairseq.data.inputs import Chunk, inspect_text
 from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError, WorkerDiedError
 from tree_fairseq.parsing.base import ParserOptions
@@ -55,20 +62,17 @@ def test_against_encoding_tree_by_tree(tmp_path_factory, forests, chunk_lines):
     labels, chains = Counter(), Counter()
     text = b""
     for chunk_path in encode_chunks(tasks_of(path, folder, chunk_lines), workers=1):
-        chunk = read_chunk(chunk_path)
+        names, counts, chunk_chains = read_chunk_labels(chunk_path)
+        block = read_chunk_trees(chunk_path)
         first = 0
-        for leaves, nodes in zip(chunk.block.leaf_counts, chunk.block.node_counts):
-            rows = chunk.block.rows[first : first + nodes]
-            lines.append((int(leaves), [chunk.labels[label] for label in rows[:, 0]], rows[:, 1:].tolist()))
+        for leaves, nodes in zip(block.leaf_counts, block.node_counts):
+            rows = block.rows[first : first + nodes]
+            lines.append((int(leaves), [names[label] for label in rows[:, 0]], rows[:, 1:].tolist()))
             first += nodes
-        labels.update(dict(zip(chunk.labels, chunk.label_counts.tolist())))
-        chains.update({tuple(chunk.labels[label] for label in chain): count for chain, count in chunk.chain_counts})
-        text += chunk.text
-        sizes = read_chunk_sizes(chunk_path)
-        assert (sizes.lines, sizes.leaves, sizes.nodes) == (
-            len(chunk.block.leaf_counts), sum(chunk.block.leaf_counts), len(chunk.block.rows)
-        )
-        assert sizes.failed == []
+        labels.update(dict(zip(names, counts)))
+        chains.update(dict(chunk_chains))
+        text += read_chunk_text(chunk_path)
+        assert read_chunk_sizes(chunk_path) == (len(block.leaf_counts), sum(block.leaf_counts), len(block.rows), [])
     encoded = [encode(forest) for forest in forests]
     assert lines == [(len(spans.leaves), spans.labels, spans.spans.tolist()) for spans in encoded]
     assert labels == Counter(label for spans in encoded for label in spans.labels)
@@ -96,7 +100,7 @@ def test_a_bad_line_can_have_a_flat_tree(tmp_path):
     options = ParserOptions(name="brackets", on_parse_error="flat")
     [chunk] = encode_chunks(tasks_of(path, tmp_path, options=options), 1)
     assert read_chunk_sizes(chunk).failed == [2]
-    assert read_chunk(chunk).text == b"a\na b\n\n"
+    assert read_chunk_text(chunk) == b"a\na b\n\n"
 
 
 def test_what_is_done_is_not_done_again(tmp_path):
@@ -134,11 +138,12 @@ def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
 def test_deep_trees(tmp_path):
     forests = [(strategies.deep_tree(20_000),), (strategies.deep_tree(20_000, branching=False),)]
     path = write_lines(tmp_path / "train.en", [write_forest(forest) for forest in forests])
-    [chunk] = map(read_chunk, encode_chunks(tasks_of(path, tmp_path), 1))
-    assert chunk.block.node_counts.tolist() == [39_999, 20_000]
-    assert np.array_equal(chunk.block.rows[:39_999, 1:], encode(forests[0]).spans)
+    [chunk] = encode_chunks(tasks_of(path, tmp_path), 1)
+    block = read_chunk_trees(chunk)
+    assert block.node_counts.tolist() == [39_999, 20_000]
+    assert np.array_equal(block.rows[:39_999, 1:], encode(forests[0]).spans)
     # A chain over one word is none that a model can see.
-    assert chunk.chain_counts == []
+    assert read_chunk_labels(chunk).chains == []
 
 
 def test_a_chunk_of_nothing(tmp_path):

@@ -58,11 +58,20 @@ def test_the_same_command_finds_what_it_left(tmp_path):
 def test_another_command_starts_afresh_but_keeps_parses(tmp_path, caplog):
     with Staging(tmp_path / "bin", {"n": 1}) as staging:
         staging.folder("encoded")
-        (staging.parse_cache).mkdir()
+        staging.folder("parsed/train.en")
+        staging.parse_cache.mkdir()
         (staging.path / "file").write_text("")
     with Staging(tmp_path / "bin", {"n": 2}) as staging:
-        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock", "parse-cache"]
+        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock", "parse-cache", "parsed"]
     assert "another command" in caplog.text
+
+
+def test_another_command_that_was_stopped_while_it_cleared_away_is_no_hindrance(tmp_path):
+    staging = sealed(tmp_path / "bin", {"n": 1})
+    (staging.path / "command.json").unlink()
+    assert not Staging(tmp_path / "bin", {"n": 2}).is_ready
+    with Staging(tmp_path / "bin", {"n": 2}) as staging:
+        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
@@ -91,6 +100,9 @@ def test_a_stopped_move_is_finished(tmp_path):
     # Not by another command.
     with pytest.raises(DestinationExistsError, match="give that command again"), Staging(tmp_path / "bin", {"n": 2}):
         pass
+    with pytest.raises(DestinationExistsError, match='It was {"n": 1}'):
+        Staging(tmp_path / "bin", {"n": 2}).refuse_unpublished()
+    Staging(tmp_path / "bin", {"n": 1}).refuse_unpublished()
     with Staging(tmp_path / "bin", {"n": 1}) as again:
         assert again.is_ready
         again.publish()
@@ -108,6 +120,13 @@ def test_what_only_waits_to_be_cleared_is_cleared(tmp_path):
     os.replace(staging.path / ready["output"] / "a", tmp_path / "bin" / "a")
     clear_published(tmp_path / "bin")
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+    (tmp_path / "bin.building").mkdir()
+    clear_published(tmp_path / "bin")
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+    (tmp_path / "bin.building").mkdir()
+    (tmp_path / "bin.building" / "command.json").write_text("{}")
+    clear_published(tmp_path / "bin")
+    assert (tmp_path / "bin.building").exists()
 
 
 def test_the_parse_cache_moves_along_and_stays(tmp_path):

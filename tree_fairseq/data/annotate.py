@@ -110,24 +110,23 @@ def annotate(plan: AnnotatePlan) -> None:
     given = {key: inspect_text(path) for key, path in plan.texts.items()}
     for side, split in plan.tasks():
         _check_text(plan, side, split, given)
+    manifest = start_manifest(_existing_manifest(plan.folder), plan.source_lang, plan.target_lang)
+    for side in plan.sides:
+        add_side(manifest, side, plan.splits[side.lang])
     staging = Staging(plan.folder, _command(plan, given))
-    with staging:
+    size = sum(path.stat().st_size for path in plan.folder.glob("*.bin"))
+    with reporting_full_disk(staging.path, bytes_needed(size, is_bracketed=False)), staging:
         if not staging.is_ready:
-            size = sum(path.stat().st_size for path in plan.folder.glob("*.bin"))
-            with reporting_full_disk(staging.path, bytes_needed(size, is_bracketed=False)):
-                _build(plan, given, staging)
+            _build(plan, given, manifest, staging)
         staging.publish()
     logger.info("[trees] done: %s", plan.folder)
 
 
-def _build(plan: AnnotatePlan, given: Mapping[tuple[str, str], TextInput], staging: Staging) -> None:
+def _build(plan: AnnotatePlan, given: Mapping[tuple[str, str], TextInput], manifest: Manifest, staging: Staging) -> None:
     """Makes the tree files and seals them."""
     output = staging.new_output()
     try:
         cache = Path(plan.parse_cache) if plan.parse_cache else staging.parse_cache
-        manifest = start_manifest(_existing_manifest(plan.folder), plan.source_lang, plan.target_lang)
-        for side in plan.sides:
-            add_side(manifest, side, plan.splits[side.lang])
         languages = [lang for lang in (plan.source_lang, plan.target_lang) if lang and (plan.folder / f"dict.{lang}.txt").exists()]
         enter_tokens(manifest, plan.folder, languages, _with_files(plan, languages))
         for side in plan.sides:
@@ -157,7 +156,10 @@ def _encode(
     trees = encode_split(text, side.options, staging, f"{split}.{side.lang}", workers=plan.workers, cache=cache)
     leaves = staging.folder("leaves") / f"{split}.{side.lang}"
     write_leaves(trees.chunks, leaves)
-    require_same_tokens(leaves, tokens, dictionary)
+    try:
+        require_same_tokens(leaves, tokens, dictionary)
+    except InputError as error:
+        raise error.at(path=text.path) from None
     return trees
 
 
@@ -166,8 +168,10 @@ def _check_text(plan: AnnotatePlan, side: TreeSide, split: str, given: Mapping[t
     text = given.get((side.lang, split))
     if side.options.name == "brackets":
         if text is None:
-            flag = f"--{split.rstrip('0123456789')}pref"
-            raise MissingTreesError(f"--tree-parser brackets needs the trees of {split} for {side.lang}: give {flag}")
+            raise MissingTreesError(
+                f"--tree-parser brackets needs the trees of {split} for {side.lang}: "
+                f"give --trainpref, --validpref, --testpref or --split {split}=PREFIX"
+            )
     elif text is not None and side.options.tokenize == "pretokenized" and side.options.subword_model is None:
         require_same_tokens(text.path, plan.tokens(side.lang, split), load_dictionary(plan.folder, side.lang))
 
@@ -178,7 +182,7 @@ def _command(plan: AnnotatePlan, given: Mapping[tuple[str, str], TextInput]) -> 
     names += [f"dict.{side.lang}.txt" for side in plan.sides]
     return {
         "command": "tree_fairseq.data.annotate",
-        "sides": [{"side": side.side, "lang": side.lang, "options": side.options.to_json()} for side in plan.sides],
+        "sides": {side.lang: {"options": side.options.to_json(), "identity": side.record().identity} for side in plan.sides},
         "splits": {lang: list(splits) for lang, splits in plan.splits.items()},
         "texts": {f"{split}.{lang}": text.sha256 for (lang, split), text in sorted(given.items())},
         "tokens": {name: FileRecord.of(plan.folder / name).sha256 for name in sorted(names)},
@@ -229,6 +233,10 @@ def _given_texts(args: Namespace, lang: str) -> dict[str, Path]:
     for kind, prefixes in (("valid", args.validpref), ("test", args.testpref)):
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
             texts[f"{kind}{number or ''}"] = Path(f"{prefix}.{lang}")
+    for name, separator, prefix in (given.partition("=") for given in args.split):
+        if not separator:
+            raise InputError(f"--split takes NAME=PREFIX, not {name}")
+        texts[name] = Path(f"{prefix}.{lang}")
     return texts
 
 
@@ -246,6 +254,9 @@ def _argument_parser() -> argparse.ArgumentParser:
         parser.add_argument(
             f"--{split}pref", metavar="FP", help=f"{many}prefix of the {split} text, or of its trees for --tree-parser brackets"
         )
+    parser.add_argument(
+        "--split", metavar="NAME=FP", action="append", default=[], help="the same for a split of any name, such as train1; may be repeated"
+    )
     parser.add_argument("--workers", metavar="N", default=1, type=int, help="number of parallel workers (default: %(default)s)")
     add_tree_arguments(parser)
     return parser

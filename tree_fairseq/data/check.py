@@ -66,7 +66,7 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
     folder = Path(folder)
     manifest = Manifest.load(folder)
     problems = []
-    if staging_path(folder).exists():
+    if staging_path(folder).exists() and any(staging_path(folder).iterdir()):
         problems.append(f"{staging_path(folder)} is there: a command that builds this folder is running or was stopped; give it again")
     for name, record in manifest.files.items():
         verify = verify_dictionary if name.startswith("dict.") else verify_size

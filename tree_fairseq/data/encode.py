@@ -45,23 +45,27 @@ class ChunkTask:
     options: ParserOptions | None
 
 
-@dataclass(frozen=True)
-class EncodedChunk:
-    """What :func:`read_chunk` gives back.
+class ChunkSizes(NamedTuple):
+    """How much a chunk holds, and the numbers of its lines, from 1, that were given flat trees."""
+
+    lines: int
+    leaves: int
+    nodes: int
+    failed: list[int]
+
+
+class ChunkLabels(NamedTuple):
+    """The labels of a chunk.
 
     Attributes:
-        block: the trees, labels numbered as in ``labels``
-        labels: label names
-        label_counts: how often each label occurs, ``[len(labels)]``
-        chain_counts: unary chains over two or more leaves, as label numbers from the top down
-        text: the leaves, one line of UTF-8 text for each line
+        names: the labels; their places are their numbers
+        counts: how often each occurs, ``[len(names)]``
+        chains: unary chains over two or more leaves, as names from the top down, and how often each occurs
     """
 
-    block: TreeBlock
-    labels: list[str]
-    label_counts: np.ndarray
-    chain_counts: list[tuple[tuple[int, ...], int]]
-    text: bytes
+    names: list[str]
+    counts: list[int]
+    chains: list[tuple[tuple[str, ...], int]]
 
 
 def _numbering() -> defaultdict[str, int]:
@@ -181,34 +185,33 @@ def _flat_forest(line: str, number: int, task: ChunkTask, builder: _ChunkBuilder
     return encode(parsed.forest)
 
 
-def read_chunk(path: Path) -> EncodedChunk:
-    """Reads a file that :func:`encode_chunks` wrote."""
-    with np.load(path) as arrays:
-        names = json.loads(arrays["names"].tobytes())
-        return EncodedChunk(
-            block=TreeBlock(arrays["leaf_counts"], arrays["node_counts"], arrays["rows"]),
-            labels=names["labels"],
-            label_counts=arrays["label_counts"],
-            chain_counts=[(tuple(chain), count) for chain, count in names["chains"]],
-            text=arrays["text"].tobytes(),
-        )
-
-
-class ChunkSizes(NamedTuple):
-    """How much a chunk holds, and the numbers of its lines that were given flat trees."""
-
-    lines: int
-    leaves: int
-    nodes: int
-    failed: list[int]
-
-
 def read_chunk_sizes(path: Path) -> ChunkSizes:
-    """The sizes alone of a file that :func:`encode_chunks` wrote."""
+    """The sizes of a chunk that :func:`encode_chunks` wrote."""
     with np.load(path) as arrays:
         leaf_counts = arrays["leaf_counts"]
         nodes = int(arrays["node_counts"].sum(dtype=np.int64))
         return ChunkSizes(len(leaf_counts), int(leaf_counts.sum(dtype=np.int64)), nodes, arrays["failed"].tolist())
+
+
+def read_chunk_labels(path: Path) -> ChunkLabels:
+    """The labels of a chunk and their counts."""
+    with np.load(path) as arrays:
+        values = json.loads(arrays["names"].tobytes())
+        names = values["labels"]
+        chains = [(tuple(names[label] for label in chain), count) for chain, count in values["chains"]]
+        return ChunkLabels(names, arrays["label_counts"].tolist(), chains)
+
+
+def read_chunk_text(path: Path) -> bytes:
+    """The leaves of a chunk, one line of UTF-8 text for each line."""
+    with np.load(path) as arrays:
+        return arrays["text"].tobytes()
+
+
+def read_chunk_trees(path: Path) -> TreeBlock:
+    """The trees of a chunk, labelled with the chunk's own numbers."""
+    with np.load(path) as arrays:
+        return TreeBlock(arrays["leaf_counts"], arrays["node_counts"], arrays["rows"])
 
 
 def _count_chains(rows: np.ndarray) -> list[tuple[list[int], int]]:

@@ -21,6 +21,7 @@ from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.parsing.base import FLAT_LABEL, FLAT_TAG, ParserOptions, is_expensive
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.version import __version__
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ def start_manifest(existing: Manifest | None, source_lang: str, target_lang: str
             f"the folder holds trees of {existing.source_lang}-{existing.target_lang}, "
             f"not of {source_lang}-{target_lang}: choose another destination"
         )
+    existing.package_version = __version__
     return existing
 
 

@@ -12,7 +12,7 @@ from typing import Iterable
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.data.encode import EncodedChunk, read_chunk
+from tree_fairseq.data.encode import read_chunk_labels, read_chunk_text, read_chunk_trees
 from tree_fairseq.data.label_dictionary import build_label_dictionary
 from tree_fairseq.data.manifest import SplitRecord
 from tree_fairseq.data.split_trees import SplitTrees
@@ -41,11 +41,11 @@ def take_census(chunks: Iterable[Path]) -> LabelCensus:
     """Counts the labels and chains of encoded chunks."""
     census = LabelCensus(Counter(), Counter())
     for path in chunks:
-        chunk = read_chunk(path)
-        for name, count in zip(chunk.labels, chunk.label_counts.tolist()):
+        chunk = read_chunk_labels(path)
+        for name, count in zip(chunk.names, chunk.counts):
             census.labels[name] += count
-        for chain, count in chunk.chain_counts:
-            census.chains[tuple(chunk.labels[label] for label in chain)] += count
+        for chain, count in chunk.chains:
+            census.chains[chain] += count
     return census
 
 
@@ -70,7 +70,7 @@ def write_leaves(chunks: Iterable[Path], path: Path) -> None:
     """Joins the leaves of encoded chunks to a text file, one line for each."""
     with open(path, "wb") as file:
         for chunk in chunks:
-            file.write(read_chunk(chunk).text)
+            file.write(read_chunk_text(chunk))
 
 
 def write_trees(chunks: Iterable[Path], dictionary: Dictionary, prefix: Path) -> Counter[str]:
@@ -82,20 +82,14 @@ def write_trees(chunks: Iterable[Path], dictionary: Dictionary, prefix: Path) ->
     unknown: Counter[str] = Counter()
     with TreeStoreWriter(prefix) as writer:
         for path in chunks:
-            chunk = read_chunk(path)
-            _renumber(chunk, dictionary, unknown)
-            writer.add(chunk.block)
+            labels, block = read_chunk_labels(path), read_chunk_trees(path)
+            ids = np.array([dictionary.index(name) for name in labels.names], np.int32)
+            block.rows[:, 0] = ids[block.rows[:, 0]]
+            for name, label_id, count in zip(labels.names, ids.tolist(), labels.counts):
+                if label_id == dictionary.unk():
+                    unknown[name] += count
+            writer.add(block)
     return unknown
-
-
-def _renumber(chunk: EncodedChunk, dictionary: Dictionary, unknown: Counter[str]) -> None:
-    """Replaces the chunk's own label numbers by those of the dictionary, in place."""
-    ids = np.array([dictionary.index(label) for label in chunk.labels], np.int32)
-    labels = chunk.block.rows[:, 0]
-    chunk.block.rows[:, 0] = ids[labels] if len(ids) else labels
-    for label, label_id, count in zip(chunk.labels, ids.tolist(), chunk.label_counts.tolist()):
-        if label_id == dictionary.unk():
-            unknown[label] += count
 
 
 def require_equal_lengths(trees: TreeStore, token_prefix: str | os.PathLike) -> None:

@@ -9,7 +9,7 @@ from typing import Sequence
 
 from tree_fairseq.data.encode import ChunkTask, encode_chunks, read_chunk_sizes
 from tree_fairseq.data.inputs import Chunk, TextInput
-from tree_fairseq.data.staging import Staging
+from tree_fairseq.data.staging import PARSED, Staging
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.failures import check_failures
@@ -56,7 +56,7 @@ def encode_split(
         ]
         failed: list[int] = []
     else:
-        summary = parse_corpus(text.path, staging.folder(f"parsed/{name}"), options, workers=workers, cache=cache)
+        summary = parse_corpus(text.path, staging.folder(f"{PARSED}/{name}"), options, workers=workers, cache=cache)
         tasks = [
             ChunkTask(shard, Chunk(0, shard.stat().st_size, 1), encoded / f"{shard.stem}.npz", None)
             for shard in map(Path, summary.shards)

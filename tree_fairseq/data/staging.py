@@ -26,6 +26,7 @@ from tree_fairseq.errors import DestinationExistsError
 logger = logging.getLogger(__name__)
 
 PARSE_CACHE = "parse-cache"
+PARSED = "parsed"
 _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
@@ -66,13 +67,27 @@ def staging_path(destination: str | os.PathLike) -> Path:
 def clear_published(destination: str | os.PathLike) -> None:
     """Removes the building place of a command that was stopped when it had nothing left to do but that."""
     path = staging_path(destination)
-    try:
-        ready = json.loads((path / _READY).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return
-    if not any((path / ready["output"] / name).exists() for name in ready["files"]):
+    ready = _read_json(path / _READY)
+    if ready is None:
+        # The very last step: empty it may be removed, and otherwise it is not.
+        with contextlib.suppress(OSError):
+            path.rmdir()
+    elif not _unpublished(path, ready):
         with Staging(destination, ready["command"]) as staging:
             staging.publish()
+
+
+def _read_json(path: Path) -> Any:
+    """What :func:`write_json` wrote, or None."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
+    """Whether a building place holds files that have to be moved still."""
+    return any((path / ready["output"] / name).exists() for name in ready["files"])
 
 
 class Staging:
@@ -111,36 +126,38 @@ class Staging:
 
     def _take_up(self) -> None:
         """Keeps what an earlier attempt at the same command left, and clears what another one did."""
+        self.refuse_unpublished()
+        if self.is_ready:
+            return
         found = sorted(entry.name for entry in self.path.iterdir() if entry.name != _LOCK)
-        known = self._known_command()
+        known = _read_json(self.path / _RECORD)
         if known == self._command:
             logger.info("resuming what an earlier attempt left in %s", self.path)
-            self._remove(entry for entry in found if entry.startswith("output-") and not self.is_ready)
+            self._remove(entry for entry in found if entry.startswith("output-"))
             return
-        if self.is_ready:
-            raise DestinationExistsError(
-                f"an earlier command was stopped while it moved its finished files to {self.destination}: give that command "
-                f"again to complete it, or remove {self.path} and the destination. It was {json.dumps(known, ensure_ascii=False)}"
-            )
-        if known is None and set(found) - {_RECORD + ".part"}:
+        if known is None and _READY not in found and set(found) - {_RECORD + ".part"}:
             raise DestinationExistsError(
                 f"{self.path} holds files that are not ours, and it is where {self.destination} has to be built: remove it"
             )
         if known is not None:
             logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
-        # Parses are kept: they are found by what was parsed.
-        self._remove(entry for entry in found if entry != PARSE_CACHE)
+        # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else is gone.
+        self._remove(entry for entry in found if entry not in (PARSE_CACHE, PARSED, _RECORD))
         write_json(self.path / _RECORD, self._command)
 
-    def _known_command(self) -> Any:
-        """The command that was at work here before, or None."""
-        if self.is_ready:
-            return self._read_ready()["command"]
-        record = self.path / _RECORD
-        return json.loads(record.read_text(encoding="utf-8")) if record.exists() else None
+    def refuse_unpublished(self) -> None:
+        """Makes sure that no other command was stopped while it moved its files: the destination is in pieces until it is done.
 
-    def _read_ready(self) -> dict[str, Any]:
-        return json.loads((self.path / _READY).read_text(encoding="utf-8"))
+        Raises:
+            DestinationExistsError: there was one.
+        """
+        ready = _read_json(self.path / _READY)
+        if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
+            raise DestinationExistsError(
+                f"an earlier command was stopped while it moved its finished files to {self.destination}: give that command "
+                f"again to complete it, or remove {self.path} and the destination. It was "
+                f"{json.dumps(ready['command'], ensure_ascii=False)}"
+            )
 
     def _remove(self, names) -> None:
         for name in list(names):
@@ -152,8 +169,9 @@ class Staging:
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing is left to do but to publish."""
-        return (self.path / _READY).exists()
+        """Whether an earlier attempt at this command, or this one, has left nothing to do but to publish."""
+        ready = _read_json(self.path / _READY)
+        return ready is not None and ready["command"] == self._command
 
     def folder(self, name: str) -> Path:
         """A folder in the building place, which is kept between attempts."""
@@ -192,7 +210,7 @@ class Staging:
 
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the building place."""
-        ready = self._read_ready()
+        ready = _read_json(self.path / _READY)
         output = self.path / ready["output"]
         self.destination.mkdir(parents=True, exist_ok=True)
         for name in ready["files"]:

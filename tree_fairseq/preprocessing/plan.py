@@ -100,12 +100,18 @@ class PreprocessPlan:
     def command(self, inputs: dict[tuple[str, str], TextInput]) -> dict[str, Any]:
         """All that decides what the files will be: by this a killed run knows itself."""
         arguments = {name: value for name, value in vars(self.args).items() if name not in _INDIFFERENT}
-        others = [self.args.srcdict, self.args.tgtdict, self.args.alignfile, *map(self.reused_labels, self.languages)]
+        # Dictionaries in the destination itself are among the files that will be replaced, by equal ones.
+        others = [
+            path
+            for path in (self.args.srcdict, self.args.tgtdict, self.args.alignfile)
+            if path and os.path.realpath(os.path.dirname(path)) != os.path.realpath(self.args.destdir)
+        ]
         return {
             "command": "fairseq-preprocess",
-            "arguments": {name: value for name, value in sorted(arguments.items())},
+            "arguments": dict(sorted(arguments.items())),
+            "parsers": {side.lang: side.record().identity for side in self.sides},
             "inputs": {f"{split}.{suffix}": file.sha256 for (split, suffix), file in sorted(inputs.items())},
-            "others": {os.fspath(path): file_sha256(path) for path in others if path},
+            "others": {path: file_sha256(path) for path in others},
         }
 
     def reused_labels(self, lang: str) -> Path | None:
@@ -133,8 +139,8 @@ class PreprocessPlan:
             path = os.path.join(self.args.destdir, f"dict.{lang}.txt")
             if not dictionary and os.path.exists(path):
                 raise DestinationExistsError(
-                    f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its dictionaries "
-                    "(--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.data.annotate`"
+                    f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its "
+                    "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.data.annotate`"
                 )
 
     def stock_arguments(self, leaves: Path, output: Path) -> Namespace:

@@ -20,7 +20,7 @@ from tree_fairseq.data.inputs import TextInput
 from tree_fairseq.data.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data.side_files import write_leaves
 from tree_fairseq.data.split_trees import SplitTrees, bytes_needed, encode_split
-from tree_fairseq.data.staging import Staging
+from tree_fairseq.data.staging import Staging, clear_published
 from tree_fairseq.data.worker_pool import failing_fast
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.preprocessing.plan import PreprocessPlan
@@ -46,21 +46,24 @@ def preprocess_with_trees(args: Namespace, stock_main: Callable[[Namespace], Non
     inputs = plan.inspect()
     staging = Staging(args.destdir, plan.command(inputs))
     if not staging.is_ready:
+        clear_published(args.destdir)
+        staging.refuse_unpublished()
         plan.refuse_finished_destination()
-    with staging:
+        manifest = _start_manifest(plan)
+    with reporting_full_disk(staging.path, _bytes_needed(plan, inputs)), staging:
         if not staging.is_ready:
-            with reporting_full_disk(staging.path, _bytes_needed(plan, inputs)):
-                _build(plan, inputs, staging, stock_main)
+            _build(plan, inputs, manifest, staging, stock_main)
         staging.publish()
     logger.info("[trees] done: %s", args.destdir)
 
 
-def _build(plan: PreprocessPlan, inputs: Inputs, staging: Staging, stock_main: Callable[[Namespace], None]) -> None:
+def _build(
+    plan: PreprocessPlan, inputs: Inputs, manifest: Manifest, staging: Staging, stock_main: Callable[[Namespace], None]
+) -> None:
     """Makes all files of the destination and seals them."""
     output = staging.new_output()
     try:
         with _logging_to(output / _LOG):
-            manifest = _start_manifest(plan)
             cache = Path(plan.args.parse_cache) if plan.args.parse_cache else staging.parse_cache
             trees = _encode_sides(plan, inputs, staging, cache)
             dictionaries = {
@@ -144,7 +147,7 @@ def _bytes_needed(plan: PreprocessPlan, inputs: Inputs) -> int:
 @contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Writes what this package logs to a file also, as stock fairseq does with its own messages."""
-    handler = logging.FileHandler(path)
+    handler = logging.FileHandler(path, encoding="utf-8")
     package = logging.getLogger("tree_fairseq")
     package.addHandler(handler)
     try:

@@ -1,0 +1,159 @@
+"""Fault 15: torn, swapped or truncated files and wrong dictionaries are found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.data.corpora import prefixes, run_preprocess, write_corpus
+from tree_fairseq.data.check import check_folder, main, verify_folder
+from tree_fairseq.data.tree_store import TreeStore
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+
+TREE_FILES = [f"{split}.en-de.en.tree.{suffix}" for split in ("train", "valid") for suffix in ("bin", "idx")]
+TOKEN_FILES = [f"{split}.en-de.{lang}.{suffix}" for split in ("train", "valid") for lang in ("en", "de") for suffix in ("bin", "idx")]
+DICTIONARIES = ["dict.en.txt", "dict.de.txt", "dict.label.en.txt"]
+
+
+@pytest.fixture(scope="module")
+def good_folder(tmp_path_factory) -> Path:
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus"), train=30, valid=12)
+    folder = tmp_path_factory.mktemp("good") / "bin"
+    run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), "--destdir", folder, "--tree-parser", "brackets")
+    return folder
+
+
+@pytest.fixture
+def folder(good_folder, tmp_path) -> Path:
+    return Path(shutil.copytree(good_folder, tmp_path / "bin"))
+
+
+def test_a_good_folder(folder, capsys):
+    assert check_folder(folder) == [] and main([str(folder)]) == 0 and main([str(folder), "--quick"]) == 0
+    assert "all is well" in capsys.readouterr().out
+    for quick in (True, False):
+        assert verify_folder(folder, "en", ["train", "valid"], quick=quick).side("en").side == "source"
+
+
+@pytest.mark.parametrize("name", TREE_FILES + TOKEN_FILES + DICTIONARIES)
+def test_a_missing_or_cut_file_is_named(folder, name, capsys):
+    path = folder / name
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    for quick in (True, False):
+        assert any(name in problem for problem in check_folder(folder, quick=quick))
+    assert main([str(folder)]) == 1
+    assert name in capsys.readouterr().out
+    path.unlink()
+    for quick in (True, False):
+        assert any(f"{name} is missing" in problem for problem in check_folder(folder, quick=quick))
+    if ".de" not in name.replace("en-de", ""):
+        with pytest.raises(CorruptFileError, match=name):
+            verify_folder(folder, "en", ["train", "valid"])
+
+
+@pytest.mark.parametrize("name", TREE_FILES + TOKEN_FILES + DICTIONARIES)
+def test_a_changed_byte_is_found(folder, name):
+    path = folder / name
+    content = bytearray(path.read_bytes())
+    # The first digit of a count for dictionaries, anything else for the others.
+    position = content.index(b" ") + 1 if name in DICTIONARIES else len(content) // 2
+    content[position] ^= 1
+    path.write_bytes(content)
+    assert any(name in problem for problem in check_folder(folder))
+
+
+@pytest.mark.parametrize(
+    "first, second", [(TREE_FILES[0], TREE_FILES[2]), (TREE_FILES[1], TREE_FILES[3]), (TOKEN_FILES[1], TOKEN_FILES[5])]
+)
+def test_swapped_files_are_found_at_every_start(folder, first, second):
+    (folder / first).rename(folder / "other")
+    (folder / second).rename(folder / first)
+    (folder / "other").rename(folder / second)
+    for name in (first, second):
+        assert any(name in problem for problem in check_folder(folder, quick=True))
+    with pytest.raises(CorruptFileError):
+        verify_folder(folder, "en", ["train"])
+
+
+@pytest.mark.parametrize("name", ["dict.en.txt", "dict.label.en.txt"])
+def test_another_dictionary_is_refused_at_every_start(folder, name):
+    # As many entries of the same length: the last two change places.
+    lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / name).write_text("".join([*lines[:-2], lines[-1], lines[-2]]), encoding="utf-8")
+    with pytest.raises(DictionaryMismatchError, match=name):
+        verify_folder(folder, "en", [])
+
+
+def test_swapped_trees_of_equal_size_are_found_by_their_hash(folder):
+    """Trees of other lines that happen to fit: only the hash tells."""
+    path = folder / "train.en-de.en.tree.bin"
+    store = TreeStore(folder / "train.en-de.en.tree")
+    same = next(
+        (first, second)
+        for first in range(len(store))
+        for second in range(first)
+        if len(store[first].label) == len(store[second].label) > 2 and store[first].num_leaves == store[second].num_leaves
+        and list(store[first].label) != list(store[second].label)
+    )
+    ends = [4 * sum(1 + 4 * len(store[line].label) for line in range(number + 1)) for number in same]
+    size = 4 * (1 + 4 * len(store[same[0]].label))
+    content = bytearray(path.read_bytes())
+    first, second = (slice(end - size, end) for end in ends)
+    content[first], content[second] = content[second], content[first]
+    del store
+    path.write_bytes(content)
+    [problem] = check_folder(folder)
+    assert "train.en-de.en.tree.bin" in problem and "another content" in problem
+
+
+def test_arrays_that_are_no_tree_are_named_by_line(folder):
+    """Also where the manifest was made to agree with the damage."""
+    path = folder / "valid.en-de.en.tree.bin"
+    store = TreeStore(folder / "valid.en-de.en.tree")
+    line = next(line for line in range(len(store)) if len(store[line].label) > 1)
+    start = 4 * sum(1 + 4 * len(store[before].label) for before in range(line))
+    del store
+    for offset, value, what in ((4, 9999, "label id"), (4, 1, "label id"), (8, 7, "no tree"), (16, 3, "no tree"), (0, 99, "leaves")):
+        content = bytearray(path.read_bytes())
+        content[start + offset : start + offset + 4] = value.to_bytes(4, "little")
+        broken = folder.parent / f"broken{offset}.{value}"
+        shutil.copytree(folder, broken)
+        (broken / path.name).write_bytes(content)
+        problems = check_folder(broken)
+        assert any(f"line {line + 1}: " in problem and what in problem for problem in problems), (offset, problems)
+        with pytest.raises(CorruptFileError, match=f"line {line + 1}: "):
+            verify_folder(broken, "en", ["valid"], quick=False)
+
+
+def test_a_manifest_that_is_missing_damaged_or_too_new(folder):
+    path = folder / "tree.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    for change in ({"format_version": 99}, {"files": {}}, {"sides": 3}, {"new": 1}):
+        path.write_text(json.dumps({**values, **change}), encoding="utf-8")
+        with pytest.raises(DataFolderError, match="tree.json"):
+            verify_folder(folder, "en", ["train"])
+        assert main([str(folder)]) == 1
+    path.write_bytes(b'{"sides')
+    with pytest.raises(CorruptFileError, match="tree.json"):
+        verify_folder(folder, "en", ["train"])
+    path.unlink()
+    with pytest.raises(MissingTreesError, match="annotate"):
+        verify_folder(folder, "en", ["train"])
+
+
+def test_trees_that_were_never_made(folder):
+    with pytest.raises(MissingTreesError, match="not for de"):
+        verify_folder(folder, "de", ["train"])
+    with pytest.raises(MissingTreesError, match="not for test"):
+        verify_folder(folder, "en", ["test"])
+
+
+def test_a_left_over_building_place_is_reported(folder):
+    (folder.parent / "bin.building").mkdir()
+    assert check_folder(folder) == []
+    (folder.parent / "bin.building" / "command.json").write_text("{}")
+    assert any("bin.building" in problem for problem in check_folder(folder))

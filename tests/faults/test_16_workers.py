@@ -1,0 +1,47 @@
+"""Fault 16: 1, 3 or 20 workers, and more workers than lines, write the same bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.data.corpora import folder_bytes, prefixes, run_preprocess, write_corpus
+from tree_fairseq.data import inputs
+
+
+@pytest.mark.parametrize("lines", [1, 2, 50])
+@pytest.mark.parametrize("flags", [(), ("--joined-dictionary", "--thresholdsrc", 2)], ids=["plain", "joined"])
+def test_bytes_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, lines, flags):
+    monkeypatch.setattr(inputs, "CHUNK_LINES", 4)
+    corpus = write_corpus(tmp_path / "corpus", seed=lines, train=lines, valid=3)
+    results = []
+    for workers in (1, 3, 20):
+        destination = tmp_path / f"{workers}"
+        command = [*prefixes(corpus / "mixed", "train", "valid"), "--workers", workers, "--destdir", destination, *flags]
+        run_preprocess(*command, "--tree-parser", "brackets")
+        results.append(folder_bytes(destination))
+    assert results[0] == results[1] == results[2]
+    run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "stock", *flags)
+    stock = folder_bytes(tmp_path / "stock")
+    assert {name: results[0][name] for name in stock} == stock
+
+
+def test_chunks_of_any_size_give_the_same_bytes(tmp_path, monkeypatch):
+    corpus = write_corpus(tmp_path / "corpus", train=30)
+    results = []
+    for chunk_lines in (1, 7, 1000):
+        monkeypatch.setattr(inputs, "CHUNK_LINES", chunk_lines)
+        destination = tmp_path / f"{chunk_lines}"
+        run_preprocess(*prefixes(corpus / "mixed", "train"), "--workers", 2, "--destdir", destination, "--tree-parser", "brackets")
+        results.append(folder_bytes(destination))
+    assert results[0] == results[1] == results[2]
+
+
+def test_parsers_too(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus", train=30, valid=3)
+    results = []
+    for workers in (1, 3):
+        destination = tmp_path / f"{workers}"
+        command = [*prefixes(corpus / "leaves", "train", "valid"), "--workers", workers, "--destdir", destination]
+        run_preprocess(*command, "--tree-parser", "random", "--tree-seed", 5)
+        results.append(folder_bytes(destination))
+    assert results[0] == results[1]
