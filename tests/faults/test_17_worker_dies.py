@@ -26,7 +26,7 @@ def test_a_process_that_dies_by_itself(tmp_path, caplog):
     started = time.monotonic()
     flags = ["--tree-parser", "faulty", "--workers", "2", "--shard-lines", "10", "--tree-batch-size", "5", "--no-progress-bar"]
     assert main([str(text), str(tmp_path / "out.brackets"), *flags]) == 1
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 30
     assert "was killed by SIGKILL" in caplog.text and "--tree-batch-size" in caplog.text
     assert not (tmp_path / "out.brackets").exists()
     names = os.listdir(tmp_path / "out.brackets.shards")

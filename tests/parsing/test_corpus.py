@@ -109,7 +109,7 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.mark.parametrize("batches", [0, 1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("batches", [0, 1, 3, 8])
 def test_an_interrupted_run_goes_on(text, tmp_path, parse_log, monkeypatch, batches):
     expected = content(parse(text, tmp_path / "whole"))
     parse_log.unlink()
@@ -260,7 +260,7 @@ def test_torchrun_shares_a_corpus(text, tmp_path):
     output = tmp_path / "out.brackets"
     flags = [str(text), str(output), "--tree-parser", "random", "--shard-lines", "20", "--no-progress-bar"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([*command, *flags], check=True, env=environment, timeout=120, capture_output=True)
+    subprocess.run([*command, *flags], check=True, env=environment, timeout=400, capture_output=True)
     expected = tmp_path / "alone.brackets"
     assert main([str(text), str(expected), *flags[2:]]) == 0
     assert output.read_bytes() == expected.read_bytes()

@@ -130,7 +130,9 @@ class TestTags:
 
     def test_no_tags_at_all_are_noticed(self):
         with pytest.raises(ParserUnavailableError, match="no word a tag in its column upos"):
-            tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)])], "upos")
+            tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)] * 5)] * 4, "upos")
+        # One odd word proves nothing.
+        assert tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)])], "upos") == [[("a", "XX")]]
 
     def test_a_real_model_with_the_wrong_setting_gives_the_same_trees(self, english_models, parser, monkeypatch):
         misled = stanza_parser.StanzaParser(ParserOptions(parser_dir=str(english_models), device="cpu"))

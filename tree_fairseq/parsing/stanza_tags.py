@@ -12,6 +12,8 @@ logger = logging.getLogger(__name__)
 
 _TAG_COVERAGE = 0.5
 """A column is the model's if it was trained on at least this share of the column's tags."""
+_WORDS_THAT_PROVE = 20
+"""If not one of so many words has a tag, the tagger gives none."""
 
 
 def known_tags(tagger: Any) -> dict[str, set[str]]:
@@ -51,11 +53,12 @@ def tag_words(sentences: list[Any], column: str) -> list[list[tuple[str, str]]]:
     A word that the tagger left without a tag gets `FLAT_TAG`, which the model takes for an unknown one.
 
     Raises:
-        ParserUnavailableError: no word has a tag.
+        ParserUnavailableError: none of many words has a tag.
     """
     tagged = [[(word.text, getattr(word, column)) for word in sentence.words] for sentence in sentences]
     named = [[(word, tag if tag and tag != "_" else FLAT_TAG) for word, tag in words] for words in tagged]
-    if tagged and all(tag == FLAT_TAG for words in named for _, tag in words):
+    tags = [tag for words in named for _, tag in words]
+    if len(tags) >= _WORDS_THAT_PROVE and set(tags) == {FLAT_TAG}:
         raise ParserUnavailableError(f"the tagger gave no word a tag in its column {column}: it does not suit the constituency model")
     return named
 
