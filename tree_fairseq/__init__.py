@@ -1,5 +1,12 @@
 """Tree-structured transformers for fairseq: what ``--user-dir tree_fairseq`` imports and registers."""
 
+import sys
+from pathlib import Path
+
+if __name__ != "tree_fairseq":
+    # --user-dir is a link of another name: the package itself is found beside what the link points to.
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from tree_fairseq import compat, preprocess_hook
 from tree_fairseq.generators import unknown_words
 from tree_fairseq.models import tree_transformer
@@ -9,6 +16,7 @@ from tree_fairseq.version import __version__
 compat.allow_checkpoint_classes()
 compat.load_checkpoints_with_care()
 compat.resume_with_other_batches()
+compat.be_one_package(__name__, __file__)
 preprocess_hook.install()
 unknown_words.install()
 

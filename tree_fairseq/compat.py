@@ -12,6 +12,7 @@ import functools
 import logging
 import pickle
 import re
+import sys
 import zipfile
 from pathlib import Path
 
@@ -29,6 +30,30 @@ _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pi
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
+
+
+def be_one_package(name: str, path: str) -> None:
+    """Makes another name of this package mean this package, so that nothing is registered twice.
+
+    fairseq calls a plugin by the name of its folder, which may be a link, and imports its tasks and
+    models under that name.
+
+    Args:
+        name: under which the package is being imported
+        path: of its ``__init__.py``
+
+    Raises:
+        ImportError: ``tree_fairseq`` is another copy than the one that is being imported
+    """
+    package = __name__.partition(".")[0]
+    if name == package:
+        return
+    own = sys.modules[package].__file__
+    if not Path(own).samefile(path):
+        raise ImportError(f"--user-dir is {Path(path).parent}, but tree_fairseq was imported from {Path(own).parent}; give that folder")
+    for module in [*sys.modules]:
+        if module == package or module.startswith(f"{package}."):
+            sys.modules[name + module.removeprefix(package)] = sys.modules[module]
 
 
 def allow_checkpoint_classes() -> None:
