@@ -28,7 +28,7 @@ def version() -> str:
 EXTRAS = {
     "stanza": pinned("stanza"),
     "subwords": pinned("sacremoses", "sentencepiece", "subword-nmt"),
-    "test": pinned("hypothesis", "pytest", "pytest-xdist"),
+    "test": pinned("hypothesis", "nltk", "pytest", "pytest-xdist"),
 }
 
 setup(
