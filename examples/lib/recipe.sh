@@ -59,7 +59,7 @@ parse_options() {
 
 # places: absolute paths, and the parser that goes without a suffix in names
 places() {
-    RECIPE=$(basename "$(dirname "$0")")
+    RECIPE=$(basename "$(cd "$(dirname "$0")" && pwd)")
     mkdir -p "$OUT"
     OUT=$(cd "$OUT" && pwd)
     DATA=${DATA:-$OUT/toy-data}
@@ -122,8 +122,8 @@ bracketed() {
             run python -m tree_fairseq.parsing.corpus --tree-parser right-branching --tree-lang "$SOURCE" \
                 --tree-subwords none --no-progress-bar "$WORDS/$split.$SOURCE" "$WORK/bracketed/$split.$SOURCE"
         else
-            [ -n "$TREES" ] || die "$TREES_NEEDED"
-            [ -n "$DRY_RUN" ] || [ -f "$TREES/$split.$SOURCE" ] || die "$TREES/$split.$SOURCE is missing. $TREES_NEEDED"
+            [ -n "$TREES" ] || die "${TREES_NEEDED:=--parser brackets needs --trees DIR}"
+            [ -n "$DRY_RUN" ] || [ -f "$TREES/$split.$SOURCE" ] || die "$TREES/$split.$SOURCE is missing. ${TREES_NEEDED:-}"
             run ln -s "$TREES/$split.$SOURCE" "$WORK/bracketed/$split.$SOURCE"
         fi
         run ln -s "$PIECES/$split.$TARGET" "$WORK/bracketed/$split.$TARGET"
