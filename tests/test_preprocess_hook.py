@@ -276,6 +276,16 @@ def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
         run_preprocess(*command[:2], "--destdir", tmp_path / "other", *TREES, "--on-parse-error", "flat")
 
 
+def test_windows_line_ends_change_nothing(corpus, tmp_path):
+    for split in ("train", "valid"):
+        for lang in ("en", "de"):
+            content = (corpus / f"mixed/{split}.{lang}").read_bytes()
+            (tmp_path / f"{split}.{lang}").write_bytes(content.replace(b"\n", b"\r\n"))
+    run_preprocess(*prefixes(tmp_path, "train", "valid"), "--destdir", tmp_path / "windows", *TREES)
+    run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), "--destdir", tmp_path / "unix", *TREES)
+    assert folder_bytes(tmp_path / "windows") == folder_bytes(tmp_path / "unix")
+
+
 def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch):
     log = tmp_path / "parsed.log"
     monkeypatch.setenv(LOG_VARIABLE, str(log))

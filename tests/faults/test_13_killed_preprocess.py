@@ -83,7 +83,7 @@ def test_preprocessing_at_any_moment(tmp_path):
     def action():
         run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), "--destdir", destination, "--tree-parser", "brackets")
 
-    assert survives_every_kill(action, destination, reset, 60) > 60
+    assert survives_every_kill(action, destination, reset, 40) > 40
 
 
 def test_adding_a_split_at_any_moment(tmp_path):
