@@ -18,7 +18,7 @@ def hydra_train(data: Path, folder: Path, *overrides: str) -> str:
         [
             script("fairseq-hydra-train"), "--config-dir", FOLDER, "--config-name", "tree_transformer_tiny",
             f"task.data={data}", f"checkpoint.save_dir={folder}", f"common.user_dir={PLUGIN}", "common.cpu=true",
-            "dataset.num_workers=0", "dataset.max_tokens=320", *overrides,
+            "dataset.max_tokens=320", *overrides,
         ],
         cwd=folder.parent,
     )  # fmt: skip

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq.data.iterators import EpochBatchIterator
+from torch.utils.data import TensorDataset
 
 from tests.end_to_end.fixtures import train
 
@@ -56,6 +58,31 @@ def test_other_batches_are_noticed(trained, tmp_path, max_tokens):
     assert before != now and start == min(3 * now // before, now - 1)
     per_epoch = [stats(resumed.log, epoch)["num_updates"] for epoch in (1, 2)]
     assert per_epoch == [3 + now - start, 3 + now - start + now]
+
+
+@pytest.mark.parametrize(("processes", "start"), [(2, 1), (3, 1)])
+def test_another_number_of_processes_is_noticed(processes, start, caplog):
+    """Each process has its share of the batches, so there are fewer for each."""
+
+    def batches(shards: int) -> EpochBatchIterator:
+        return EpochBatchIterator(TensorDataset(torch.arange(10)), list, [[n] for n in range(5)], num_shards=shards)
+
+    alone = batches(1)
+    epoch = alone.next_epoch_itr()
+    assert [len(next(epoch)) for _ in range(3)] == [1, 1, 1]
+    state = alone.state_dict()
+    together = batches(processes)
+    together.load_state_dict(state)
+    assert together.iterations_in_epoch == start
+    assert f"{WARNING} 3 of 5 batches of epoch 1, which has {len(together)}" in caplog.text
+
+    caplog.clear()
+    again = batches(1)
+    again.load_state_dict(state)
+    assert again.iterations_in_epoch == 3 and not caplog.text
+    old = {name: value for name, value in state.items() if name != "batches"}  # of a checkpoint that another program wrote
+    batches(1).load_state_dict(old)
+    assert not caplog.text
 
 
 def test_between_epochs_other_batches_need_no_word(trained, tmp_path):

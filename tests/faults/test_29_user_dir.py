@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.commands import PLUGIN, ROOT, run_in_process
+from tree_fairseq import compat
 
 # One process imports fairseq, and a child of it runs each case: the command as its console script has it.
 DRIVER = """
@@ -59,7 +60,7 @@ def cases(folder: Path) -> dict[str, dict]:
         "link of another name, installed elsewhere": (folder, "renamed/plugin", [str(installed.parent)], PLUGIN),
     }
     names = ("cwd", "user_dir", "path", "expected")
-    return {name: dict(zip(names, map(lambda value: value if isinstance(value, list) else str(value), case))) for name, case in made.items()}
+    return {name: dict(zip(names, (str(cwd), user_dir, path, str(source)))) for name, (cwd, user_dir, path, source) in made.items()}
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,13 @@ def test_the_plugin_is_found_and_works(outcomes, name):
     case, log, made = outcomes[name]
     assert (made / "train.en-de.en.tree.idx").exists(), log
     assert f"PLUGIN {case['expected']}/__init__.py" in log
+
+
+def test_another_copy_is_not_taken_for_this_one(tmp_path):
+    (tmp_path / "__init__.py").touch()
+    with pytest.raises(ImportError, match=str(PLUGIN)):
+        compat.be_one_package("plugin", str(tmp_path / "__init__.py"))
+    assert "plugin" not in sys.modules
 
 
 def test_the_module_prints_the_path_to_give(tmp_path):

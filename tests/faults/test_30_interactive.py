@@ -136,5 +136,7 @@ def test_typed_text_is_tokenised_split_and_parsed_as_the_data_were(parsed, codes
     )
     detokenised = [text.partition("\t")[2] for text in lines_of("D", output).values()]
     assert model.translate(lines, beam=3, max_len_b=15) == detokenised
+    hypotheses_of_tensors = model.generate([model.encode(line) for line in lines], beam=3, max_len_b=15)
+    assert [model.decode(best[0]["tokens"]) for best in hypotheses_of_tensors] == detokenised
     words = [" ".join(tree.leaves()[0] for tree in forest[0].preorder() if tree.is_preterminal) for forest in model.parse(lines)]
     assert [text.replace("@@ ", "") for text in words] == [leaves(tree).replace("@@ ", "") for tree in TREES]

@@ -88,6 +88,19 @@ class TreeTranslationTask(TranslationTask):
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
         self.has_tree_model = False
 
+    @classmethod
+    def setup_task(cls, cfg: TreeTranslationConfig, **kwargs):
+        """Loads the dictionaries; languages that are not given are those of ``tree.json``, also where a
+        folder holds no data to tell them by.
+
+        Raises:
+            MissingTreesError: the folder has no trees
+        """
+        if cfg.source_lang is None and cfg.target_lang is None:
+            manifest = Manifest.load(utils.split_paths(cfg.data)[0])
+            cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
+        return super().setup_task(cfg, **kwargs)
+
     # Data sets
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):

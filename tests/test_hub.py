@@ -1,0 +1,52 @@
+"""Loading a model from Python: defaults, and what is said where something is missing."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.end_to_end.tiny_corpus import make_pairs
+from tree_fairseq import hub
+from tree_fairseq.errors import DataFolderError
+
+TREE = make_pairs(1, 2)[0].tree
+
+
+def test_one_folder_may_hold_everything(trained, tmp_path):
+    """As a model is passed on: a checkpoint, dictionaries and tree.json."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in ("dict.en.txt", "dict.de.txt", "dict.label.en.txt", "tree.json"):
+        shutil.copy(trained.data / name, folder)
+    shutil.copy(trained.best, folder / "model.pt")
+    alone = hub.from_pretrained(folder)
+    beside = hub.from_pretrained(str(trained.folder), data_name_or_path=str(trained.data))
+    assert alone.translate([TREE], beam=2) == beside.translate([TREE], beam=2)
+
+
+def test_the_best_checkpoint_is_the_default_and_others_have_names(trained):
+    def first_weight(*names):
+        model = hub.from_pretrained(trained.folder, *names, data_name_or_path=trained.data).models[0]
+        return model.encoder.embed_labels.weight
+
+    best, early = first_weight(), first_weight("checkpoint1.pt")
+    assert best.equal(first_weight("checkpoint_best.pt")) and not best.equal(early)
+
+
+def test_an_ensemble(trained):
+    model = hub.from_pretrained(trained.folder, "checkpoint3.pt:checkpoint4.pt", data_name_or_path=trained.data)
+    assert len(model.models) == 2
+    assert len(model.translate([TREE], beam=2)) == 1
+
+
+@pytest.mark.parametrize("name", [None, "checkpoint9.pt", "checkpoint1.pt:checkpoint9.pt"])
+def test_a_missing_checkpoint_is_named(trained, tmp_path, name):
+    folder = tmp_path if name is None else trained.folder
+    with pytest.raises(DataFolderError, match="checkpoint_best.pt" if name is None else "checkpoint9.pt"):
+        hub.from_pretrained(folder, name, data_name_or_path=trained.data)
+
+
+def test_a_folder_without_trees_is_named(trained):
+    with pytest.raises(DataFolderError, match="data_name_or_path"):
+        hub.from_pretrained(trained.folder)
