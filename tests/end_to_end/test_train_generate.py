@@ -203,11 +203,16 @@ def test_unknown_words_are_copied(trained, with_unknown_words):
     """With a preference for the unknown word, so that an untrained model says it at all."""
     flags = ("--dataset-impl", "raw", "--unkpen", -20, "--max-len-b", 6)
     data = with_unknown_words / "raw"
-    plain, copied = generate(trained, *flags, data=data), generate(trained, *flags, "--replace-unk", "", data=data)
+    plain, copied = generate(trained, *flags, data=data), generate(trained, *flags, "--replace-unk", data=data)
+    assert hypotheses(generate(trained, *flags, "--replace-unk", "", "--print-alignment", data=data)) == hypotheses(copied)
     assert all("<unk>" in text for text, _ in hypotheses(plain).values())
     for number, (text, _) in hypotheses(copied).items():
-        words = {"the", f"Xanadu{number}", f"Yoricks{number}", "</s>", "<eos>"}
+        words = {"the", f"Xanadu{number}", f"Yoricks{number}"}
         assert "<unk>" not in text and set(text.split()) & words
+    (with_unknown_words / "dictionary").write_text("".join(f"Xanadu{k} Traumland\nYoricks{k} Traumland\nthe der\n" for k in range(8)))
+    translated = generate(trained, *flags, "--replace-unk", with_unknown_words / "dictionary", data=data)
+    assert not any("Xanadu" in text or "Yoricks" in text for text, _ in hypotheses(translated).values())
+    assert any("Traumland" in text for text, _ in hypotheses(translated).values())
 
 
 # Ensembles

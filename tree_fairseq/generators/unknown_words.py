@@ -1,7 +1,8 @@
 """``--replace-unk``: unknown words of a translation become the source words that they are aligned with.
 
 fairseq 0.12 computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they
-were positions, in text whose subwords are joined already: the flag ends in an IndexError.
+were positions, in text whose subwords are joined already: the flag ends in an IndexError. Without a
+value it stands for a file called ``@@``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import post_process
 from torch import Tensor
+
+
+_NO_FILE = "@@ "  # what fairseq makes of --replace-unk without a value
 
 
 def source_positions(alignment: Sequence) -> dict[int, int]:
@@ -71,5 +75,12 @@ def install() -> None:
         text = post_process(" ".join(words), remove_bpe)
         return tgt_dict.encode_line(text, add_if_not_exist=True), text, alignment
 
+    load = utils.load_align_dict
+
+    @functools.wraps(load)
+    def load_align_dict(replace_unk: str | None) -> dict[str, str] | None:
+        return load("" if replace_unk == _NO_FILE else replace_unk)
+
     post_process_prediction.replaces_unknown_words = True
     utils.post_process_prediction = post_process_prediction
+    utils.load_align_dict = load_align_dict
