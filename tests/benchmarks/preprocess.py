@@ -41,7 +41,8 @@ def run(settings: Settings) -> Report:
             "Binarizing: the functions that the commands call, in this process, their start left out. The figure is that of the "
             "source alone; with the target both do the same on its side.\n"
             f"Parsing: batches of {BATCH}; the start lasts until a batch of other sentences was parsed, the rest is {SENTENCES} sentences. "
-            "Bare Stanza gets them in one call and runs in one thread, which is how it is fastest.\n"
+            "Bare Stanza is imported already, gets all sentences in one call and runs in one thread, which is how it is fastest. "
+            "Two processes need two free cores.\n"
             "The second run makes the same files anew, with all sentences in its cache; the first run has its start in it."
         ],
     )
