@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import statistics
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping
+from typing import Callable, Iterator, Mapping
 
 from torch.profiler import ProfilerActivity, profile
 
@@ -55,18 +56,25 @@ class Timing:
         return f"{1e3 * min(self.seconds):.1f} to {1e3 * max(self.seconds):.1f}"
 
 
-def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
-    """Clock time and processor time of one call, garbage collection before it instead of within."""
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collects garbage first and not within: what is collected is mostly that of others."""
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        start, processor_start = time.perf_counter(), time.process_time()
-        work()
-        return time.perf_counter() - start, time.process_time() - processor_start
+        yield
     finally:
         if was_enabled:
             gc.enable()
+
+
+def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
+    """Clock time and processor time of one call."""
+    with no_garbage_collection():
+        start, processor_start = time.perf_counter(), time.process_time()
+        work()
+        return time.perf_counter() - start, time.process_time() - processor_start
 
 
 def side_by_side(candidates: Mapping[str, Callable[[], object]], repeats: int, warm_up: int = 1) -> dict[str, Timing]:
