@@ -101,6 +101,30 @@ class OutsideTreeError(TreeFormatError):
     """Text that belongs to no tree."""
 
 
+class SymbolTreeError(InputError):
+    """A symbol tree, or the sequence of symbols that stands for one, is malformed."""
+
+
+class NotationError(SymbolTreeError):
+    """A line is not written in the notation that it should be in."""
+
+
+class MultipleRootsError(SymbolTreeError):
+    """A line holds several trees where one is expected."""
+
+
+class EmptySymbolTreeError(SymbolTreeError):
+    """A line holds no tree."""
+
+
+class ReservedMarkError(SymbolTreeError):
+    """A symbol contains the character that separates it from its arity."""
+
+
+class ArityMismatchError(SymbolTreeError):
+    """A symbol has more children than the dictionary or the model knows, or the arities of a sequence make no tree."""
+
+
 class PieceAlignmentError(InputError):
     """Subword pieces that do not fit the words of a tree."""
 
