@@ -1,4 +1,4 @@
-"""What ``fairseq-preprocess`` gains when the plugin is imported: a group of arguments, and trees.
+"""What ``fairseq-preprocess`` gains when the plugin is imported: groups of arguments, and trees.
 
 The command imports ``--user-dir`` before it builds its parser and looks up ``main`` after it has parsed the arguments, so
 wrapping the two functions is enough. Under ``python -m fairseq_cli.preprocess`` the ``main`` that is called is that of the
@@ -42,10 +42,12 @@ def _wrap(module: ModuleType, name: str, wrapper: Callable[[Callable], Callable]
 
 def _with_tree_arguments(stock: Callable[[ArgumentParser], ArgumentParser]) -> Callable[[ArgumentParser], ArgumentParser]:
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
+        from tree_fairseq.data.symbol_sides import add_symbol_arguments
         from tree_fairseq.data.tree_arguments import add_tree_arguments
 
         stock(parser)
         add_tree_arguments(parser)
+        add_symbol_arguments(parser)
         return parser
 
     return add_preprocess_args
@@ -53,8 +55,10 @@ def _with_tree_arguments(stock: Callable[[ArgumentParser], ArgumentParser]) -> C
 
 def _with_trees(stock: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
     def main(args: Namespace) -> None:
+        from tree_fairseq.data.symbol_sides import modality
+
         # A caller from Python may have made its arguments without our parser.
-        if getattr(args, "tree_parser", None) is None:
+        if getattr(args, "tree_parser", None) is None and modality(args, "source") == modality(args, "target") == "sequence":
             stock(args)
             return
         from tree_fairseq.preprocessing.run import preprocess_with_trees

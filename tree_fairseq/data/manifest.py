@@ -11,6 +11,7 @@ from typing import Any, Iterable
 
 from tree_fairseq.data.inputs import file_sha256
 from tree_fairseq.data.staging import write_json
+from tree_fairseq.data.symbol_sides import SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.version import __version__
@@ -86,10 +87,11 @@ class Manifest:
     Attributes:
         source_lang: language of the source
         target_lang: language of the target; None in a folder without
-        sides: by language
+        sides: those with constituency trees, by language
         files: dictionaries, token files of both languages and tree files, by name
         format_version: of the files
         package_version: of the program that wrote them
+        symbols: those that are symbol trees, by language
     """
 
     source_lang: str
@@ -98,6 +100,7 @@ class Manifest:
     files: dict[str, FileRecord] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
     package_version: str = __version__
+    symbols: dict[str, SymbolSideRecord] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> Manifest:
@@ -113,8 +116,8 @@ class Manifest:
             values = json.loads(path.read_bytes())
         except FileNotFoundError:
             raise MissingTreesError(
-                f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, "
-                "or add trees with `python -m tree_fairseq.data.annotate`"
+                f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or --source-modality tree "
+                "or --target-modality tree, or add trees with `python -m tree_fairseq.data.annotate`"
             ) from None
         except ValueError as error:
             raise CorruptFileError(f"{path} is no JSON: {error}") from None
@@ -158,10 +161,27 @@ class Manifest:
                 "Add them with `python -m tree_fairseq.data.annotate`"
             ) from None
 
+    def symbol_split(self, lang: str, split: str) -> SymbolSplitRecord:
+        """The symbol trees of a language in a split.
+
+        Raises:
+            MissingTreesError: there are none.
+        """
+        splits = self.symbols[lang].splits if lang in self.symbols else {}
+        try:
+            return splits[split]
+        except KeyError:
+            raise MissingTreesError(
+                f"there are symbol trees of {lang} for {', '.join(splits) or 'no split'}, but not for {split}: preprocess it with "
+                "the dictionaries of this folder (--srcdict, --tgtdict)"
+            ) from None
+
     def forget_split(self, lang: str, split: str) -> None:
         """Removes the trees of a split from the manifest."""
-        for name in self.sides[lang].splits.pop(split).files:
-            self.files.pop(name, None)
+        for sides in (self.sides, self.symbols):
+            record = sides[lang].splits.pop(split, None) if lang in sides else None
+            for name in record.files if record else ():
+                self.files.pop(name, None)
 
     def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
         """Compares the dictionaries' hashes and the sizes of the files: what can be done at every start.
@@ -177,11 +197,12 @@ class Manifest:
             CorruptFileError: a file is missing or has another size.
         """
         folder = Path(folder)
-        side = self.side(lang)
-        for name in (f"dict.{lang}.txt", side.labels):
+        is_symbols = lang in self.symbols
+        labels = [] if is_symbols else [self.side(lang).labels]
+        for name in (f"dict.{lang}.txt", *labels):
             verify_dictionary(folder / name, self.files[name])
         for split in splits:
-            for name in self.split(lang, split).files:
+            for name in (self.symbol_split if is_symbols else self.split)(lang, split).files:
                 verify_size(folder / name, self.files[name])
 
 
@@ -214,17 +235,22 @@ def verify_size(path: Path, record: FileRecord) -> None:
 
 
 def _from_json(values: dict[str, Any]) -> Manifest:
-    sides = {
-        lang: SideRecord(**{**side, "splits": {name: SplitRecord(**split) for name, split in side["splits"].items()}})
-        for lang, side in values["sides"].items()
-    }
+    sides = {lang: _side_from_json(side, SideRecord, SplitRecord) for lang, side in values["sides"].items()}
+    symbols = {lang: _side_from_json(side, SymbolSideRecord, SymbolSplitRecord) for lang, side in values.get("symbols", {}).items()}
     files = {name: FileRecord(**record) for name, record in values["files"].items()}
-    prefixes = [split.prefix for side in sides.values() for split in side.splits.values()]
+    everything = [*sides.values(), *symbols.values()]
+    prefixes = [split.prefix for side in everything for split in side.splits.values()]
     if outside := [name for name in (*files, *prefixes) if os.path.basename(name) != name or name in (os.curdir, os.pardir)]:
         raise CorruptFileError(f"{MANIFEST_NAME} names files outside its folder: {', '.join(outside)}")
-    manifest = Manifest(**{**values, "sides": sides, "files": files})
-    for lang, side in sides.items():
-        named = [f"dict.{lang}.txt", side.labels, *(name for split in side.splits.values() for name in split.files)]
-        if missing := [name for name in named if name not in files]:
-            raise KeyError(f"no record of {', '.join(missing)}")
+    manifest = Manifest(**{**values, "sides": sides, "symbols": symbols, "files": files})
+    named = [f"dict.{lang}.txt" for lang in (*sides, *symbols)]
+    named += [name for side in everything for split in side.splits.values() for name in split.files]
+    named += [side.labels for side in sides.values()]
+    named += [side.grammar for side in symbols.values() if side.grammar is not None]
+    if missing := [name for name in named if name not in files]:
+        raise KeyError(f"no record of {', '.join(missing)}")
     return manifest
+
+
+def _side_from_json(values: dict[str, Any], side: type, split: type) -> Any:
+    return side(**{**values, "splits": {name: split(**record) for name, record in values["splits"].items()}})

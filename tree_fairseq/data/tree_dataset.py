@@ -6,15 +6,16 @@ from typing import Sequence
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
+from fairseq.data import LanguagePairDataset
 from torch import Tensor
 
 from tree_fairseq.data.batch import NodeArrays, collate_trees
+from tree_fairseq.data.wrapped_pairs import WrappedPairs
 
 _FIELDS = ("label", "start", "end", "depth")
 
 
-class TreeLanguagePairDataset(BaseWrapperDataset):
+class TreeLanguagePairDataset(WrappedPairs):
     """Adds ``net_input["source_tree"]`` to the batches of a :class:`LanguagePairDataset`.
 
     Args:
@@ -22,8 +23,7 @@ class TreeLanguagePairDataset(BaseWrapperDataset):
         trees: a forest for each pair, reduced to what a model reads
         label_pad: label id of padding nodes
         node_counts: nodes of each pair where ``--max-tokens`` counts them, else None
-        keep_remainder: keep the pairs that are left over when all batches but the last have a size
-            that divides as asked for; fairseq drops them, of sorted sentences the longest
+        keep_remainder: as :class:`WrappedPairs` has it
     """
 
     def __init__(
@@ -34,21 +34,10 @@ class TreeLanguagePairDataset(BaseWrapperDataset):
         node_counts: np.ndarray | None = None,
         keep_remainder: bool = False,
     ):
-        super().__init__(dataset)
-        self.keep_remainder = keep_remainder
+        super().__init__(dataset, keep_remainder)
         self.trees = trees
         self.label_pad = label_pad
         self.node_counts = node_counts
-
-    @property
-    def src(self):
-        """Token data set of the sources; fairseq-generate asks it for the original text."""
-        return self.dataset.src
-
-    @property
-    def tgt(self):
-        """Token data set of the targets, or None."""
-        return self.dataset.tgt
 
     def __getitem__(self, index: int) -> dict:
         return {**self.dataset[index], "source_tree": self.trees[index]}
@@ -72,27 +61,6 @@ class TreeLanguagePairDataset(BaseWrapperDataset):
         if self.node_counts is None:
             return tokens
         return np.maximum(tokens, self.dataset.src_sizes[indices] + self.node_counts[indices])
-
-    def batch_by_size(
-        self,
-        indices: np.ndarray,
-        max_tokens: int | None = None,
-        max_sentences: int | None = None,
-        required_batch_size_multiple: int = 1,
-    ) -> list[np.ndarray]:
-        """Cuts sorted pairs into batches, by their tokens as counted here."""
-        if not len(indices):
-            return []
-        # Not the wrapped data set's: it would count by itself.
-        batches = FairseqDataset.batch_by_size(
-            self, indices, max_tokens, max_sentences, required_batch_size_multiple
-        )
-        rest = indices[sum(map(len, batches)) :]
-        return [*batches, rest] if self.keep_remainder and len(rest) else batches
-
-    def filter_indices_by_size(self, indices: np.ndarray, max_sizes):
-        """By the lengths of the wrapped dataset: limits on positions concern leaves and targets."""
-        return self.dataset.filter_indices_by_size(indices, max_sizes)
 
 
 class ParsedLines(list):

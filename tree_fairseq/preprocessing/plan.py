@@ -13,6 +13,7 @@ from fairseq.dataclass.configs import CommonConfig
 from tree_fairseq.data.folder_trees import TreeSide
 from tree_fairseq.data.inputs import TextInput, file_sha256, inspect_text, require_parallel
 from tree_fairseq.data.label_dictionary import label_dictionary_name
+from tree_fairseq.data.symbol_sides import SymbolSide, modality, symbol_sides_from_arguments
 from tree_fairseq.data.token_files import SUPPORTED
 from tree_fairseq.data.tree_arguments import sides_from_arguments
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
@@ -46,13 +47,15 @@ class PreprocessPlan:
         args: the arguments of ``fairseq-preprocess``
         languages: source, and target unless ``--only-source``
         splits: those that stock fairseq reads
-        sides: those that get trees
+        sides: those that get constituency trees beside their tokens
+        symbol_sides: those that are symbol trees
     """
 
     args: Namespace
     languages: tuple[str, ...]
     splits: tuple[Split, ...]
     sides: tuple[TreeSide, ...]
+    symbol_sides: tuple[SymbolSide, ...] = ()
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> PreprocessPlan:
@@ -63,8 +66,15 @@ class PreprocessPlan:
         """
         _check_arguments(args)
         languages = (args.source_lang,) if args.only_source else (args.source_lang, args.target_lang)
-        sides = sides_from_arguments(args, args.source_lang, args.target_lang)
-        return cls(args, languages, _splits(args), sides)
+        sides = sides_from_arguments(args, args.source_lang, args.target_lang) if args.tree_parser is not None else ()
+        is_parsed = modality(args, "source") == "constituency"
+        symbol_sides = symbol_sides_from_arguments(args, sides[0].options if sides and is_parsed else None)
+        if is_parsed:
+            # The parses become the tokens themselves, nothing lies beside them.
+            sides = tuple(side for side in sides if side.side != "source")
+        if both := {side.lang for side in sides} & {side.lang for side in symbol_sides}:
+            raise InputError(f"the lines of {both.pop()} are trees already, they cannot be parsed: see --tree-sides and --target-modality")
+        return cls(args, languages, _splits(args), sides, symbol_sides)
 
     @property
     def written_splits(self) -> list[str]:
@@ -109,7 +119,7 @@ class PreprocessPlan:
         return {
             "command": "fairseq-preprocess",
             "arguments": dict(sorted(arguments.items())),
-            "parsers": {side.lang: side.record().identity for side in self.sides},
+            "parsers": {side.lang: side.record().identity for side in (*self.sides, *self.symbol_sides)},
             "inputs": {f"{split}.{suffix}": file.sha256 for (split, suffix), file in sorted(inputs.items())},
             "others": {path: file_sha256(path) for path in others},
         }
@@ -143,12 +153,13 @@ class PreprocessPlan:
                     "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.data.annotate`"
                 )
 
-    def stock_arguments(self, leaves: Path, output: Path) -> Namespace:
+    def stock_arguments(self, leaves: Path, output: Path, dictionaries: Namespace) -> Namespace:
         """The arguments for stock fairseq's ``main``: the same, on other files.
 
         Args:
             leaves: folder with the text of all splits under the splits' names
             output: folder to write into
+            dictionaries: arguments that name those that are made already
         """
 
         def prefixes(kind: str) -> str | None:
@@ -156,7 +167,7 @@ class PreprocessPlan:
             return ",".join(os.fspath(leaves / name) for name in names) or None
 
         changes = {"trainpref": prefixes("train"), "validpref": prefixes("valid"), "testpref": prefixes("test")}
-        return Namespace(**{**vars(self.args), **changes, "destdir": os.fspath(output)})
+        return Namespace(**{**vars(self.args), **changes, **vars(dictionaries), "destdir": os.fspath(output)})
 
 
 def _check_arguments(args: Namespace) -> None:

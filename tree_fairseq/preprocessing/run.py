@@ -24,6 +24,7 @@ from tree_fairseq.data.staging import Staging, clear_published
 from tree_fairseq.data.worker_pool import failing_fast
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.preprocessing.plan import PreprocessPlan
+from tree_fairseq.preprocessing.symbol_files import SymbolFiles, add_symbol_side
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +71,17 @@ def _build(
                 side.lang: make_label_dictionary(side, trees[side.lang], plan.reused_labels(side.lang), cache)
                 for side in plan.sides
             }
+            symbols = SymbolFiles.encode(plan, inputs, staging, cache)
             leaves = _write_texts(plan, inputs, trees, staging)
+            made = symbols.write_text(leaves)
             with failing_fast(), _closing_log_handlers():
-                stock_main(plan.stock_arguments(leaves, output))
+                stock_main(plan.stock_arguments(leaves, output, made))
             written = plan.written_splits
             enter_tokens(manifest, output, plan.languages, written)
             for side in plan.sides:
                 splits = {name: trees[side.lang][name] for name in written}
                 write_side(manifest, side, splits, dictionaries[side.lang], output, output)
+            symbols.enter(manifest, output, leaves)
             manifest.save(output)
         _keep_earlier_log(output, staging.destination)
         staging.seal(output, last=[MANIFEST_NAME])
@@ -95,8 +99,11 @@ def _start_manifest(plan: PreprocessPlan) -> Manifest:
     manifest = start_manifest(existing, plan.args.source_lang, plan.args.target_lang)
     for side in plan.sides:
         add_side(manifest, side, plan.written_splits)
-    for lang in manifest.sides.keys() - {side.lang for side in plan.sides}:
-        for split in manifest.sides[lang].splits.keys() & set(plan.written_splits):
+    for side in plan.symbol_sides:
+        add_symbol_side(manifest, side, plan.written_splits)
+    others = {**manifest.sides, **manifest.symbols}
+    for lang in others.keys() - {side.lang for side in (*plan.sides, *plan.symbol_sides)}:
+        for split in others[lang].splits.keys() & set(plan.written_splits):
             logger.warning("[trees] %s: its text is written anew without trees for %s, the old ones are forgotten", split, lang)
             manifest.forget_split(lang, split)
     return manifest
@@ -123,14 +130,18 @@ def _encode_sides(
 
 
 def _write_texts(plan: PreprocessPlan, inputs: Inputs, trees: Mapping[str, Mapping[str, SplitTrees]], staging: Staging) -> Path:
-    """A folder with what stock fairseq is to read: leaves of the sides with trees, links to all other files."""
+    """A folder with what stock fairseq is to read: leaves of the sides with trees, links to all other files.
+
+    The symbols of symbol trees are written when their dictionaries are known.
+    """
     folder = staging.folder("leaves")
+    symbols = {side.lang for side in plan.symbol_sides}
     for (split, suffix), file in inputs.items():
         path = folder / f"{split}.{suffix}"
         path.unlink(missing_ok=True)
         if suffix in trees:
             write_leaves(trees[suffix][split].chunks, path)
-        else:
+        elif suffix not in symbols:
             path.symlink_to(os.path.abspath(file.path))
     return folder
 
@@ -138,6 +149,7 @@ def _write_texts(plan: PreprocessPlan, inputs: Inputs, trees: Mapping[str, Mappi
 def _bytes_needed(plan: PreprocessPlan, inputs: Inputs) -> int:
     """About how many bytes building takes, the finished files among them."""
     is_bracketed = {side.lang: side.options.name == "brackets" for side in plan.sides}
+    is_bracketed.update({side.lang: side.options is None for side in plan.symbol_sides})
     return sum(
         file.size + (bytes_needed(file.size, is_bracketed[suffix]) if suffix in is_bracketed else 0)
         for (_, suffix), file in inputs.items()

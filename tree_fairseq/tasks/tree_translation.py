@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Callable, Optional
 
 import numpy as np
-import torch
 from fairseq import utils
 from fairseq.data import ConcatDataset
 from fairseq.dataclass import ChoiceEnum
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from tree_fairseq.data.label_dictionary import load_label_dictionary
@@ -25,7 +23,7 @@ from tree_fairseq.data.tree_reader import ReducedTrees, TreeReader, kept_counts
 from tree_fairseq.data.tree_store import TreeStore, tree_file_paths
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
-from tree_fairseq.tasks.tree_blindness import hide_trees
+from tree_fairseq.tasks.translation_with_trees import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.trees.spans import encode
 
 logger = logging.getLogger(__name__)
@@ -33,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeTranslationConfig(TranslationConfig):
+class TreeTranslationConfig(TranslationWithTreesConfig):
     """fairseq's translation options and those of trees."""
 
     unary_chains: ChoiceEnum(["lowest", "join"]) = field(
@@ -50,9 +48,6 @@ class TreeTranslationConfig(TranslationConfig):
             "are those of the stock translation task"
         },
     )
-    cpu_autocast: bool = field(
-        default=False, metadata={"help": "train and validate in bfloat16 on the CPU, as torch.autocast does"}
-    )
     parser_dir: Optional[str] = field(
         default=None,
         metadata={"help": "folder of the parser's model, where new text is parsed and it is not where tree.json says"},
@@ -60,7 +55,7 @@ class TreeTranslationConfig(TranslationConfig):
 
 
 @register_task("tree_translation", dataclass=TreeTranslationConfig)
-class TreeTranslationTask(TranslationTask):
+class TreeTranslationTask(TranslationWithTreesTask):
     """Translates sentences whose trees ``fairseq-preprocess --tree-parser …`` laid beside them.
 
     Models that read no trees (stock architectures) train on the same folder under this task too.
@@ -72,34 +67,16 @@ class TreeTranslationTask(TranslationTask):
     """
 
     cfg: TreeTranslationConfig
+    tree_inputs = ("source_tree",)
+    reading_flag = "reads_trees"
 
     def __init__(self, cfg: TreeTranslationConfig, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
-        if cfg.truncate_source:
-            raise DataFolderError(
-                "--truncate-source cuts words off whose tree would remain; use --max-source-positions "
-                "with --skip-invalid-size-inputs-valid-test, or shorter lines"
-            )
-        cfg.upsample_primary = max(1, cfg.upsample_primary)
         folder = Path(utils.split_paths(cfg.data)[0])
         self.trees = Manifest.load(folder).side(cfg.source_lang)
         self.label_dictionary = load_label_dictionary(folder / self.trees.labels)
         logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.label_dictionary))
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
-        self.has_tree_model = False
-
-    @classmethod
-    def setup_task(cls, cfg: TreeTranslationConfig, **kwargs):
-        """Loads the dictionaries; languages that are not given are those of ``tree.json``, also where a
-        folder holds no data to tell them by.
-
-        Raises:
-            MissingTreesError: the folder has no trees
-        """
-        if cfg.source_lang is None and cfg.target_lang is None:
-            manifest = Manifest.load(utils.split_paths(cfg.data)[0])
-            cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
-        return super().setup_task(cfg, **kwargs)
 
     # Data sets
 
@@ -132,25 +109,6 @@ class TreeTranslationTask(TranslationTask):
             # Training has the stock task's batches; a test set is translated to its last line.
             keep_remainder=split != self.cfg.train_subset,
         )
-
-    def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
-        """fairseq's iterator, over the same batches in a resumed run as in an unbroken one.
-
-        fairseq draws ties of length by seed and epoch when it makes batches. An unbroken run makes them
-        in its first epoch for all; a resumed one would make others in the epoch that it begins with.
-        """
-        makes_batches_once = (
-            self.can_reuse_epoch_itr(dataset)
-            and len(utils.split_paths(self.cfg.data)) == 1
-            and not kwargs.get("disable_iterator_cache")
-            and not kwargs.get("update_epoch_batch_itr")
-        )
-        if not makes_batches_once or dataset in self.dataset_to_epoch_iter:
-            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
-        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
-        iterator.epoch = max(epoch, 1)
-        dataset.set_epoch(epoch)
-        return iterator
 
     def _node_counts(self, trees) -> np.ndarray:
         """Nodes that a model reads of every pair; shards that are repeated are counted once and repeated."""
@@ -249,15 +207,6 @@ class TreeTranslationTask(TranslationTask):
 
     # Training
 
-    def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any architecture; one that reads no trees never sees them."""
-        model = super().build_model(cfg, from_checkpoint)
-        if getattr(model, "reads_trees", False):
-            self.has_tree_model = True
-        else:
-            hide_trees(model)
-        return model
-
     def state_dict(self) -> dict:
         """What a checkpoint remembers of the task: how the trees were read, if its model reads any."""
         state = super().state_dict()
@@ -284,16 +233,3 @@ class TreeTranslationTask(TranslationTask):
                 f"a checkpoint was trained with --unary-chains {unary_chains}, this is --unary-chains {self.cfg.unary_chains}"
             )
         super().load_state_dict(state)
-
-    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        """The stock step, under ``--cpu-autocast`` with a forward pass in bfloat16."""
-        return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
-
-    def valid_step(self, sample, model, criterion):
-        """The stock step, under ``--cpu-autocast`` in bfloat16."""
-        return super().valid_step(sample, model, self._autocast(criterion))
-
-    def _autocast(self, criterion):
-        if not self.cfg.cpu_autocast:
-            return criterion
-        return torch.autocast("cpu", dtype=torch.bfloat16)(criterion)
