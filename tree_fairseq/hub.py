@@ -12,10 +12,12 @@ import os
 from pathlib import Path
 
 from fairseq import hub_utils
+from torch import Tensor
 
+from tree_fairseq.data.symbol_dictionary import SymbolDictionary
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.trees.draw import tree_to_svg
-from tree_fairseq.trees.tree import Forest
+from tree_fairseq.trees.tree import Forest, Tree
 
 _PATHS = ("user_dir", "parser_dir", "replace_unk", "bpe_codes", "sentencepiece_model", "bpe_merges", "bpe_vocab")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
@@ -42,13 +44,26 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
+        return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
+
+    def translate_to_trees(self, sentences: list[str], beam: int = 5, **kwargs) -> list[Tree]:
+        """As ``translate``, where the target is symbol trees: the trees themselves, not what their notation writes.
+
+        Raises:
+            DataFolderError: the target is no trees
+        """
+        if not isinstance(self.tgt_dict, SymbolDictionary):
+            raise DataFolderError("the targets of this model are sequences; use translate")
+        return [self.tgt_dict.tree(tokens) for tokens in self._best(sentences, beam, **kwargs)]
+
+    def _best(self, sentences: list[str], beam: int, **kwargs) -> list[Tensor]:
+        """Tokens of the best hypothesis of each sentence."""
         tokens, _ = self.task.get_interactive_tokens_and_lengths(sentences, self._segment)
-        hypotheses = self.generate(tokens, beam, verbose, **kwargs)
-        return [self.decode(best[0]["tokens"]) for best in hypotheses]
+        return [ranked[0]["tokens"] for ranked in self.generate(tokens, beam, **kwargs)]
 
     def parse(self, sentences: list[str]) -> list[Forest]:
-        """The trees that the model reads for sentences, subwords at the leaves."""
-        return [line.forest for line in self.task.parse_lines(sentences, self._segment)]
+        """The trees that the model reads for sentences, subwords at the leaves; none where it reads sequences."""
+        return self.task.source_forests(sentences, self._segment)
 
     def draw(self, sentence: str) -> str:
         """The tree of one sentence as SVG."""

@@ -18,9 +18,10 @@ from tree_fairseq.data.manifest import Manifest, SplitRecord, verify_dictionary,
 from tree_fairseq.data.side_files import require_equal_lengths
 from tree_fairseq.data.staging import staging_path
 from tree_fairseq.data.structure import malformed_lines
-from tree_fairseq.data.token_files import load_dictionary, token_ids
+from tree_fairseq.data.symbol_sides import SymbolSideRecord
+from tree_fairseq.data.token_files import load_dictionary, token_ids, token_words
 from tree_fairseq.data.tree_store import TreeStore
-from tree_fairseq.errors import CorruptFileError, DataFolderError, TreeFairseqError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, SymbolTreeError, TreeFairseqError
 
 _LINES_AT_A_TIME = 20_000
 _PROBLEMS_SHOWN = 5
@@ -78,6 +79,8 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
     if not quick:
         for lang, side in manifest.sides.items():
             problems += _side_problems(folder, manifest, lang, side.splits)
+        for lang in manifest.symbols:
+            problems += _symbol_problems(folder, manifest, lang)
     return problems
 
 
@@ -109,6 +112,36 @@ def _side_problems(folder: Path, manifest: Manifest, lang: str, splits: Iterable
         yield from _problems_of(lambda: require_equal_lengths(trees, tokens))
         yield from _count_problems(trees, record)
         yield from _tree_problems(trees, labels)
+
+
+def _symbol_problems(folder: Path, manifest: Manifest, lang: str) -> Iterator[str]:
+    """What is wrong with the content of the token files of a side with symbol trees."""
+    side = manifest.symbols[lang]
+    try:
+        dictionary = load_dictionary(folder, lang)
+    except DataFolderError as error:
+        yield str(error)
+        return
+    for name, record in side.splits.items():
+        lines = symbols = 0
+        try:
+            for words in token_words(folder / record.prefix, dictionary):
+                lines += 1
+                symbols += len(words)
+                yield from _problems_of(lambda: _require_tree(words, side, folder / record.prefix, lines))
+        except DataFolderError as error:
+            yield str(error)
+            continue
+        for what, number in {"lines": lines, "symbols": symbols}.items():
+            if number != getattr(record, what):
+                yield f"{name} of {lang} has {number} {what} where {getattr(record, what)} were written"
+
+
+def _require_tree(words: list[str], side: SymbolSideRecord, path: Path, line: int) -> None:
+    try:
+        side.encoding.decode(words)
+    except SymbolTreeError as error:
+        raise error.at(path, line) from None
 
 
 def _require_known_tokens(prefix: Path, dictionary: Dictionary) -> None:

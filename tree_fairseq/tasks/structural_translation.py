@@ -23,11 +23,12 @@ from tree_fairseq.data.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data.symbol_sides import SymbolSideRecord, tree_of_forest
 from tree_fairseq.data.symbol_tree_batch import collate_symbol_trees
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.generators.bracketed_output import print_brackets
 from tree_fairseq.generators.structural_search import StructuralGenerator
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.tasks.translation_with_trees import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Forest, Tree
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +131,12 @@ class StructuralTranslationTask(TranslationWithTreesTask):
             options = dataclasses.replace(options, parser_dir=self.cfg.parser_dir)
         return LineParser(options)
 
+    def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
+        """The tree of each source line, none where the source is a sequence."""
+        if self.source_record is None:
+            return [() for _ in lines]
+        return [(tree,) for tree in self.read_source(lines, encode_fn)]
+
     def read_source(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Tree]:
         """The trees of new source lines; ``encode_fn`` is applied to sentences, not to trees.
 
@@ -152,6 +159,8 @@ class StructuralTranslationTask(TranslationWithTreesTask):
         Returns:
             token tensors and their lengths
         """
+        if self.target_record is not None:
+            print_brackets(self.target_dictionary)
         if self.source_record is None:
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
         encoding, dictionary = self.source_record.encoding, self.source_dictionary

@@ -25,6 +25,7 @@ from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMis
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.tasks.translation_with_trees import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +161,10 @@ class TreeTranslationTask(TranslationWithTreesTask):
         if self.line_parser.wants_encoded_text:
             lines = [encode_fn(line) for line in lines]
         return self.line_parser.parse_lines(lines)
+
+    def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
+        """The trees of each source line."""
+        return [line.forest for line in self.parse_lines(lines, encode_fn)]
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
         """Parses lines and encodes their leaves: the one road of new text to a model.
