@@ -68,3 +68,11 @@ def deep_tree(depth: int, branching: bool = True) -> Tree:
     for _ in range(depth - 1):
         tree = Tree("X", (word, tree) if branching else (tree,))
     return tree
+
+
+def symbol_trees(labels: tuple[str, ...] = ("f", "next_to:t", "$0", "x"), max_children: int = 4, max_leaves: int = 12) -> st.SearchStrategy[Tree]:
+    """Symbol trees: every node may have any label and up to ``max_children`` children."""
+    label = st.sampled_from(labels)
+    return st.recursive(
+        label.map(Tree), lambda children: st.builds(Tree, label, st.lists(children, min_size=1, max_size=max_children)), max_leaves=max_leaves
+    )
