@@ -189,6 +189,10 @@ class CheckpointError(TreeFairseqError):
     """Checkpoints that are missing, unreadable or do not belong together."""
 
 
+class StructuralSearchError(TreeFairseqError, ValueError):
+    """The structural search cannot do what was asked of it."""
+
+
 class ScoringError(TreeFairseqError, ValueError):
     """Hypotheses and references that do not fit each other, or an output file that is incomplete."""
 
