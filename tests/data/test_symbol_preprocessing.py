@@ -9,6 +9,7 @@ from fairseq.data import Dictionary, data_utils
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
+from tree_fairseq.data import export
 from tree_fairseq.data.check import check_folder
 from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.symbol_dictionary import SymbolDictionary
@@ -169,6 +170,13 @@ def test_parses_become_symbols(corpus, tmp_path):
 def test_lines_that_are_trees_are_not_parsed(corpus, tmp_path):
     with pytest.raises(InputError, match="trees already"):
         preprocess(corpus, tmp_path / "bin", "--tree-parser", "right-branching", "--tree-sides", "target")
+
+
+def test_trees_are_written_back(corpus, tmp_path):
+    preprocess(corpus, tmp_path / "bin")
+    assert export.main([str(tmp_path / "bin"), "--split", "test", "--output", str(tmp_path / "again.lf")]) == 0
+    assert (tmp_path / "again.lf").read_bytes() == (corpus / "test.lf").read_bytes()
+    assert export.main([str(tmp_path / "bin"), "--split", "test3"]) == 1
 
 
 def test_a_damaged_folder_is_noticed(corpus, tmp_path):

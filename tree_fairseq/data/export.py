@@ -1,4 +1,7 @@
-"""Writes the trees of a folder back as brackets: ``python -m tree_fairseq.data.export data-bin --split train``."""
+"""Writes the trees of a folder back as text: ``python -m tree_fairseq.data.export data-bin --split train``.
+
+Constituency trees become brackets, symbol trees the notation that they were read from.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from tree_fairseq.data.token_files import load_dictionary, require_same_tokens, 
 from tree_fairseq.data.tree_store import TreeStore
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import SpanForest, decode
 from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Forest
@@ -63,6 +67,21 @@ def _forests(trees: TreeStore, words: Iterator[list[str]], labels: Dictionary) -
         yield decode(SpanForest(leaves, [names[label] for label in tree.label.tolist()], spans))
 
 
+def export_symbol_trees(folder: str | os.PathLike, lang: str, split: str) -> Iterator[str]:
+    """The symbol trees of a split in their notation, line by line; symbols that the dictionary did not have are ``<unk>``.
+
+    Raises:
+        DataFolderError: there are no such trees, or a file is damaged.
+    """
+    folder = Path(folder)
+    manifest = Manifest.load(folder)
+    manifest.verify_quickly(folder, lang, [split])
+    side = manifest.symbols[lang]
+    notation = notation_named(side.notation)
+    for symbols in token_words(folder / manifest.symbol_split(lang, split).prefix, load_dictionary(folder, lang)):
+        yield notation.write(side.encoding.decode(symbols))
+
+
 def language_of(manifest: Manifest, side: str | None) -> str:
     """The language whose trees are meant: of a side, or the only one that has trees.
 
@@ -70,7 +89,7 @@ def language_of(manifest: Manifest, side: str | None) -> str:
         MissingTreesError: the side has none.
         InputError: both have and none was named.
     """
-    languages = {record.side: lang for lang, record in manifest.sides.items()}
+    languages = {record.side: lang for lang, record in {**manifest.sides, **manifest.symbols}.items()}
     if side is None:
         if len(languages) != 1:
             raise InputError("both sides have trees: say which with --side source or --side target")
@@ -100,7 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The command; exit status 1 if the trees cannot be written."""
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.data.export",
-        description="Writes the trees of a folder back as brackets, one line each. Words that the dictionary lacks are <unk>.",
+        description="Writes the trees of a folder back as text, one line each. Words that the dictionary lacks are <unk>.",
     )
     parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
     parser.add_argument("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
@@ -109,11 +128,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--words-from", metavar="FILE", help="the tokenised text of the split, to have its words in place of <unk>")
     args = parser.parse_args(arguments)
     try:
-        lang = language_of(Manifest.load(args.folder), args.side)
-        forests = export_forests(args.folder, lang, args.split, args.words_from)
+        manifest = Manifest.load(args.folder)
+        lang = language_of(manifest, args.side)
+        if lang in manifest.symbols:
+            lines = export_symbol_trees(args.folder, lang, args.split)
+        else:
+            lines = map(write_forest, export_forests(args.folder, lang, args.split, args.words_from))
         with _output(args.output) as file:
-            for forest in forests:
-                file.write(write_forest(forest) + "\n")
+            for line in lines:
+                file.write(line + "\n")
     except TreeFairseqError as error:
         sys.stderr.write(f"{error}\n")
         return 1
