@@ -1,12 +1,7 @@
-# What all translation recipes share: options, stages, stamps. A run.sh sources this file, sets its data, model,
+# What all translation recipes share: their options and stages. A run.sh sources this file, sets its data, model,
 # optimisation and scoring, and calls `recipe "$@"`.
 
-LIBRARY=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-ROOT=$(cd "$LIBRARY/../.." && pwd)
-export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
-if ! command -v fairseq-train > /dev/null && [ -d "$ROOT/.venv/bin" ]; then PATH="$ROOT/.venv/bin:$PATH"; fi
-
-. "$LIBRARY/stages.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . "$LIBRARY/architectures.sh"
 
 usage() {
@@ -29,43 +24,14 @@ USAGE
 }
 
 parse_options() {
-    DATA='' OUT='' ARCH=$DEFAULT_ARCH STAGE=score SUBSET='' PARSER='' PARSER_DIR='' TREES='' TOY='' DRY_RUN='' EXTRA=()
+    ARCH=$DEFAULT_ARCH STAGE=score SUBSET='' PARSER='' PARSER_DIR='' TREES=''
     WORKERS=$(getconf _NPROCESSORS_ONLN)
-    while [ $# -gt 0 ]; do
-        case $1 in
-            --data | --out | --arch | --stage | --subset | --parser | --parser-dir | --trees | --workers)
-                [ $# -gt 1 ] || { usage >&2; die "$1 needs a value"; }
-                local name=${1#--}
-                name=${name//-/_}
-                printf -v "${name^^}" '%s' "$2"
-                shift 2
-                ;;
-            --toy) TOY=1; shift ;;
-            --dry-run) DRY_RUN=1; shift ;;
-            --help | -h) usage; exit 0 ;;
-            --) shift; EXTRA=("$@"); break ;;
-            *) usage >&2; die "unknown option $1" ;;
-        esac
-    done
-    [ -n "$OUT" ] || { usage >&2; die "--out is needed"; }
-    [ -n "$DATA$TOY" ] || { usage >&2; die "--data is needed"; }
-    case $STAGE in
-        prepare | preprocess | train | generate | score | ablate) ;;
-        *) usage >&2; die "unknown stage $STAGE" ;;
-    esac
-    [[ $SUBSET =~ ^([1-9][0-9]*)?$ ]] || die "--subset needs a number of pairs"
-    [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || die "--workers needs a number"
+    read_options "data out arch stage subset parser parser-dir trees workers" "$@"
 }
 
 # places: absolute paths, and the parser that goes without a suffix in names
 places() {
-    RECIPE=$(basename "$(cd "$(dirname "$0")" && pwd)")
-    mkdir -p "$OUT"
-    OUT=$(cd "$OUT" && pwd)
-    DATA=${DATA:-$OUT/toy-data}
-    mkdir -p "$DATA" 2> /dev/null || die "--data $DATA: no such folder"
-    DATA=$(cd "$DATA" && pwd)
-    case $OUT/ in "$DATA"/*) die "--out lies in --data; give it a folder of its own" ;; esac
+    data_and_out
     WORK=$OUT${SUBSET:+/subset-$SUBSET}
     WORDS=$WORK/words PIECES=$WORK/bpe
     [ -z "$PARSER_DIR" ] || PARSER_DIR=$(cd "$PARSER_DIR" && pwd) || die "--parser-dir: no such folder"
@@ -80,20 +46,6 @@ places() {
 }
 
 # --- stages ----------------------------------------------------------------------------------------------------------
-
-# get_data: fetch or make up what an empty --data is to hold
-get_data() {
-    local unfinished=$DATA/.unfinished # stays where this is interrupted
-    [ -f "$unfinished" ] || [ -z "$(ls -A "$DATA")" ] || return 0
-    [ -n "$TOY${FETCH:-}" ] || die "$DATA is empty; the README says where its files come from"
-    run touch "$unfinished"
-    if [ -n "$TOY" ]; then
-        run python -m preprocess.toy_corpus "$DATASET" --output "$DATA"
-    else
-        run python -m preprocess.fetch "$FETCH" --output "$DATA"
-    fi
-    run rm "$unfinished"
-}
 
 prepare() {
     local limit=() language split
@@ -197,41 +149,6 @@ data_folder() {
     local inputs=("$PIECES"/*)
     if [ "$1" = brackets ] && [ -n "$TREES" ]; then inputs+=("$TREES"); fi
     stage "preprocess$2" "$(key "=$1" "=$PARSER_DIR" "=${SENTENCES:-}" "${inputs[@]}")" preprocess "$1" "$DATA_BIN"
-}
-
-# run_name ARCH VARIANT FLAGS...: RUN, a folder of its own for every set of training flags; how long to train is not one
-run_name() {
-    local name=$1$2 flags=()
-    shift 2
-    while [ $# -gt 0 ]; do
-        case $1 in
-            --max-epoch | --max-update | --stop-time-hours | --log-interval) shift 2 || shift ;;
-            *) flags+=("=$1"); shift ;;
-        esac
-    done
-    if [ ${#flags[@]} -gt 0 ]; then name+=+$(key "${flags[@]}" | cut -c1-8); fi
-    RUN=$WORK/runs/$name
-}
-
-# same_data RUN DATA PARSER: a run goes on only with the data that it began with
-same_data() {
-    [ -z "$DRY_RUN" ] || return 0
-    local now
-    now=$(key "$2"/dict.* "$2"/train.*)
-    mkdir -p "$1"
-    if [ ! -f "$1/data-key" ]; then
-        printf '%s\n' "$3" > "$1/parser"
-        printf '%s\n' "$now" > "$1/data-key"
-    elif [ "$(cat "$1/data-key")" != "$now" ]; then
-        die "$1 was trained on other data; give another --out, or delete that folder"
-    fi
-}
-
-# reached STAGE: whether --stage asks for it
-reached() {
-    local order=' prepare preprocess train generate score ablate '
-    local asked=${order%% "$STAGE" *} this=${order%% "$1" *}
-    [ ${#this} -le ${#asked} ]
 }
 
 # system PARSER SUFFIX VARIANT FLAGS -- OTHER_RUN...: one model through all stages asked for
