@@ -1,0 +1,96 @@
+"""Models that are tables: random log-probabilities of the next symbol for every source and prefix."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqDecoder, FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+
+PAD = 1
+
+
+class TableEncoder(FairseqEncoder):
+    """Hands the source on."""
+
+    def forward(self, src_tokens, src_lengths=None, **kwargs):
+        return {"source": src_tokens}
+
+    def reorder_encoder_out(self, encoder_out, new_order):
+        return {"source": encoder_out["source"].index_select(0, new_order)}
+
+
+class TableLookup:
+    """Logits by source and prefix."""
+
+    def scores(self, source: list[int], prefix: list[int]) -> np.ndarray:
+        """The logits after a prefix, ``[V]``."""
+        known = [token for token in source if token != PAD]
+        random = np.random.default_rng([self.seed, len(known), *known, *prefix])
+        return random.normal(size=len(self.dictionary)) * self.sharpness + self.bias
+
+    def look_up(self, prev_output_tokens, encoder_out):
+        rows = zip(encoder_out["source"].tolist(), prev_output_tokens[:, 1:].tolist())
+        found = np.stack([self.scores(source, prefix) for source, prefix in rows])
+        return torch.from_numpy(found)[:, None].to(self.dtype), None
+
+    def max_positions(self):
+        """The longest prefix."""
+        return self.positions
+
+
+class TableDecoder(TableLookup, FairseqDecoder):
+    """Reads the whole prefix at every step."""
+
+    def forward(self, prev_output_tokens, encoder_out=None, **kwargs):
+        return self.look_up(prev_output_tokens, encoder_out)
+
+
+class IncrementalTableDecoder(TableLookup, FairseqIncrementalDecoder):
+    """Keeps the prefix itself and looks at the last token only."""
+
+    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **kwargs):
+        state = self.get_incremental_state(incremental_state, "prefix") or {}
+        last = prev_output_tokens[:, -1:]
+        prefix = torch.cat([state["prefix"], last], dim=1) if state else last
+        self.set_incremental_state(incremental_state, "prefix", {"prefix": prefix})
+        return self.look_up(prefix, encoder_out)
+
+    def reorder_incremental_state(self, incremental_state, new_order):
+        state = self.get_incremental_state(incremental_state, "prefix")
+        moved = {"prefix": state["prefix"].index_select(0, new_order)}
+        self.set_incremental_state(incremental_state, "prefix", moved)
+
+
+class TableModel(FairseqEncoderDecoderModel):
+    """An encoder and a decoder without parameters.
+
+    Args:
+        dictionary: of the target
+        seed: chooses the table
+        sharpness: standard deviation of the logits
+        bias: ``[V]`` or a number, added to the logits
+        is_incremental: whether the decoder keeps a state
+        positions: the longest prefix that it takes
+        dtype: of the logits
+    """
+
+    def __init__(
+        self, dictionary: Dictionary, seed: int = 0, sharpness=1.0, bias=0.0, is_incremental=True, positions=100, dtype=torch.float64
+    ):
+        decoder = (IncrementalTableDecoder if is_incremental else TableDecoder)(dictionary)
+        for name, value in {"seed": seed, "sharpness": sharpness, "bias": bias, "positions": positions, "dtype": dtype}.items():
+            setattr(decoder, name, value)
+        super().__init__(TableEncoder(dictionary), decoder)
+
+    def log_probabilities(self, source: list[int], prefix: list[int], temperature: float = 1.0) -> torch.Tensor:
+        """What the model says of the next symbol, ``[V]`` float64."""
+        return torch.log_softmax(torch.from_numpy(self.decoder.scores(source, prefix)) / temperature, dim=0)
+
+
+def batch(sources: list[list[int]]) -> dict:
+    """Sources on the right of a common batch."""
+    width = max(map(len, sources))
+    rows = [[PAD] * (width - len(source)) + source for source in sources]
+    lengths = torch.tensor([len(source) for source in sources])
+    return {"id": torch.arange(len(sources)), "net_input": {"src_tokens": torch.tensor(rows), "src_lengths": lengths}}

@@ -1,0 +1,100 @@
+"""Which symbols were seen under which: the grammar of the training data.
+
+A line of ``grammar.<lang>.txt`` is ``parent branch child``; parent and child are symbols, the root stands on branch 0 of ``<root>``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from tree_fairseq.errors import CorruptFileError, DictionaryMismatchError, SymbolTreeError
+from tree_fairseq.trees.symbols import SymbolEncoding, parents_and_branches
+from tree_fairseq.trees.text import read_lines, tokens
+
+ROOT = "<root>"
+"""What stands in the parent's place for the root."""
+
+Rule = tuple[str, int, str]
+"""Parent, branch and child."""
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The rules of a grammar by symbol id, M of them.
+
+    Attributes:
+        parents: ``[M]`` int64, -1 for the root's
+        branches: ``[M]`` int64, 0 for the root's
+        children: ``[M]`` int64
+    """
+
+    parents: Tensor
+    branches: Tensor
+    children: Tensor
+
+
+def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:
+    """The rules that trees were built with.
+
+    Args:
+        token_lines: the symbols of each tree
+        encoding: how they were made
+
+    Raises:
+        SymbolTreeError: a line is no tree; it names the line
+    """
+    rules: set[Rule] = set()
+    shapes: dict[str, tuple[int, int]] = {}
+    for number, symbols in enumerate(token_lines, start=1):
+        try:
+            for symbol in symbols:
+                if symbol not in shapes:
+                    arity = encoding.split(symbol)[1]
+                    shapes[symbol] = arity, encoding.first_branch(arity)
+            arities, firsts = zip(*(shapes[symbol] for symbol in symbols)) if symbols else ((), ())
+            parents, branches = parents_and_branches(arities, firsts, encoding.traversal)
+        except SymbolTreeError as error:
+            raise error.at(line=number) from None
+        rules.update(
+            (symbols[parent], branch, symbol) if parent >= 0 else (ROOT, 0, symbol)
+            for parent, branch, symbol in zip(parents, branches, symbols)
+        )
+    return rules
+
+
+def write_grammar(path: str | os.PathLike, rules: Iterable[Rule]) -> None:
+    """Writes rules, sorted, one a line."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{parent} {branch} {child}\n" for parent, branch, child in sorted(rules))
+
+
+def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
+    """Reads rules.
+
+    Args:
+        path: what :func:`write_grammar` wrote
+        dictionary: of the symbols
+
+    Raises:
+        CorruptFileError: a line is no rule
+        DictionaryMismatchError: a symbol is not in the dictionary
+    """
+    ids: list[tuple[int, int, int]] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = tokens(line)
+        if len(fields) != 3 or not (fields[1].isascii() and fields[1].isdecimal()):
+            raise CorruptFileError(f"{path}:{number}: not of the form `parent branch child`; preprocess the data again")
+        parent, branch, child = fields
+        ids.append((-1 if parent == ROOT else dictionary.index(parent), int(branch), dictionary.index(child)))
+        if dictionary.unk() in (ids[-1][0], ids[-1][2]):
+            raise DictionaryMismatchError(
+                f"{path}:{number}: the dictionary lacks a symbol of this rule; use the dictionary that the data was preprocessed with"
+            )
+    parents, branches, children = torch.tensor(ids, dtype=torch.int64).view(-1, 3).unbind(1)
+    return Grammar(parents, branches, children)

@@ -1,0 +1,160 @@
+"""Which symbols may fill a slot, and what they demand of those that follow: tables, made once for each search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tree_fairseq.data.grammar import Grammar
+from tree_fairseq.data.symbol_table import SymbolTable
+from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.generators.completion_lengths import (
+    UNBOUNDED,
+    largest_subtrees,
+    next_surpluses,
+    smallest_subtrees,
+    symbols_below,
+)
+
+IMPOSSIBLE = 2**31 - 1
+"""What a symbol needs that may not stand in a slot."""
+
+# Kinds of slots that every table has. CLOSED is that of trees that are complete; the root has no sibling but <null>.
+CLOSED, ROOT, ROOT_SIBLING = range(3)
+
+
+@dataclass(frozen=True)
+class LegalSymbols:
+    """The kinds of slots, Q of them, and the symbols that may fill them.
+
+    Attributes:
+        kinds: ``[V + 1, n]`` int64, kind of the slot on each branch of a symbol; the last row is the root's slot
+        smallest: ``[Q]`` int64, symbols of the smallest subtree of a kind; 0 for CLOSED
+        largest: ``[Q]`` int64, of the largest; UNBOUNDED if there is none
+        needed: ``[Q, V]`` int32, symbols that follow at least if a symbol fills a slot; IMPOSSIBLE where it may not
+        possible: ``[Q, V]`` int64, symbols that can follow at most
+        surpluses: see :func:`next_surpluses`
+        is_binary: whether siblings are children
+    """
+
+    kinds: Tensor
+    smallest: Tensor
+    largest: Tensor
+    needed: Tensor
+    possible: Tensor
+    surpluses: Tensor
+    is_binary: bool
+
+    @classmethod
+    def build(
+        cls, symbols: SymbolTable, grammar: Grammar | None = None, suppressed: tuple[int, ...] = (), min_len: int = 1
+    ) -> LegalSymbols:
+        """Makes the tables.
+
+        Args:
+            symbols: what the ids mean
+            grammar: restricts children to those that it has
+            suppressed: ids that are never generated
+            min_len: the number of symbols that trees should have at least
+
+        Raises:
+            StructuralSearchError: no tree can be made
+        """
+        arity = symbols.arity.clone()
+        arity[list(suppressed)] = -1
+        kinds, allowed = _free_kinds(symbols, arity)
+        if grammar is not None:
+            kinds, allowed = _seen_kinds(grammar, kinds, allowed)
+        branches = torch.arange(kinds.size(1))
+        is_child = (branches >= symbols.first_branch[:, None]) & (branches < (symbols.first_branch + arity)[:, None])  # [V, n]
+
+        # A symbol at the root opens the same slots as elsewhere, less siblings.
+        root_kinds = kinds[:-1].clone()
+        is_binary = symbols.encoding.binarization == "lcrs"
+        if is_binary:
+            root_kinds[:, 1] = ROOT_SIBLING
+        smallest = smallest_subtrees(allowed, kinds[:-1], is_child)
+        needed = symbols_below(smallest, kinds[:-1], is_child).repeat(len(allowed), 1)
+        needed[ROOT] = symbols_below(smallest, root_kinds, is_child)
+        allowed &= needed < UNBOUNDED
+        largest = largest_subtrees(allowed, kinds[:-1], is_child)
+        possible = symbols_below(largest, kinds[:-1], is_child).repeat(len(allowed), 1)
+        possible[ROOT] = symbols_below(largest, root_kinds, is_child)
+        needed = needed.masked_fill(~allowed, IMPOSSIBLE)
+        if not allowed[ROOT].any():
+            raise StructuralSearchError(
+                "no finite tree can be made of the target dictionary's symbols" + (" by the grammar" if grammar is not None else "")
+            )
+        smallest[CLOSED], smallest[ROOT] = 0, 1 + needed[ROOT].amin()
+        largest[ROOT] = 1 + possible[ROOT][allowed[ROOT]].amax()
+        if grammar is None:
+            surpluses = next_surpluses(arity[allowed.any(dim=0)].tolist(), min_len)
+        else:
+            # Not known in all detail: any number between the smallest and the largest is taken to be possible.
+            surpluses = torch.arange(min_len + 1)
+        return cls(kinds, smallest, largest, needed.int(), possible, surpluses, is_binary)
+
+    @property
+    def smallest_tree(self) -> int:
+        """Number of symbols of the smallest tree."""
+        return int(self.smallest[ROOT])
+
+    def to(self, device: torch.device) -> LegalSymbols:
+        """The tables on another device."""
+        names = ("kinds", "smallest", "largest", "needed", "possible", "surpluses")
+        return LegalSymbols(*(getattr(self, name).to(device) for name in names), self.is_binary)
+
+
+def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
+    """What the encoding allows, without a grammar.
+
+    Returns:
+        kinds, ``[V + 1, n]``, and which symbols they allow, ``[Q, V]``
+    """
+    node, sibling = ROOT_SIBLING + 1, ROOT_SIBLING + 2
+    kinds = torch.full((len(arity) + 1, symbols.degree), node)
+    kinds[-1] = ROOT
+    allowed = torch.zeros(sibling + 1, len(arity), dtype=torch.bool)
+    if symbols.encoding.binarization == "none":
+        allowed[[ROOT, node]] = arity >= 0
+        return kinds, allowed
+    is_null = torch.zeros_like(allowed[0])
+    if symbols.null is not None:
+        is_null[symbols.null] = arity[symbols.null] >= 0
+    # A symbol with arity 1 says that a sibling follows, one with arity 2 that one may.
+    kinds[:-1, 1].masked_fill_(arity == 2, sibling)
+    allowed[node] = (arity >= 0) & (arity <= 2) & ~is_null
+    allowed[sibling] = allowed[node] | is_null
+    allowed[ROOT] = allowed[node] & (arity != 1)
+    allowed[ROOT_SIBLING] = is_null
+    return kinds, allowed
+
+
+def _seen_kinds(grammar: Grammar, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """A kind for each parent and branch of the grammar.
+
+    Args:
+        grammar: the rules
+        kinds, allowed: what the encoding allows
+
+    Returns:
+        kinds, ``[V + 1, n]``, and which symbols they allow, ``[Q, V]``
+    """
+    degree = kinds.size(1)
+    is_root = grammar.parents < 0
+    # Rules that the encoding does not know belong to no slot.
+    is_inside = ~is_root & (grammar.branches < degree)
+    pairs = (grammar.parents * degree + grammar.branches)[is_inside]
+    pairs, numbers = torch.unique(pairs, return_inverse=True)
+    seen = torch.zeros(ROOT_SIBLING + 1 + len(pairs), allowed.size(1), dtype=torch.bool)
+    seen[ROOT, grammar.children[is_root]] = True
+    seen[ROOT_SIBLING] = True
+    seen[ROOT_SIBLING + 1 + numbers, grammar.children[is_inside]] = True
+
+    seen_kinds = torch.full_like(kinds, CLOSED)
+    seen_kinds[-1] = ROOT
+    seen_kinds.view(-1)[pairs] = torch.arange(len(pairs)) + ROOT_SIBLING + 1
+    free = torch.cat([torch.arange(ROOT_SIBLING + 1), kinds.view(-1)[pairs]])
+    return seen_kinds, seen & allowed[free]
