@@ -1,0 +1,31 @@
+"""The notations that corpora of symbol trees are written in, by name."""
+
+from __future__ import annotations
+
+from tree_fairseq.trees.notations.base import Notation
+from tree_fairseq.trees.notations.bracket import BracketNotation
+from tree_fairseq.trees.notations.json_values import JsonNotation
+from tree_fairseq.trees.notations.term_grammars import FUNQL, PROLOG, VARIABLE_FREE
+from tree_fairseq.trees.notations.terms import TermNotation
+
+__all__ = ["NOTATIONS", "Notation", "notation_named"]
+
+NOTATIONS: dict[str, Notation] = {
+    "bracket": BracketNotation(),
+    "funql": TermNotation(FUNQL),
+    "json": JsonNotation(),
+    "prolog": TermNotation(PROLOG),
+    "variable-free": TermNotation(VARIABLE_FREE),
+}
+"""All notations: each reads a line to a tree and writes a tree as a line."""
+
+
+def notation_named(name: str) -> Notation:
+    """The notation of this name.
+
+    Raises:
+        ValueError: there is none
+    """
+    if name not in NOTATIONS:
+        raise ValueError(f"no notation {name!r}; there are {', '.join(sorted(NOTATIONS))}")
+    return NOTATIONS[name]

@@ -1,0 +1,194 @@
+r"""How Prolog, FunQL and COGS's variable-free forms are written: names, operators, spacing.
+
+===============================  =====================================================================
+text                             tree
+===============================  =====================================================================
+``f ( a , b )``                  ``f`` over ``a`` and ``b``
+``'new york'``                   a leaf, its label with the quotation marks
+``a , b , c``                    ``,`` over three; ``;`` and ``AND`` are alike
+``A \= B``                       ``\=`` over ``A`` and ``B``
+``\+ a``                         ``\+`` over ``a``; ``\+ ( a , b )`` is ``\+`` over ``,``
+``[ a , b ]``, ``[ a | T ]``     ``[]`` over ``a`` and ``b``, ``[|]`` over ``a`` and ``T``
+``* cake``                       ``*`` over ``cake``
+``agent = Emma``                 ``agent=`` over ``Emma``
+``nmod . in = room``             ``nmod.in=`` over ``room``
+``LAMBDA a . LAMBDA e . f``      ``LAMBDA a.`` over ``LAMBDA e.`` over ``f``
+``( a )``                        ``()`` over ``a``, where ``a`` would do
+===============================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tree_fairseq.trees.notations.base import LITERAL_CODE, escape_first, escape_name, unescape_name
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL
+
+WHOLE = 1200
+"""The priority that brackets and whole lines admit."""
+
+ARGUMENT = 999
+"""The priority that arguments and the items of lists admit."""
+
+
+_END = r"(?![^\s(),;\[\]|])"
+
+
+@dataclass(frozen=True)
+class Infix:
+    """An operator between terms.
+
+    Attributes:
+        priority: as in Prolog, the higher the looser
+        left, right: the priority that operands may have without brackets
+        chained: whether ``a , b , c`` is one node with three children
+    """
+
+    priority: int
+    left: int
+    right: int
+    chained: bool = False
+
+
+def chain(priority: int) -> Infix:
+    """An operator between any number of terms."""
+    return Infix(priority, priority - 1, priority - 1, chained=True)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Operators before a term.
+
+    Attributes:
+        pattern: of their text
+        label: pattern of their labels
+        priority: also that of their operand
+    """
+
+    pattern: str
+    label: str
+    priority: int
+
+
+@dataclass(frozen=True)
+class TermGrammar:
+    """One way of writing terms.
+
+    Attributes:
+        name: of the notation, for messages
+        word: pattern of a name without quotation marks
+        refused: pattern of what no such name can hold
+        infixes: operators between terms, by their text
+        prefixes: operators before a term
+        quoted: pattern of names in quotation marks
+        lists: whether there are lists in square brackets
+        spaced: whether blanks stand around brackets
+        joints: characters of names that have blanks around them in text and none in labels
+    """
+
+    name: str
+    word: str
+    refused: str
+    infixes: dict[str, Infix] = field(default_factory=dict)
+    prefixes: tuple[Prefix, ...] = ()
+    quoted: str = "(?!)"
+    lists: bool = False
+    spaced: bool = True
+    joints: str = ""
+
+    @cached_property
+    def token(self) -> re.Pattern:
+        """The kinds of tokens; ``text`` is what is none of them."""
+        operators = sorted(self.infixes, key=len, reverse=True)
+        kinds = {
+            "quoted": rf"(?:{self.quoted}){_END}",
+            "unknown": re.escape(UNKNOWN_LABEL) + _END,
+            "prefix": "|".join(prefix.pattern for prefix in self.prefixes) or "(?!)",
+            "infix": "|".join(rf"\b{text}\b" if text.isalpha() else re.escape(text) for text in operators) or "(?!)",
+            "mark": r"[(),\[\]|]" if self.lists else "[(),]",
+            "word": self.word,
+            "text": r"\S",
+        }
+        return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
+
+    def label_of(self, text: str) -> str:
+        """The label of a name or an operator."""
+        if self.joints:
+            text = re.sub(rf"\s*([{self.joints}])\s*", r"\1", " ".join(text.split()))
+        return unescape_name(text)
+
+    def text_of(self, label: str) -> str:
+        """A name: the inverse of ``label_of``."""
+        if label == UNKNOWN_LABEL or re.fullmatch(self.quoted, label):
+            return label
+        name = escape_name(label, self._refused)
+        found = self.token.fullmatch(name)
+        return self.joined(name if found and found.lastgroup == "word" else escape_first(name))
+
+    def joined(self, label: str) -> str:
+        """A label in which blanks stand around the joints."""
+        return re.sub(rf"[{self.joints}]", r" \g<0> ", label).rstrip() if self.joints else label
+
+    def prefix_of(self, label: str) -> Prefix | None:
+        """The operator that has this label."""
+        return next((prefix for prefix in self.prefixes if re.fullmatch(prefix.label, label)), None)
+
+    def prefix_priority(self, text: str) -> int:
+        """The priority of an operator as it stands in a line."""
+        return next(prefix.priority for prefix in self.prefixes if re.fullmatch(prefix.pattern, text))
+
+    @cached_property
+    def _refused(self) -> re.Pattern:
+        return re.compile(rf"{LITERAL_CODE}|{self.refused}")
+
+
+_PLAIN = r"[^\s(),;=*.\\]+"
+_CODE = r"\\(?:u[0-9a-f]{4}|e)"
+_QUOTED = r"'(?:[^'\\\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]|''|\\.)*'"
+_REFUSED = r"""[\s(),;\[\]|'"\\=<>]"""
+
+PROLOG = TermGrammar(
+    "prolog",
+    word=rf"""(?:(?!->|:-)[^\s(),;\[\]|'"\\=<>]|{_CODE})+""",
+    refused=rf"{_REFUSED}|-(?=>)|:(?=-)",
+    infixes={
+        ":-": Infix(1200, 1199, 1199),
+        ";": chain(1100),
+        "->": Infix(1050, 1049, 1050),
+        ",": chain(1000),
+        **dict.fromkeys(("=", "\\=", "==", "\\==", "=:=", "=\\=", "<", ">", "=<", ">="), Infix(700, 699, 699)),
+    },
+    prefixes=(Prefix(r"\\\+", r"\\\+", 900),),
+    quoted=rf"""{_QUOTED}|{_QUOTED.replace("'", '"')}""",
+    lists=True,
+)
+r"""Terms of Prolog, ``answer ( A , ( state ( A ) , \+ next_to ( A , B ) ) )``."""
+
+FUNQL = TermGrammar(
+    "funql",
+    word=rf"""(?:[^\s()\[\],;|'"\\]|{_CODE})+""",
+    refused=r"""[\s()\[\],;|'"\\]""",
+    quoted=rf"""{_QUOTED}|{_QUOTED.replace("'", '"')}""",
+    lists=True,
+    spaced=False,
+)
+"""Functional query language, ``answer(city(loc_2(stateid('virginia'))))``."""
+
+_PART = rf"(?:[^\s(),;=*.\\]|{_CODE})+"
+_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+
+VARIABLE_FREE = TermGrammar(
+    "variable-free",
+    word=_NAME,
+    refused=r"[\s(),;=*\\]|^\.|\.$|\.(?=\.)",
+    infixes={"AND": chain(1000)},
+    prefixes=(
+        Prefix(rf"\bLAMBDA\s+{_PART}\s*\.", rf"LAMBDA {_PLAIN}\.", 1100),
+        Prefix(rf"{_NAME}\s*=", rf"{_PLAIN}(?:\.{_PLAIN})*=", 990),
+        Prefix(r"\*", r"\*", 200),
+    ),
+    joints=".=",
+)
+"""The meaning of a sentence without variables, ``paint ( agent = Paula , theme = cake ( nmod . in = closet ) )``."""
