@@ -1,0 +1,163 @@
+"""Transformer with tree positional encodings (Shiv & Quirk 2019) between sequences and symbol trees."""
+
+from dataclasses import dataclass, field, fields
+from typing import Optional
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer.transformer_legacy import base_architecture
+from torch import Tensor
+
+from tree_fairseq.data.symbol_table import SymbolTable
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.models.tree_positional_transformer_decoder import TreePositionalDecoder
+from tree_fairseq.models.tree_positional_transformer_encoder import TreePositionalEncoder
+from tree_fairseq.modules.tree_positions import TreePositionsConfig
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreePositionalModelConfig(TreePositionsConfig):
+    """Flags that the model has beside those of fairseq's transformer."""
+
+    query_position: bool = field(
+        default=False,
+        metadata={"help": "tell the decoder at each step also the position that the next symbol will fill (not in the paper)"},
+    )
+
+
+@dataclass
+class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConfig):
+    """All options of the model; the symbols of its sides, None for a sequence, are filled in from the task."""
+
+    source_symbols: Optional[SymbolTable] = None
+    target_symbols: Optional[SymbolTable] = None
+
+
+@register_model("tree_positional_transformer")
+class TreePositionalTransformerModel(TransformerModelBase):
+    """fairseq's transformer, in which symbols of trees have positions in trees, and words those in sequences.
+
+    Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be fine-tuned.
+    """
+
+    reads_symbol_trees = True
+
+    @classmethod
+    def add_args(cls, parser):
+        """Adds fairseq's flags and ours; architectures set the defaults."""
+        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
+        gen_parser_from_dataclass(parser, TreePositionalModelConfig(), delete_default=True, with_prefix="")
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task that has ``source_symbols`` and ``target_symbols``, None for a sequence.
+
+        Raises:
+            MissingTreesError: the task knows no symbol trees
+            InputError: options that do not fit the trees or each other
+        """
+        if not hasattr(task, "target_symbols"):
+            raise MissingTreesError("--arch tree_positional_transformer reads symbol trees; use --task structural_translation")
+        tree_positional_transformer(args)
+        if args.query_position and task.target_symbols is None:
+            raise InputError("--query-position needs a target of symbol trees, and this target is a sequence")
+        cfg = TreePositionalTransformerConfig.from_namespace(args)
+        cfg.source_symbols, cfg.target_symbols = task.source_symbols, task.target_symbols
+        return super().build_model(cfg, task)
+
+    @classmethod
+    def build_encoder(cls, cfg, src_dict, embed_tokens):
+        """The encoder of a sequence or of symbol trees."""
+        return TreePositionalEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """The decoder of a sequence or of symbol trees."""
+        return TreePositionalDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        source_tree: Optional[dict[str, Tensor]] = None,
+        previous_tree: Optional[dict[str, Tensor]] = None,
+        return_all_hiddens: bool = True,
+        **kwargs,
+    ):
+        """Scores target tokens.
+
+        Args:
+            src_tokens: ``[B, N]``
+            src_lengths: ``[B]``
+            prev_output_tokens: ``[B, T]``
+            source_tree: where the source is trees, their :mod:`tree_fairseq.data.symbol_tree_batch`
+            previous_tree: where the target is trees, that of ``prev_output_tokens``; found out where left out
+            return_all_hiddens: keep every layer's states
+            **kwargs: of the decoder
+
+        Returns:
+            logits ``[B, T, vocabulary]`` and the decoder's dict
+        """
+        encoder_out = self.encoder(
+            src_tokens, src_lengths=src_lengths, return_all_hiddens=return_all_hiddens, source_tree=source_tree
+        )
+        if previous_tree is not None:
+            encoder_out["previous_tree"] = [previous_tree]
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths, **kwargs)
+
+
+def _set_sizes(args, layers: int, width: int, feed_forward: int, heads: int) -> None:
+    """Sizes of both sides, where they are not given."""
+    sizes = {"layers": layers, "embed_dim": width, "ffn_embed_dim": feed_forward, "attention_heads": heads}
+    for name, size in sizes.items():
+        for side in ("encoder", "decoder"):
+            setattr(args, f"{side}_{name}", getattr(args, f"{side}_{name}", size))
+
+
+@register_model_architecture("tree_positional_transformer", "tree_positional_transformer")
+def tree_positional_transformer(args):
+    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
+    # Checkpoints keep what is set here, so that other defaults of later versions leave them alone.
+    for option in fields(TreePositionalModelConfig):
+        if not option.name.startswith("_"):
+            setattr(args, option.name, getattr(args, option.name, option.default))
+    base_architecture(args)
+
+
+@register_model_architecture("tree_positional_transformer", "tree_positional_transformer_semantic_parsing")
+def tree_positional_transformer_semantic_parsing(args):
+    """The paper's semantic parser: 4 + 4 layers, width 256, feed-forward 1024, positions of 2048."""
+    _set_sizes(args, 4, 256, 1024, 8)
+    tree_positional_transformer(args)
+
+
+@register_model_architecture("tree_positional_transformer", "tree_positional_transformer_program_translation")
+def tree_positional_transformer_program_translation(args):
+    """The paper's translator of programs: 4 + 4 layers, width 256, feed-forward 512, positions of 2048."""
+    _set_sizes(args, 4, 256, 512, 8)
+    tree_positional_transformer(args)
+
+
+@register_model_architecture("tree_positional_transformer", "tree_positional_transformer_tiny")
+def tree_positional_transformer_tiny(args):
+    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads, positions of 512."""
+    _set_sizes(args, 2, 64, 128, 4)
+    args.tree_position_dim = getattr(args, "tree_position_dim", 512)
+    tree_positional_transformer(args)
+
+
+@register_model_architecture("transformer", "transformer_semantic_parsing")
+def transformer_semantic_parsing(args):
+    """The sequence baseline of semantic parsing, fairseq's own: 4 + 4 layers, width 256, feed-forward 1024."""
+    _set_sizes(args, 4, 256, 1024, 8)
+    base_architecture(args)
+
+
+@register_model_architecture("transformer", "transformer_program_translation")
+def transformer_program_translation(args):
+    """The sequence baseline of program translation, fairseq's own: 4 + 4 layers, width 256, feed-forward 1024."""
+    _set_sizes(args, 4, 256, 1024, 8)
+    base_architecture(args)
