@@ -88,7 +88,7 @@ class LegalSymbols:
                 "no finite tree can be made of the target dictionary's symbols" + (" by the grammar" if grammar is not None else "")
             )
         smallest[CLOSED], smallest[ROOT] = 0, 1 + needed[ROOT].amin()
-        largest[ROOT] = 1 + possible[ROOT][allowed[ROOT]].amax()
+        largest[ROOT] = (1 + possible[ROOT][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
         if grammar is None:
             surpluses = next_surpluses(arity[allowed.any(dim=0)].tolist(), min_len)
         else:
