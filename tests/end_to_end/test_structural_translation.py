@@ -1,0 +1,193 @@
+"""Symbol trees through fairseq's own commands: train, generate, interactive, hub, and stock models on the same folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.tiny_programs import write_corpus
+from tree_fairseq import hub
+from tree_fairseq.data.manifest import Manifest
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, SymbolTreeError
+from tree_fairseq.trees.notations import notation_named
+
+TASK = ("--task", "structural_translation")
+SIZES = (
+    *("--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 64, "--encoder-layers", 1, "--encoder-attention-heads", 2),
+    *("--decoder-embed-dim", 32, "--decoder-ffn-embed-dim", 64, "--decoder-layers", 1, "--decoder-attention-heads", 2),
+)
+PROGRAM = "( count ( and ( all lakes ) ( in utah ) ) )"
+REQUEST = "how many lakes in utah"
+BRACKET = notation_named("bracket")
+
+
+class Modality(NamedTuple):
+    """Which sides are trees, and a source to try."""
+
+    source: str
+    target: str
+    line: str
+
+
+MODALITIES = {
+    "sequence-to-tree": Modality("sequence", "tree", REQUEST),
+    "tree-to-tree": Modality("tree", "tree", PROGRAM),
+    "tree-to-sequence": Modality("tree", "sequence", PROGRAM),
+    "constituency-to-tree": Modality("constituency", "tree", REQUEST),
+}
+
+
+class System(NamedTuple):
+    """A trained system."""
+
+    modality: Modality
+    data: Path
+    folder: Path
+    log: str
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("programs"))
+
+
+def preprocess(text, destination, modality, *arguments, **suffixes):
+    prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
+    parser = ("--tree-parser", "right-branching") if modality.source == "constituency" else ()
+    run(
+        "preprocess", *TASK, "-s", "source", "-t", "target", *prefixes, "--destdir", destination,
+        "--source-modality", modality.source, "--target-modality", modality.target, *parser, *arguments,
+    )
+    return destination
+
+
+def train(data, folder, *arguments, arch="tree_positional_transformer_tiny", task=TASK):
+    defaults = {
+        "--optimizer": "adam", "--lr": "3e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
+        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--batch-size": 16, "--max-epoch": 2, "--num-workers": 0,
+        "--seed": 7, "--log-format": "simple", "--log-interval": 5,
+    }  # fmt: skip
+    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
+    return run("train", data, *task, "--arch", arch, "--cpu", "--save-dir", folder, *options, *arguments)
+
+
+def texts_for(corpus, folder, modality):
+    """The corpus with the sides that a modality wants; a tree source is the program itself."""
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        for side, kind in (("source", modality.source), ("target", modality.target)):
+            suffix = "lf" if kind == "tree" else "nl"
+            (folder / f"{split}.{side}").write_text((corpus / f"{split}.{suffix}").read_text(encoding="utf-8"), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module", params=list(MODALITIES))
+def system(request, corpus, tmp_path_factory):
+    modality = MODALITIES[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    data = preprocess(texts_for(corpus, folder / "text", modality), folder / "bin", modality)
+    return System(modality, data, folder / "run", train(data, folder / "run", "--eval-accuracy", "--max-epoch", 3))
+
+
+def generate(system, *arguments):
+    return run("generate", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", *arguments)
+
+
+def losses(log):
+    return [float(loss) for loss in re.findall(r"valid on 'valid' subset.*? loss ([\d.]+)", log)]
+
+
+def test_it_learns_and_tells_its_accuracy(system):
+    first, *_, last = losses(system.log)
+    assert last < first
+    assert len(re.findall(r"accuracy \d", system.log)) >= 3
+
+
+@pytest.mark.parametrize("limit", [(), ("--max-len-b", 4), ("--min-len", 12), ("--sampling", "--nbest", 3)])
+def test_every_output_is_a_tree(system, limit):
+    if system.modality.target != "tree":
+        pytest.skip("the target of this system is a sequence")
+    found = hypotheses(generate(system, "--beam", 3, "--nbest", 2, "--max-len-a", 0, *(limit or ("--max-len-b", 30))))
+    assert len(found) == 16
+    for text, _ in found.values():
+        assert BRACKET.write(BRACKET.read(text)) == text
+
+
+def test_generate_interactive_and_hub_agree(system):
+    lines = (system.data.parent / "text/test.source").read_text(encoding="utf-8").splitlines()
+    generated = hypotheses(generate(system, "--beam", 2))
+    output = run(
+        "interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", "--beam", 2, "--buffer-size", 4,
+        "--max-tokens", 200, stdin="".join(f"{line}\n" for line in lines),
+    )
+    interactive = hypotheses(output)
+    model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
+    translated = model.translate(lines, beam=2)
+    for number in range(len(lines)):
+        assert interactive[number][0] == generated[number][0] == translated[number]
+        assert interactive[number][1] == pytest.approx(generated[number][1], abs=1e-4)
+    brackets = lines_of("B", output)
+    if system.modality.target == "tree":
+        assert [BRACKET.read(brackets[number]) for number in range(len(lines))] == model.translate_to_trees(lines, beam=2)
+    else:
+        assert not brackets
+        with pytest.raises(DataFolderError, match="sequences"):
+            model.translate_to_trees(lines)
+    assert (model.parse(lines)[0] == ()) == (system.modality.source == "sequence")
+
+
+def test_a_source_that_is_no_tree_is_named(system):
+    if system.modality.source != "tree":
+        pytest.skip("the sources of this system are not written as trees")
+    with pytest.raises(SymbolTreeError, match="input:1"):
+        run("interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", stdin="( all ( rivers )\n")
+
+
+def test_stock_models_train_on_the_same_folder(system, tmp_path):
+    """Under this task their outputs are trees, too; under the stock task they are whatever they are."""
+    log = train(system.data, tmp_path / "here", *SIZES, arch="transformer")
+    assert losses(log)
+    stock = ("--task", "translation")
+    assert losses(train(system.data, tmp_path / "stock", *SIZES, arch="transformer", task=stock))
+    path = ("--path", tmp_path / "here/checkpoint_best.pt", "--cpu", "--beam", 2, "--max-len-b", 20)
+    found = hypotheses(run("generate", system.data, *TASK, *path))
+    assert len(found) == 16
+    if system.modality.target == "tree":
+        assert all(BRACKET.read(text) for text, _ in found.values())
+
+
+def test_another_encoding_is_refused(corpus, tmp_path):
+    modality = MODALITIES["sequence-to-tree"]
+    text = texts_for(corpus, tmp_path / "text", modality)
+    depth_first = preprocess(text, tmp_path / "dfs", modality)
+    breadth_first = preprocess(text, tmp_path / "bfs", modality, "--traversal", "bfs")
+    train(depth_first, tmp_path / "run", "--max-update", 2)
+    with pytest.raises(DictionaryMismatchError, match="traversal of the target"):
+        run("generate", breadth_first, *TASK, "--path", tmp_path / "run/checkpoint_best.pt", "--cpu")
+    wide = preprocess(text, tmp_path / "wide", modality, "--binarization", "none")
+    with pytest.raises(DictionaryMismatchError, match="binarization of the target, arities of the target"):
+        run("generate", wide, *TASK, "--path", tmp_path / "run/checkpoint_best.pt", "--cpu")
+
+
+def test_breadth_first_and_wide_trees_train_and_generate(corpus, tmp_path):
+    modality = MODALITIES["tree-to-tree"]
+    text = texts_for(corpus, tmp_path / "text", modality)
+    data = preprocess(text, tmp_path / "bin", modality, "--traversal", "bfs", "--binarization", "none")
+    train(data, tmp_path / "run", "--max-update", 8)
+    found = hypotheses(generate(System(modality, data, tmp_path / "run", ""), "--beam", 3, "--grammar", "data"))
+    assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())
+
+
+def test_a_folder_of_sequences_is_named(corpus, tmp_path):
+    prefixes = [part for split in ("train", "valid") for part in (f"--{split}pref", corpus / split)]
+    run("preprocess", "-s", "nl", "-t", "lf", *prefixes, "--destdir", tmp_path / "bin")
+    with pytest.raises(MissingTreesError, match="--target-modality tree"):
+        train(tmp_path / "bin", tmp_path / "run")
+    run("preprocess", "-s", "nl", "-t", "lf", *prefixes, "--destdir", tmp_path / "parsed", "--tree-parser", "right-branching")
+    with pytest.raises(MissingTreesError, match="neither nl nor lf"):
+        train(tmp_path / "parsed", tmp_path / "run")
+    assert not Manifest.load(tmp_path / "parsed").symbols
