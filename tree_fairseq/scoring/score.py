@@ -10,21 +10,16 @@ test sets were made from, and ``raw/{subset}.{target}`` where untokenised refere
 from __future__ import annotations
 
 import argparse
-import hashlib
 import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
-from tree_fairseq.average import load_state
-from tree_fairseq.compat import allow_checkpoint_classes
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, paired_bootstrap, split_compounds
+from tree_fairseq.scoring.command import add_run_arguments, pairs, publish, run_content
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
-from tree_fairseq.scoring.result import SCORE_FILE, build_result, read_runs, read_scores, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -108,36 +103,6 @@ def score_run(run: Path, options: ScoreOptions, against: Sequence[Path] = ()) ->
     return scores
 
 
-def parameter_count(model: dict[str, torch.Tensor]) -> int:
-    """Parameters of a saved model, tied matrices counted once.
-
-    Tied matrices are saved under several names, from a GPU as separate copies: equal content is what tells them.
-    """
-    counts = {}
-    for name, tensor in model.items():
-        if name.rsplit(".", 1)[-1] in ("version", "_float_tensor"):
-            continue  # markers of fairseq's modules
-        tied = tensor.dim() > 1
-        key = hashlib.sha256(tensor.float().contiguous().numpy()).digest() if tied else name
-        counts[key] = tensor.numel()
-    return sum(counts.values())
-
-
-def checkpoint_facts(path: Path) -> dict:
-    """What a table of results tells of a checkpoint: SHA-256, parameters, updates, seconds of training."""
-    with open(path, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    state = load_state(path)
-    history = state.get("optimizer_history") or [{}]
-    extra = state.get("extra_state") or {}
-    return {
-        "sha256": digest,
-        "parameters": parameter_count(state["model"]),
-        "updates": history[-1].get("num_updates"),
-        "training_seconds": extra.get("previous_training_time"),
-    }
-
-
 def report(scores: dict) -> str:
     """The scores as lines of text."""
     lines = [f"{name} = {value:.2f}  ({scores['signatures'][name]})" for name, value in scores["metrics"].items()]
@@ -152,41 +117,26 @@ def report(scores: dict) -> str:
     return "\n".join(lines)
 
 
-def _pairs(values: Sequence[str]) -> dict[str, str]:
-    return dict(value.partition("=")[::2] for value in values)
-
-
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring.score", description=__doc__.splitlines()[0])
-    parser.add_argument("--run", type=Path, required=True, help="folder with generate-{subset}.txt; gets score.json")
+    add_run_arguments(parser, primary="sacrebleu")
     parser.add_argument("--words", type=Path, required=True, help="folder with the tokenised test sets")
     parser.add_argument("--source-lang", required=True)
     parser.add_argument("--target-lang", required=True)
-    parser.add_argument("--sets", nargs="+", default=["test="], metavar="SUBSET=LABEL", help="test sets; labels end metric names")
     parser.add_argument("--lowercase", action="store_true", help="sacreBLEU without case, for lower-cased data")
     parser.add_argument("--compound-split", action="store_true", help="also score with words split at hyphens")
     parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in source words")
-    parser.add_argument("--against", type=Path, nargs="*", default=[], help="folders of runs to compare with")
     parser.add_argument("--samples", type=int, default=1000, help="of the paired bootstrap")
-    parser.add_argument("--primary", default="sacrebleu", help="metric that stands under 'score'")
-    parser.add_argument("--checkpoint", type=Path, help="the run's checkpoint: parameters, updates, digest")
     parser.add_argument("--attention", type=Path, metavar="DATA", help="measure attention on nodes on this data folder")
-    parser.add_argument("--describe", nargs="*", default=[], metavar="NAME=VALUE", help="kept with the scores")
-    parser.add_argument("--result", type=Path, help="collect all runs below this file's folder in it")
-    parser.add_argument("--main-run", type=Path, help="the run whose metrics stand at the top of the result (this one)")
     return parser.parse_args(arguments)
 
 
 def _score(args: argparse.Namespace) -> dict:
     options = ScoreOptions(
-        args.words, (args.source_lang, args.target_lang), _pairs(args.sets), args.lowercase, args.compound_split,
+        args.words, (args.source_lang, args.target_lang), pairs(args.sets), args.lowercase, args.compound_split,
         tuple(args.length_bounds), args.samples,
     )
-    scores = score_run(args.run, options, args.against)
-    content = {"primary": args.primary, "description": {"run": args.run.name, **_pairs(args.describe)}, **scores}
-    if args.checkpoint is not None:
-        allow_checkpoint_classes()
-        content["checkpoint"] = checkpoint_facts(args.checkpoint)
+    content = run_content(args, score_run(args.run, options, args.against))
     if args.attention is not None:
         from tree_fairseq.scoring.attention_share import measure  # builds the task: only where it is asked for
 
@@ -202,13 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     try:
         content = _score(args)
-        write_json(args.run / SCORE_FILE, content)
-        sys.stdout.write(report(content) + "\n")
-        if args.result is not None:
-            top = content if args.main_run is None else read_scores(args.main_run / SCORE_FILE)
-            result = build_result(top, read_runs(args.result.parent))
-            write_json(args.result, result)
-            sys.stdout.write(f"{result['metric']} = {result['score']:.2f} -> {args.result}\n")
+        publish(args, content, report(content))
     except TreeFairseqError as error:
         logger.error("%s", error)
         return 1
