@@ -35,7 +35,9 @@ UNKNOWN_LABEL = "<unk>"
 
 ARITY_MARK = "^"
 
-_UNKNOWN = re.compile(r"<unk:(\d+)>")
+# As the encoding writes them; nine digits are more than any tree has children.
+_ARITY = "0|[1-9][0-9]{0,8}"
+_UNKNOWN = re.compile(rf"<unk:({_ARITY})>")
 _TO_ESCAPE = re.compile(r"[\s\\]")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
 
@@ -68,6 +70,8 @@ def parents_and_branches(
     for place, (arity, first) in enumerate(zip(arities, first_branches, strict=True)):
         if not open_slots:
             raise MultipleRootsError(f"the tree is complete after {place} of {len(arities)} symbols")
+        if arity > len(arities):
+            raise ArityMismatchError(f"a symbol has {arity} children in a sequence of {len(arities)} symbols")
         parent, branch = take()
         parents.append(parent)
         branches.append(branch)
@@ -123,7 +127,7 @@ class SymbolEncoding:
         if unknown := _UNKNOWN.fullmatch(symbol):
             return UNKNOWN_LABEL, int(unknown[1])
         label, mark, arity = symbol.rpartition(self.mark)
-        if not (mark and label and arity.isascii() and arity.isdecimal()):
+        if not (mark and label and re.fullmatch(_ARITY, arity)):
             raise ArityMismatchError(f"{symbol!r} is no symbol with an arity, such as {self.mark.join(('and', '2'))!r}")
         return _ESCAPED.sub(lambda found: _unescape(found[1], found[2]), label), int(arity)
 
@@ -149,6 +153,8 @@ class SymbolEncoding:
         """
         if not symbols:
             raise EmptySymbolTreeError("there are no symbols, and a tree has at least one")
+        if self.binarization == "none" and NULL in symbols:
+            raise ArityMismatchError(f"{NULL} stands in a tree that was not binarized")
         labels, arities = zip(*map(self.split, symbols))
         firsts = [self.first_branch(arity) for arity in arities]
         parents, branches = parents_and_branches(arities, firsts, self.traversal)
