@@ -16,6 +16,7 @@ import sys
 import tarfile
 import urllib.error
 import urllib.request
+import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +41,14 @@ class Archive:
 
 
 _STATMT = "https://www.statmt.org"
+# Dong and Lapata (2016): train.txt, test.txt and, of ATIS, dev.txt; question<TAB>logical form
+_LOGICAL_FORMS = "http://dong.li/lang2logic"
 _TED_2017 = "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
 
 SOURCES: dict[str, tuple[Archive, ...]] = {
+    "geo": (Archive(f"{_LOGICAL_FORMS}/seq2seq_geoqueries.zip"),),
+    "atis": (Archive(f"{_LOGICAL_FORMS}/seq2seq_atis.zip"),),
+    "jobs": (Archive(f"{_LOGICAL_FORMS}/seq2seq_jobqueries.zip"),),
     "iwslt14_de_en": (Archive("http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"),),
     "iwslt13_en_fr": (
         Archive("https://wit3.fbk.eu/archive/2013-01/texts/en/fr/en-fr.tgz"),
@@ -135,9 +141,32 @@ def extract(archive: Path, folder: Path) -> None:
         raise FetchError(f"{archive}: not a readable tar archive ({error})") from error
 
 
+def unzip(archive: Path, folder: Path) -> None:
+    """Extract a zip archive into ``folder``, refusing members that would be written outside it.
+
+    Raises FetchError; nothing is extracted when any member is refused.
+    """
+    root = folder.resolve()
+    try:
+        with zipfile.ZipFile(archive) as content:
+            for name in content.namelist():
+                if not (root / name).resolve().is_relative_to(root):
+                    raise FetchError(f"{archive}: refused, member {name!r} is no file inside the folder")
+            content.extractall(root)
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise FetchError(f"{archive}: not a readable zip archive ({error})") from error
+
+
 def fetch(name: str, folder: Path) -> list[Path]:
-    """Download and verify every archive of the data set ``name``; returns their paths."""
-    return [download(archive, folder) for archive in SOURCES[name]]
+    """Download and verify every archive of the data set ``name``; returns their paths.
+
+    Tar archives are left to the converters; the files of a zip archive are put beside it.
+    """
+    paths = [download(archive, folder) for archive in SOURCES[name]]
+    for path in paths:
+        if path.suffix == ".zip":
+            unzip(path, folder)
+    return paths
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -30,7 +30,7 @@ read_options() {
         esac
     done
     [ -n "$OUT" ] || { usage >&2; die "--out is needed"; }
-    [ -n "$DATA$TOY" ] || { usage >&2; die "--data is needed"; }
+    [ -n "$DATA$TOY${GENERATED:-}" ] || { usage >&2; die "--data is needed"; }
     case $STAGE in
         prepare | preprocess | train | generate | score | ablate) ;;
         *) usage >&2; die "unknown stage $STAGE" ;;
@@ -39,12 +39,13 @@ read_options() {
     [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || die "--workers needs a number"
 }
 
-# data_and_out: RECIPE, and absolute paths of DATA and OUT
+# data_and_out: RECIPE, and absolute paths of DATA and OUT; a recipe with GENERATED, which makes its data, may have no DATA
 data_and_out() {
     RECIPE=$(basename "$(cd "$(dirname "$0")" && pwd)")
     mkdir -p "$OUT"
     OUT=$(cd "$OUT" && pwd)
-    DATA=${DATA:-$OUT/toy-data}
+    if [ -z "$DATA${GENERATED:-}" ]; then DATA=$OUT/toy-data; fi
+    [ -n "$DATA" ] || return 0
     mkdir -p "$DATA" 2> /dev/null || die "--data $DATA: no such folder"
     DATA=$(cd "$DATA" && pwd)
     case $OUT/ in "$DATA"/*) die "--out lies in --data; give it a folder of its own" ;; esac
@@ -78,14 +79,14 @@ run_name() {
     RUN=$WORK/runs/$name
 }
 
-# same_data RUN DATA PARSER: a run goes on only with the data that it began with
+# same_data RUN DATA [PARSER]: a run goes on only with the data that it began with
 same_data() {
     [ -z "$DRY_RUN" ] || return 0
     local now
     now=$(key "$2"/dict.* "$2"/train.*)
     mkdir -p "$1"
     if [ ! -f "$1/data-key" ]; then
-        printf '%s\n' "$3" > "$1/parser"
+        [ $# -lt 3 ] || printf '%s\n' "$3" > "$1/parser"
         printf '%s\n' "$now" > "$1/data-key"
     elif [ "$(cat "$1/data-key")" != "$now" ]; then
         die "$1 was trained on other data; give another --out, or delete that folder"

@@ -59,14 +59,15 @@ devices() {
     printf '%d\n' "$((count > 0 ? count : 1))"
 }
 
-# batch_flags TOTAL LARGEST: BATCH, the flags of a batch of TOTAL tokens in all, at most LARGEST on a device at a time
+# batch_flags TOTAL LARGEST [FLAG]: BATCH, the flags of a batch of TOTAL tokens (or what FLAG counts) in all, at most
+# LARGEST on a device at a time
 batch_flags() {
-    local total=$1 largest=$2 count per_device
+    local total=$1 largest=$2 flag=${3:---max-tokens} count per_device
     count=$(devices)
     per_device=$((total / count))
     if [ "$per_device" -le "$largest" ]; then
-        BATCH=(--max-tokens "$per_device" --update-freq 1)
+        BATCH=("$flag" "$per_device" --update-freq 1)
     else
-        BATCH=(--max-tokens "$largest" --update-freq "$((per_device / largest))")
+        BATCH=("$flag" "$largest" --update-freq "$((per_device / largest))")
     fi
 }

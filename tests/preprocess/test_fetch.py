@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+import zipfile
 
 import pytest
 
-from preprocess.fetch import SOURCES, Archive, FetchError, download, extract, main
+from preprocess.fetch import SOURCES, Archive, FetchError, download, extract, fetch, main, unzip
 
 
 def make_tar(path, members):
@@ -64,6 +65,30 @@ def test_torn_archive_is_named(tmp_path):
     (tmp_path / "torn.tgz").write_bytes(b"\x1f\x8b torn")
     with pytest.raises(FetchError, match=r"torn\.tgz: not a readable tar archive"):
         extract(tmp_path / "torn.tgz", tmp_path / "folder")
+
+
+def make_zip(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_files_of_a_zip_archive_are_put_beside_it(tmp_path, monkeypatch):
+    make_zip(tmp_path / "source.zip", {"train.txt": "a\tb\n", "test.txt": "c\td\n"})
+    monkeypatch.setitem(SOURCES, "geo", (Archive((tmp_path / "source.zip").as_uri()),))
+    assert fetch("geo", tmp_path / "data") == [tmp_path / "data" / "source.zip"]
+    assert (tmp_path / "data" / "train.txt").read_text() == "a\tb\n"
+
+
+def test_zip_members_outside_the_folder_are_refused(tmp_path):
+    make_zip(tmp_path / "bad.zip", {"fine": "1", "../outside": "2"})
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FetchError, match="refused"):
+        unzip(tmp_path / "bad.zip", tmp_path / "folder")
+    assert not list((tmp_path / "folder").iterdir())
+    (tmp_path / "torn.zip").write_bytes(b"PK torn")
+    with pytest.raises(FetchError, match=r"torn\.zip: not a readable zip archive"):
+        unzip(tmp_path / "torn.zip", tmp_path / "folder")
 
 
 def test_names_of_one_set_differ():

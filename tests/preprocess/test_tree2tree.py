@@ -1,0 +1,77 @@
+"""Published programs in JSON become lines of brackets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from preprocess.corpora import CorpusError
+from preprocess.tree2tree import main, read_programs, tree_of
+from tree_fairseq.trees.notations import notation_named
+
+
+def leaf(label):
+    return {"root": label, "children": []}
+
+
+def program(value):
+    return {
+        "source_prog": [],
+        "source_ast": {"root": "Block\n", "children": [{"root": "Value NumberLiteral", "children": [leaf(f"{value}\n")]}]},
+        "target_ast": {"root": "Literal", "children": [leaf(str(value))]},
+    }
+
+
+def write_folder(folder, size=6):
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        (folder / f"preprocessed_progs_{split}.json").write_text(json.dumps([program(value) for value in range(size)]))
+    return folder
+
+
+def test_both_sides_are_written(tmp_path):
+    data, out = write_folder(tmp_path / "data"), tmp_path / "out"
+    assert main(["--data", str(data), "--source", "cs", "--target", "js", "--output", str(out), "--subset", "4", "--limit", "5"]) == 0
+    assert (out / "test.cs").read_text().splitlines()[1] == "( Block ( Value_NumberLiteral 1 ) )"
+    assert (out / "test.js").read_text().splitlines()[1] == "( Literal 1 )"
+    assert len((out / "train.js").read_text().splitlines()) == 4 and len((out / "valid.cs").read_text().splitlines()) == 5
+
+
+def test_lines_are_the_trees(tmp_path):
+    bracket = notation_named("bracket")
+    value = {"root": "f", "children": [{"root": "g", "children": [leaf("("), leaf("x y")]}, leaf("f")]}
+    tree = tree_of(value)
+    assert bracket.read(bracket.write(tree)) == tree
+    assert [tree.label, tree.children[0].children[1].label, tree.children[1].label] == ["f", "x_y", "f"]
+
+
+def test_deep_trees_need_no_recursion():
+    value = leaf("x")
+    for _ in range(20000):
+        value = {"root": "f", "children": [value]}
+    assert tree_of(value).children[0].label == "f"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "not JSON"),
+        ("{}", "a list of programs"),
+        ('[{"source_ast": {"root": "a", "children": []}}]', "program 1: 'target_ast'"),
+        ('[{"source_ast": {"root": " ", "children": []}, "target_ast": 1}]', "program 1: a node has an empty label"),
+        ('[{"source_ast": {"root": "a", "children": ["b"]}, "target_ast": 1}]', "program 1: a node is "),
+        ("[]", "train is empty"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, capsys, content, message):
+    data = write_folder(tmp_path / "data")
+    (data / "preprocessed_progs_train.json").write_text(content)
+    assert main(["--data", str(data), "--source", "cs", "--target", "js", "--output", str(tmp_path / "out")]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(CorpusError, match=r"preprocessed_progs_test\.json is missing"):
+        list(read_programs(tmp_path / "preprocessed_progs_test.json"))
