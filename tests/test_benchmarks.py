@@ -11,12 +11,16 @@ import torch
 
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.accumulation import descendants_first
+from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.direct_tensor import DirectAccumulation
 from tests.benchmarks.measuring import peak_bytes, side_by_side
 from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
 from tests.benchmarks.reporting import Figure, Report
+from tests.benchmarks.tree_positions import random_places
 from tree_fairseq.data.batch import TreeBatch, collate_trees
+from tree_fairseq.modules.branch_paths import branch_paths
 from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.modules.tree_positions import TreePositions, TreePositionsConfig
 from tree_fairseq.modules.tree_structure import TreeStructure
 from tree_fairseq.trees.bracket import read_forest, read_spans
 from tree_fairseq.trees.spans import reduce_spans
@@ -25,6 +29,8 @@ FIGURES = {
     "accumulation": ["speedup", "memory_saving"],
     "tree_transformer_step": ["ratio"],
     "tree_transformer_generate": ["ratio"],
+    "structural_beam": ["ratio", "validity"],
+    "tree_positions": ["speedup", "memory_saving"],
     "preprocess": ["binarize_ratio", "parse_ratio", "cache_speedup"],
     "loading": ["share_of_step"],
 }
@@ -83,6 +89,15 @@ def test_the_paper_tensor_computes_what_the_closed_form_computes():
     probe = torch.randn_like(closed) * real
     for mine, theirs in zip(torch.autograd.grad(direct, inputs, probe), torch.autograd.grad(closed, inputs, probe)):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_the_wide_positions_are_those_that_rows_of_the_table_sum_up_to():
+    torch.manual_seed(0)
+    places = [random_places(random.Random(seed), 12) for seed in range(3)]
+    parents, branches = (torch.tensor(rows) for rows in zip(*places))
+    module = TreePositions(2, 24, TreePositionsConfig(tree_levels=8, tree_position_dim=64))
+    paths = branch_paths(parents, branches, 8)
+    torch.testing.assert_close(DirectPositions(module, paths)(), module.encode(paths))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -17,6 +17,8 @@ BENCHMARKS = {
     "accumulation": "closed form of hierarchical accumulation against the paper's tensor",
     "tree_transformer_step": "training step against the stock transformer's over as many positions",
     "tree_transformer_generate": "beam search against the stock transformer's over as many positions",
+    "structural_beam": "search for trees against fairseq's beam search, and how many outputs are trees",
+    "tree_positions": "rows of the projected table against n * k * P values a node",
     "preprocess": "binarizing against fairseq-preprocess, parsing against bare Stanza, the parse cache",
     "loading": "loading and collating a batch against the training step on it",
 }

@@ -78,7 +78,8 @@ class StructuralEnsemble(EnsembleModel):
 
     def _mask(self, scores: Tensor) -> Tensor:
         if self.penalties is not None:
-            scores = scores - self.penalties.to(scores)
+            self.penalties = self.penalties.to(scores)
+            scores = scores - self.penalties
         trees = self.trees
         scores = scores.clamp_(min=self.floor).masked_fill_(trees.illegal_symbols(), self.masked)
         # A row that cannot go on may end only when no other row of its sentence grows: what has ended counts as a result.
