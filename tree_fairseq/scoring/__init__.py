@@ -1,1 +1,1 @@
-"""Scoring of translations: BLEU with signatures and significance, attention on tree nodes, result files of recipes."""
+"""Scoring of outputs: BLEU with signatures and significance, accuracy and validity of trees, attention on nodes, result files."""

@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.trees.text import read_lines
 
 
-def read_hypotheses(path: str | Path) -> list[str]:
-    """The best hypothesis of each sentence, in the order of the data set.
+@dataclass
+class Outputs:
+    """What a file of fairseq-generate holds.
 
-    ``H-<id><TAB>score<TAB>text`` lines stand in batch order; with ``--nbest`` the first of an id is the best. Raises
-    ScoringError where a line is malformed or an id is missing (an interrupted or filtered run).
+    Attributes:
+        best: the first hypothesis of each sentence that has one, by the sentence's number in the data set
+        sources: numbers of all sentences that were translated, with or without a result
+        finished: whether the line is there that closes a complete run
     """
-    best: dict[int, str] = {}
+
+    best: dict[int, str] = field(default_factory=dict)
+    sources: set[int] = field(default_factory=set)
+    finished: bool = False
+
+
+def read_outputs(path: str | Path) -> Outputs:
+    """Reads ``H-<id><TAB>score<TAB>text`` and ``S-<id><TAB>text`` lines, which stand in batch order.
+
+    With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError where a line is malformed.
+    """
+    outputs = Outputs()
     for number, line in enumerate(read_lines(path), 1):
+        if line.startswith("S-"):
+            identifier = line[2:].split("\t")[0]
+            if identifier.isdecimal():
+                outputs.sources.add(int(identifier))
+        outputs.finished |= line.startswith("Generate ")
         if not line.startswith("H-"):
             continue
         fields = line.split("\t")
         identifier = fields[0][2:]
         if len(fields) != 3 or not identifier.isdecimal():
             raise ScoringError(f"{path}:{number}: not an H- line of fairseq-generate")
-        best.setdefault(int(identifier), fields[2])
+        outputs.best.setdefault(int(identifier), fields[2])
+    return outputs
+
+
+def read_hypotheses(path: str | Path) -> list[str]:
+    """The best hypothesis of each sentence, in the order of the data set.
+
+    Raises ScoringError where a line is malformed or an id is missing (an interrupted or filtered run).
+    """
+    best = read_outputs(path).best
     if not best:
         raise ScoringError(f"{path} holds no H- line: generation did not finish")
     missing = next((index for index in range(len(best)) if index not in best), None)
     if missing is not None:
         raise ScoringError(f"{path}: sentence {missing} has no hypothesis: generation did not finish, or skipped it")
     return [best[index] for index in range(len(best))]
+
+
+def read_results(path: str | Path, count: int) -> list[str | None]:
+    """The best hypothesis of each of ``count`` sentences, None for one that a complete run found nothing for.
+
+    A structural search returns what it can complete within the length limit, which may be nothing.
+
+    Raises:
+        ScoringError: a line is malformed, there are hypotheses of other sentences, or some sentences were not translated
+    """
+    outputs = read_outputs(path)
+    stray = max(outputs.best, default=-1)
+    if stray >= count:
+        raise ScoringError(f"{path} has a hypothesis of sentence {stray}, the references are {count}")
+    empty = [index for index in range(count) if index not in outputs.best]
+    untouched = [index for index in empty if index not in outputs.sources]
+    if untouched:
+        raise ScoringError(f"{path}: sentence {untouched[0]} was not translated: generation did not finish, or skipped it")
+    if empty and not outputs.finished:
+        raise ScoringError(f"{path}: sentence {empty[0]} has no hypothesis and the closing line is missing: generation did not finish")
+    return [outputs.best.get(index) for index in range(count)]
 
 
 def read_text(path: str | Path, count: int) -> list[str]:

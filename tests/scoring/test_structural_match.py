@@ -1,0 +1,78 @@
+"""Exact match with unordered children, against all permutations."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import symbol_trees
+from tree_fairseq.scoring.exact_match import UnorderedForms, unordered_labels
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+UNORDERED = ("and", "or")
+TREES = symbol_trees(labels=("and", "or", "f", "x"), max_children=3, max_leaves=7)
+
+
+def same(first: Tree, second: Tree) -> bool:
+    """Whether some order of the unordered children makes the trees equal, by trying all."""
+    if first.label != second.label or len(first.children) != len(second.children):
+        return False
+    orders = permutations(second.children) if first.label in UNORDERED else [second.children]
+    return any(all(same(*pair) for pair in zip(first.children, order)) for order in orders)
+
+
+def shuffled(tree: Tree, generator: random.Random) -> Tree:
+    def rebuild(node, children):
+        if node.label in UNORDERED:
+            generator.shuffle(children)
+        return Tree(node.label, children)
+
+    return tree.fold(rebuild)
+
+
+@given(TREES, TREES)
+def test_as_all_permutations_say(first, second):
+    forms = UnorderedForms(UNORDERED)
+    assert (forms.number(first) == forms.number(second)) == same(first, second)
+
+
+@given(TREES, st.randoms(use_true_random=False))
+def test_shuffling_changes_nothing(tree, generator):
+    forms = UnorderedForms(UNORDERED)
+    assert forms.number(shuffled(tree, generator)) == forms.number(tree)
+
+
+@given(TREES, TREES)
+def test_without_unordered_labels_it_is_equality(first, second):
+    forms = UnorderedForms(())
+    assert (forms.number(first) == forms.number(second)) == (first == second)
+
+
+@pytest.mark.parametrize(
+    ("notation", "first", "second", "equal"),
+    [
+        ("bracket", "( and ( f x ) ( or a b ) )", "( and ( or b a ) ( f x ) )", True),
+        ("bracket", "( f a b )", "( f b a )", False),
+        ("bracket", "( and a a b )", "( and a b b )", False),
+        ("bracket", "( and a a )", "( and a )", False),
+        ("prolog", "job ( ANS ) , language ( ANS , l0 )", "language ( ANS , l0 ) , job ( ANS )", True),
+        ("prolog", "language ( ANS , l0 )", "language ( l0 , ANS )", False),
+        ("prolog", "job ( A ) , \\+ ( a ( A ) ; b ( A ) )", "\\+ ( b ( A ) ; a ( A ) ) , job ( A )", True),
+    ],
+)
+def test_notations(notation, first, second, equal):
+    forms, reader = UnorderedForms(unordered_labels(notation)), notation_named(notation)
+    assert (forms.number(reader.read(first)) == forms.number(reader.read(second))) == equal
+
+
+def test_deep_trees():
+    deep = Tree("x")
+    for _ in range(20000):
+        deep = Tree("and", (Tree("a"), deep))
+    forms = UnorderedForms(UNORDERED)
+    assert forms.number(deep) == forms.number(shuffled(deep, random.Random(1)))

@@ -1,0 +1,35 @@
+"""``python -m tree_fairseq.scoring NAME ...`` runs a scorer; without a name it lists them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+SCORERS = {
+    "attention": ("tree_fairseq.scoring.attention_share", "how much of a translation model's attention falls on tree nodes"),
+    "bleu": ("tree_fairseq.scoring.score", "BLEU of translations, three ways, with signatures and significance"),
+    "structural": ("tree_fairseq.scoring.structural", "accuracy and validity of generated trees: programs, logical forms"),
+}
+
+
+def listing() -> str:
+    """What there is to choose from."""
+    lines = ["usage: python -m tree_fairseq.scoring NAME [options], NAME one of"]
+    lines += [f"  {name:<11} {about}" for name, (_, about) in SCORERS.items()]
+    return "\n".join([*lines, "The options of one: python -m tree_fairseq.scoring NAME --help"])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the scorer that the first argument names; returns its exit status, 2 where there is no such scorer."""
+    name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if name in ("-h", "--help"):
+        print(listing())
+        return 0
+    if name not in SCORERS:
+        sys.stderr.write(f"no scorer {name!r}\n{listing()}\n")
+        return 2
+    return importlib.import_module(SCORERS[name][0]).main(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Which outputs of one test set are right, in which respect, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.scoring.exact_match import UnorderedForms
+from tree_fairseq.scoring.ifttt import production_f1, program
+from tree_fairseq.trees.notations import Notation
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL, SymbolEncoding
+from tree_fairseq.trees.tree import Tree
+
+VALIDITY = "validity"
+
+SCHEMES = ("exact", "ifttt")
+
+
+def read_output(text: str | None, notation: Notation, encoding: SymbolEncoding | None = None) -> Tree | None:
+    """The tree of an output, None where it is no complete tree.
+
+    Args:
+        text: what was generated; None where nothing was
+        notation: how trees are written
+        encoding: how symbols make a tree, where the output is symbols (of a stock model) and not text
+    """
+    if text is None:
+        return None
+    try:
+        return notation.read(text) if encoding is None else encoding.decode(text.split())
+    except SymbolTreeError:
+        return None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The outputs of a test set beside its references.
+
+    Attributes:
+        outputs: trees, None for those that are none
+        references: trees
+        unordered: labels whose children have no order
+        scheme: ``exact``, or ``ifttt`` for its channels, functions and productions too
+    """
+
+    outputs: Sequence[Tree | None]
+    references: Sequence[Tree]
+    unordered: tuple[str, ...]
+    scheme: str = "exact"
+
+    @cached_property
+    def outcomes(self) -> dict[str, list[bool]]:
+        """By metric, whether each output is right.
+
+        ``accuracy``: the tree is the reference. ``accuracy_unordered``: it is, with the children of some labels in any order.
+        ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
+        """
+        forms = UnorderedForms(self.unordered)
+        found = {"accuracy": [], "accuracy_unordered": [], VALIDITY: []}
+        for output, reference in zip(self.outputs, self.references, strict=True):
+            known = output is not None and not _has_unknown(output)
+            same = known and output == reference
+            found["accuracy"].append(same)
+            found["accuracy_unordered"].append(same or known and forms.number(output) == forms.number(reference))
+            found[VALIDITY].append(output is not None)
+        if self.scheme == "ifttt":
+            found |= self._program_outcomes()
+        return found
+
+    def _program_outcomes(self) -> dict[str, list[bool]]:
+        pairs = [(program(output), program(reference)) for output, reference in zip(self.outputs, self.references)]
+        channels = [ours.channels is not None and ours.channels == theirs.channels for ours, theirs in pairs]
+        functions = [ours.functions is not None and ours.functions == theirs.functions for ours, theirs in pairs]
+        both = [channel and function for channel, function in zip(channels, functions)]
+        return {"channel_accuracy": channels, "channel_function_accuracy": both}
+
+    def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
+        """The metrics of all sentences, or of some: validity as a share from 0 to 1, all others in percent."""
+        indices = range(len(self.references)) if indices is None else indices
+        values = {}
+        for name, outcomes in self.outcomes.items():
+            whole = 1 if name == VALIDITY else 100
+            values[name] = whole * sum(outcomes[index] for index in indices) / len(indices)
+        if self.scheme == "ifttt":
+            values["production_f1"] = production_f1((self.outputs[index], self.references[index]) for index in indices)
+        return values
+
+    def by(self, measure: Callable[[Tree], int], bounds: Sequence[int]) -> list[dict]:
+        """Metrics by a measure of the reference, such as its depth; buckets end at ``bounds``, those without trees are left out."""
+        measures = [measure(tree) for tree in self.references]
+        rows, low = [], 0
+        for high in [*sorted(set(bounds)), None]:
+            inside = [index for index, value in enumerate(measures) if value >= low and (high is None or value <= high)]
+            if inside:
+                rows.append({"from": low, "to": high, "sentences": len(inside), **self.metrics(inside)})
+            low = low if high is None else high + 1
+        return rows
+
+    def by_group(self, groups: Sequence[Iterable[str]]) -> dict[str, dict]:
+        """Metrics of each group of sentences, given the groups that every sentence belongs to."""
+        members: dict[str, list[int]] = {}
+        for index, names in enumerate(groups):
+            for name in names:
+                members.setdefault(name, []).append(index)
+        return {name: {"sentences": len(members[name]), **self.metrics(members[name])} for name in sorted(members)}
+
+
+def size(tree: Tree) -> int:
+    """Number of nodes of a tree."""
+    return sum(1 for _ in tree.preorder())
+
+
+def as_digits(outcomes: Mapping[str, Sequence[bool]]) -> dict[str, str]:
+    """Outcomes as they are kept in a file: a digit a sentence."""
+    return {name: "".join("01"[value] for value in values) for name, values in outcomes.items()}
+
+
+def from_digits(outcomes: Mapping[str, str]) -> dict[str, list[bool]]:
+    """The inverse of :func:`as_digits`."""
+    return {name: [digit == "1" for digit in digits] for name, digits in outcomes.items()}
+
+
+def _has_unknown(tree: Tree) -> bool:
+    return any(node.label == UNKNOWN_LABEL for node in tree.preorder())

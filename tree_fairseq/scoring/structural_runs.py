@@ -1,0 +1,143 @@
+"""A run's outputs beside the corpus's own lines: metrics, differences from other runs, outcomes of single sentences."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tree_fairseq.errors import ScoringError
+from tree_fairseq.scoring.outputs import read_results, read_text
+from tree_fairseq.scoring.significance import mcnemar
+from tree_fairseq.scoring.structural_outcomes import VALIDITY, Judgement, as_digits, from_digits, read_output, size
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.symbols import SymbolEncoding
+from tree_fairseq.trees.text import read_lines
+from tree_fairseq.trees.tree import Tree
+
+OUTCOMES_FILE = "outcomes.json"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StructuralOptions:
+    """How a run is scored.
+
+    Attributes:
+        references: folder of the test sets, or the one file of the one test set.
+        language: of the target, the suffix of its files.
+        notation: name of that of references, and of outputs unless they are symbols.
+        encoding: how outputs that are symbols make trees; None for text.
+        sets: subset of the data folder -> label in metric names ("" for none).
+        unordered: labels whose children have no order.
+        scheme: of metrics, see :class:`Judgement`.
+        size_bounds, depth_bounds: largest size (nodes) and depth (edges) of each bucket of references but the last.
+        group_metrics: groups whose metrics stand among those of the run.
+    """
+
+    references: Path
+    language: str
+    notation: str
+    encoding: SymbolEncoding | None
+    sets: dict[str, str]
+    unordered: tuple[str, ...]
+    scheme: str = "exact"
+    size_bounds: tuple[int, ...] = (10, 20, 30, 40, 50)
+    depth_bounds: tuple[int, ...] = (2, 4, 6, 8, 10)
+    group_metrics: tuple[str, ...] = ()
+
+
+def read_references(options: StructuralOptions, subset: str) -> list[Tree]:
+    """The trees of a test set.
+
+    Raises:
+        ScoringError: there are none
+        SymbolTreeError: a line is no tree
+    """
+    path = options.references if options.references.is_file() else options.references / f"{subset}.{options.language}"
+    if not path.is_file():
+        raise ScoringError(f"{path} is missing: --references takes the folder with the lines that were preprocessed")
+    notation = notation_named(options.notation)
+    trees = [notation.read(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
+    if not trees:
+        raise ScoringError(f"{path} is empty")
+    return trees
+
+
+def score_set(run: Path, options: StructuralOptions, subset: str) -> Judgement:
+    """The outputs of a run for a test set beside the references; says how many sentences have none."""
+    path = run / f"generate-{subset}.txt"
+    if not path.is_file():
+        raise ScoringError(f"{path} is missing: generate with that run first")
+    references = read_references(options, subset)
+    texts = read_results(path, len(references))
+    if missing := texts.count(None):
+        logger.warning("%s: %d of %d sentences have no output; they count as wrong and as invalid", path, missing, len(texts))
+    notation = notation_named(options.notation)
+    outputs = [read_output(text, notation, options.encoding) for text in texts]
+    return Judgement(outputs, references, options.unordered, options.scheme)
+
+
+def score_run(run: Path, options: StructuralOptions, against: Sequence[Path] = ()) -> tuple[dict, dict]:
+    """Metrics of a run, by size, depth and group too, and its difference from other runs; and its outcomes by set and metric.
+
+    Raises:
+        ScoringError: files are missing or do not fit each other
+    """
+    scores: dict = {"metrics": {}, "sentences": {}, "by_size": {}, "by_depth": {}, "groups": {}, "differences": []}
+    kept, judgements = {}, []
+    others = {other.name: read_outcomes(other) for other in against}
+    for subset, label in options.sets.items():
+        suffix = f"_{label}" if label else ""
+        judgement = score_set(run, options, subset)
+        judgements.append(judgement)
+        scores["metrics"] |= {name + suffix: value for name, value in judgement.metrics().items()}
+        scores["sentences"][subset] = len(judgement.references)
+        scores["by_size"][subset] = judgement.by(size, options.size_bounds)
+        scores["by_depth"][subset] = judgement.by(Tree.height, options.depth_bounds)
+        if groups := _groups(options, subset, len(judgement.references)):
+            scores["groups"][subset] = judgement.by_group(groups)
+            scores["metrics"] |= _group_metrics(scores["groups"][subset], options.group_metrics, suffix)
+        kept[subset] = as_digits(judgement.outcomes)
+        for name, outcomes in others.items():
+            scores["differences"] += _differences(name, outcomes.get(subset, {}), judgement, suffix)
+    if VALIDITY not in scores["metrics"]:
+        valid = [outcome for judgement in judgements for outcome in judgement.outcomes[VALIDITY]]
+        scores["metrics"][VALIDITY] = sum(valid) / len(valid)
+    return scores, kept
+
+
+def read_outcomes(run: Path) -> dict[str, dict[str, list[bool]]]:
+    """The outcomes of a run that was scored before, by set and metric. Raises ScoringError where there are none."""
+    path = run / OUTCOMES_FILE
+    try:
+        return {subset: from_digits(outcomes) for subset, outcomes in json.loads(path.read_text(encoding="utf-8")).items()}
+    except FileNotFoundError:
+        raise ScoringError(f"{path} is missing: score that run first") from None
+    except (ValueError, AttributeError) as error:
+        raise ScoringError(f"{path} holds no outcomes ({error}); score that run again") from error
+
+
+def _differences(name: str, baseline: dict[str, list[bool]], judgement: Judgement, suffix: str) -> list[dict]:
+    return [
+        {"metric": metric + suffix, "baseline": name, **mcnemar(baseline[metric], outcomes)}
+        for metric, outcomes in judgement.outcomes.items()
+        if metric in baseline and metric != VALIDITY
+    ]
+
+
+def _groups(options: StructuralOptions, subset: str, count: int) -> list[list[str]]:
+    """The groups of each sentence; none at all where the set has no file of them."""
+    path = options.references / f"{subset}.groups"
+    return [line.split() for line in read_text(path, count)] if path.is_file() else []
+
+
+def _group_metrics(groups: dict[str, dict], wanted: Sequence[str], suffix: str) -> dict[str, float]:
+    return {
+        f"{metric}_{name}{suffix}": value
+        for name in wanted if name in groups
+        for metric, value in groups[name].items() if metric != "sentences"
+    }
