@@ -107,11 +107,10 @@ def test_it_learns_and_tells_its_accuracy(system):
     assert len(re.findall(r"accuracy \d", system.log)) >= 3
 
 
-@pytest.mark.parametrize("limit", [(), ("--max-len-b", 4), ("--min-len", 12), ("--sampling", "--nbest", 3)])
+@pytest.mark.parametrize("limit", [("--max-len-b", 4), ("--min-len", 12, "--max-len-b", 20), ("--sampling", "--nbest", 3)])
+@pytest.mark.parametrize("system", ["sequence-to-tree"], indirect=True)
 def test_every_output_is_a_tree(system, limit):
-    if system.modality.target != "tree":
-        pytest.skip("the target of this system is a sequence")
-    found = hypotheses(generate(system, "--beam", 3, "--nbest", 2, "--max-len-a", 0, *(limit or ("--max-len-b", 30))))
+    found = hypotheses(generate(system, "--beam", 3, "--nbest", 2, "--max-len-a", 0, *limit))
     assert len(found) == 16
     for text, _ in found.values():
         assert BRACKET.write(BRACKET.read(text)) == text
@@ -147,6 +146,7 @@ def test_a_source_that_is_no_tree_is_named(system):
         run("interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", stdin="( all ( rivers )\n")
 
 
+@pytest.mark.parametrize("system", ["tree-to-tree"], indirect=True)
 def test_stock_models_train_on_the_same_folder(system, tmp_path):
     """Under this task their outputs are trees, too; under the stock task they are whatever they are."""
     log = train(system.data, tmp_path / "here", *SIZES, arch="transformer")
@@ -155,9 +155,7 @@ def test_stock_models_train_on_the_same_folder(system, tmp_path):
     assert losses(train(system.data, tmp_path / "stock", *SIZES, arch="transformer", task=stock))
     path = ("--path", tmp_path / "here/checkpoint_best.pt", "--cpu", "--beam", 2, "--max-len-b", 20)
     found = hypotheses(run("generate", system.data, *TASK, *path))
-    assert len(found) == 16
-    if system.modality.target == "tree":
-        assert all(BRACKET.read(text) for text, _ in found.values())
+    assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())
 
 
 def test_another_encoding_is_refused(corpus, tmp_path):

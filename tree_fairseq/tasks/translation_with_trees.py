@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from fairseq import utils
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.errors import DataFolderError
@@ -101,4 +102,10 @@ class TranslationWithTreesTask(TranslationTask):
     def _autocast(self, criterion):
         if not self.cfg.cpu_autocast:
             return criterion
-        return torch.autocast("cpu", dtype=torch.bfloat16)(criterion)
+
+        def in_half_precision(*args, **kwargs):
+            # The fused attention of torch for CPUs has a backward pass in bfloat16 that is many times slower than its parts.
+            with torch.autocast("cpu", dtype=torch.bfloat16), sdpa_kernel(SDPBackend.MATH):
+                return criterion(*args, **kwargs)
+
+        return in_half_precision
