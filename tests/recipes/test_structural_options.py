@@ -1,0 +1,223 @@
+"""What the recipes of programs and logical forms accept, refuse and would run."""
+
+from __future__ import annotations
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import tree_fairseq  # noqa: F401  registers tasks and architectures
+from tests.recipes.commands import ROOT, STRUCTURAL, bash, printed_commands, recipe
+
+SEMANTIC_PARSING = ("geo", "atis", "jobs", "ifttt")
+TREE_TO_TREE = ("active_logical", "coffeescript_javascript", "for2lam")
+SETTINGS = {
+    "for2lam": ("SYN-S", "SYN-L"),
+    "coffeescript_javascript": tuple(f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")),
+    "active_logical": ("both", "logical-active", "active-logical"),
+}
+PARSERS = {
+    "fairseq-preprocess": options.get_preprocessing_parser,
+    "fairseq-train": options.get_training_parser,
+    "fairseq-generate": options.get_generation_parser,
+}
+
+
+def parsed(command):
+    """The arguments of a command as fairseq itself reads them; exits on an unknown flag."""
+    words = command[1:]
+    where = words.index("--user-dir")
+    assert words[where + 1] == str(ROOT / "tree_fairseq")
+    del words[where : where + 2]  # imported already
+    parser = PARSERS[command[0]](default_task="translation")
+    return options.parse_args_and_arch(parser, input_args=words)
+
+
+def value(command, flag):
+    return command[command.index(flag) + 1]
+
+
+def named(commands, name):
+    return [command for command in commands if name in command[0] or name in command[1:4]]
+
+
+@pytest.fixture
+def base(tmp_path):
+    """Options of a full-size run; a folder that is not empty is all that --dry-run asks of data."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "some").touch()
+    return "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")
+
+
+def commands_of(name, base, *arguments):
+    """Generated programs are asked for where the recipe has some."""
+    return printed_commands(name, *(base if name in SEMANTIC_PARSING or name == "active_logical" else base[2:]), *arguments)
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_full_size_commands_are_fairseq_s_and_the_paper_s(base, name):
+    commands = commands_of(name, base)
+    (train,) = named(commands, "fairseq-train")
+    arguments = parsed(train)
+    convert_namespace_to_omegaconf(arguments)
+    assert arguments.task == "structural_translation"
+    assert arguments.batch_size == 128 and arguments.clip_norm == 10 and arguments.optimizer == "adam"
+    assert (arguments.encoder_layers, arguments.decoder_layers, arguments.encoder_embed_dim) == (4, 4, 256)
+    assert arguments.encoder_ffn_embed_dim == (1024 if name in SEMANTIC_PARSING else 512)
+    assert arguments.tree_position_dim == 2048 and arguments.tree_levels == 32
+    assert arguments.keep_last_epochs * arguments.save_interval <= arguments.max_epoch
+    for command in named(commands, "fairseq-generate"):
+        assert command[1] == train[1] and parsed(command).beam == 5
+    (score,) = named(commands, "tree_fairseq.scoring")
+    assert value(score, "--data") == train[1] and "--symbols" not in score
+
+
+@pytest.mark.parametrize("name", SEMANTIC_PARSING)
+def test_rare_words_are_unknown(base, name):
+    (command,) = named(commands_of(name, base), "fairseq-preprocess")
+    assert value(command, "--thresholdsrc") == ("5" if name == "ifttt" else "2")
+    assert "--source-modality" not in command and value(command, "--target-modality") == "tree"
+    assert value(command, "--target-notation") == ("prolog" if name == "jobs" else "bracket")
+
+
+@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name, settings in SETTINGS.items() for setting in settings])
+def test_settings_have_folders_of_their_own(base, name, setting):
+    commands = commands_of(name, base, "--setting", setting)
+    (train,) = named(commands, "fairseq-train")
+    assert f"/{setting}/" in train[1] and f"/{setting}/runs/" in value(train, "--save-dir")
+    prepare = named(commands, "preprocess.programs") + named(commands, "preprocess.semantic_parsing")
+    assert len(prepare) == 1
+    if name == "coffeescript_javascript":
+        assert value(prepare[0], "--setting") == setting[3:]
+        assert (value(train, "-s"), value(train, "-t")) == (("cs", "js") if setting.startswith("CJ") else ("js", "cs"))
+        assert value(train, "--batch-size") == ("64" if setting.endswith("long") else "128")
+    else:
+        assert setting in prepare[0]
+
+
+def test_published_programs_are_read_where_they_are(base, tmp_path):
+    (command,) = named(printed_commands("coffeescript_javascript", *base, "--setting", "JC-B-long"), "preprocess.tree2tree")
+    assert (value(command, "--source"), value(command, "--target")) == ("cs", "js")  # of the file; the recipe goes the other way
+    (tmp_path / "data" / "test_For.json").touch()
+    (command,) = named(printed_commands("for2lam", *base), "preprocess.programs")
+    assert value(command, "--setting") == "rebuild" and value(command, "--data") == str(tmp_path / "data")
+    (tmp_path / "data" / "preprocessed_progs_train.json").touch()
+    assert named(printed_commands("for2lam", *base, "--setting", "SYN-L"), "preprocess.tree2tree")
+
+
+def test_stock_models_share_the_folder_of_trees(base):
+    for arch in ("transformer_semantic_parsing", "lstm"):
+        commands = commands_of("geo", base, "--arch", arch)
+        (preprocess,) = named(commands, "fairseq-preprocess")
+        assert value(preprocess, "--task") == "structural_translation"
+        (train,) = named(commands, "fairseq-train")
+        assert train[1] == value(preprocess, "--destdir")
+        assert parsed(train).task == "translation" and parsed(train).arch == arch
+        assert value(named(commands, "fairseq-generate")[0], "--task") == "translation"
+        assert "--symbols" in named(commands, "tree_fairseq.scoring")[0]
+
+
+def test_raw_text_has_a_folder_of_its_own(base):
+    commands = commands_of("geo", base, "--arch", "transformer_semantic_parsing", "--text", "raw")
+    (preprocess,) = named(commands, "fairseq-preprocess")
+    assert "--target-modality" not in preprocess and value(preprocess, "--task") == "translation"
+    assert value(preprocess, "--destdir").endswith("/data-bin-raw")
+    (score,) = named(commands, "tree_fairseq.scoring")
+    assert value(score, "--notation") == "bracket" and "--data" not in score
+    (preprocess,) = named(commands_of("for2lam", base, "--arch", "transformer_program_translation", "--text", "raw"), "fairseq-preprocess")
+    assert value(preprocess, "--trainpref").endswith("/text/train.raw")
+
+
+def test_traversal_and_binarization_reach_preprocessing_and_names(base):
+    (preprocess,) = named(commands_of("atis", base, "--traversal", "bfs", "--binarization", "none"), "fairseq-preprocess")
+    assert value(preprocess, "--traversal") == "bfs" and value(preprocess, "--binarization") == "none"
+    assert value(preprocess, "--destdir").endswith("/data-bin-bfs-none")
+
+
+def test_lines_held_out_are_trained_on_where_asked(base):
+    def flags(*arguments):
+        return named(commands_of("geo", base, *arguments), "preprocess.semantic_parsing")[0]
+
+    assert "--keep-valid" in flags() and value(flags(), "--valid") == "100"
+    assert "--keep-valid" not in flags("--keep-valid", "no") and "/keep-valid-no/" in value(flags("--keep-valid", "no"), "--output")
+    assert "--keep-valid" not in named(commands_of("atis", base), "preprocess.semantic_parsing")[0]
+
+
+def test_every_seed_has_a_run_and_the_means_come_last(base):
+    commands = commands_of("geo", base, "--seeds", "1,2,3", "--", "--dropout", "0.3")
+    trained = named(commands, "fairseq-train")
+    assert [value(command, "--seed") for command in trained] == ["1", "2", "3"]
+    runs = [value(command, "--save-dir").removesuffix("/checkpoints") for command in trained]
+    assert len(set(runs)) == 3 and "-seed2+" in runs[1] and parsed(trained[1]).dropout == 0.3
+    assert "mean_of_seeds.py" in commands[-1][1] and commands[-1][-3:] == runs
+    assert {value(command, "--main-run") for command in named(commands, "tree_fairseq.scoring")} == {runs[0]}
+    assert len(named(commands, "fairseq-preprocess")) == 1
+
+
+def test_ablations_differ_in_what_they_are_named_for(base):
+    commands = commands_of("geo", base, "--stage", "ablate")
+    runs = {value(command, "--save-dir").split("/")[-2].split("parsing")[1]: command for command in named(commands, "fairseq-train")}
+    assert set(runs) == {
+        "-seed1", "-query-position-seed1", "-decay-init-uniform-seed1", "-parameter-free-seed1", "-bfs-seed1", "-none-seed1",
+    }  # fmt: skip
+    for name, command in runs.items():
+        arguments = parsed(command)
+        assert arguments.query_position is ("query" in name)
+        assert str(arguments.tree_decay_init) == ("uniform" if "uniform" in name else "paper")
+        assert arguments.parameter_free_tree_positions is ("free" in name)
+        assert command[1].endswith({"-bfs-seed1": "data-bin-bfs", "-none-seed1": "data-bin-none"}.get(name, "data-bin"))
+    full, *ablations = named(commands, "tree_fairseq.scoring")
+    assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
+
+
+def test_stages_end_where_they_are_asked_to(base):
+    ends = {
+        "prepare": "preprocess.semantic_parsing", "preprocess": "fairseq-preprocess", "train": "tree_fairseq.average",
+        "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
+    }  # fmt: skip
+    for stage, last in ends.items():
+        assert last in commands_of("jobs", base, "--stage", stage)[-1]
+
+
+def test_other_architectures_of_a_seed_are_compared(tmp_path):
+    names = ("lstm-seed1", "lstm-seed2", "transformer_x-seed1", "transformer_x-raw-seed1", "tree_x-bfs-seed1", "transformer_x-seed1+12")
+    for name in names:
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "outcomes.json").touch()
+    script = """
+    set +u; . examples/lib/structural.sh; WORK=$PLACE TRAVERSAL=dfs BINARIZATION=lcrs
+    for RUN in $PLACE/runs/tree_x-seed1 $PLACE/runs/lstm-seed2 $PLACE/runs/tree_x-seed1+12; do
+        seed=${RUN#*-seed}; beside ${seed%+*}; echo "${OTHERS[@]##*/}"
+    done
+    """
+    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
+        "lstm-seed1 transformer_x-raw-seed1 transformer_x-seed1", "", "transformer_x-seed1+12",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("geo", (), "--out is needed"),
+        ("geo", ("--out", "x"), "--data is needed"),
+        ("geo", ("--out", "x", "--toy", "--parser", "stanza"), "unknown option --parser"),
+        ("geo", ("--out", "x", "--toy", "--traversal", "zigzag"), "--traversal zigzag: give dfs bfs"),
+        ("geo", ("--out", "x", "--toy", "--binarization", "lcsr"), "--binarization lcsr: give lcrs none"),
+        ("geo", ("--out", "x", "--toy", "--setting", "SYN-S"), "--setting SYN-S: give none"),
+        ("for2lam", ("--out", "x", "--setting", "SYN-M"), "--setting SYN-M: give SYN-S SYN-L rebuild"),
+        ("for2lam", ("--out", "x", "--setting", "rebuild"), "--setting rebuild needs --data"),
+        ("geo", ("--out", "x", "--toy", "--seed", "1", "--seeds", "1,2"), "give --seed or --seeds, not both"),
+        ("geo", ("--out", "x", "--toy", "--seeds", "1;2"), "--seed and --seeds need numbers"),
+        ("geo", ("--out", "x", "--toy", "--keep-valid", "maybe"), "--keep-valid maybe: give yes no"),
+        ("geo", ("--out", "x", "--toy", "--arch", "fconv"), "no settings for --arch fconv"),
+        ("geo", ("--out", "x", "--toy", "--text", "raw"), "--text raw is for stock architectures"),
+        ("geo", ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm", "--stage", "ablate"), "needs an architecture that reads trees"),
+        ("ifttt", ("--data", "OUT/empty", "--out", "OUT", "--dry-run"), "the README says where its files come from"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, name, arguments, message):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "empty").mkdir()
+    done = recipe(name, *(word.replace("OUT/empty", str(tmp_path / "empty")).replace("OUT", str(tmp_path / "out")) for word in arguments))
+    assert done.returncode == 1
+    assert message in done.stderr
