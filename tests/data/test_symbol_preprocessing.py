@@ -145,6 +145,14 @@ def test_a_wider_tree_than_the_dictionary_knows(corpus, tmp_path):
         preprocess(tmp_path, tmp_path / "other", *dictionaries, "--binarization", "none", splits=("test",))
 
 
+def test_a_deep_tree_is_named(corpus, tmp_path):
+    (tmp_path / "train.nl").write_text("a\nb\n", encoding="utf-8")
+    (tmp_path / "train.lf").write_text("( f x )\n" + "( f " * 40 + "x" + " )" * 40 + "\n", encoding="utf-8")
+    log = preprocess(tmp_path, tmp_path / "bin", splits=("train",))
+    assert "train.lf:2: a symbol stands 40 levels below the root" in log
+    assert Manifest.load(tmp_path / "bin").symbols["lf"].splits["train"].depth == 40
+
+
 def test_a_dictionary_of_words_is_refused(corpus, tmp_path):
     run("preprocess", "-s", "nl", "-t", "lf", "--trainpref", corpus / "train", "--destdir", tmp_path / "plain")
     with pytest.raises(DictionaryMismatchError, match="<unk:0>"):

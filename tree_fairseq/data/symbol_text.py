@@ -25,6 +25,9 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
+USUAL_LEVELS = 32
+"""Levels that tree positions remember where nothing else is asked for (Shiv & Quirk 2019)."""
+
 
 @dataclass
 class SymbolText:
@@ -37,6 +40,7 @@ class SymbolText:
         counts: how often each symbol occurs
         degree: the largest number of branches of a node
         depth: of the deepest tree in the form that was encoded
+        deepest_line: number of its line, from 1
     """
 
     path: Path
@@ -44,7 +48,8 @@ class SymbolText:
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     degree: int = 0
-    depth: int = 0
+    depth: int = -1
+    deepest_line: int = 0
 
     @property
     def symbols(self) -> int:
@@ -60,6 +65,7 @@ class _ChunkSymbols:
     lines: int
     counts: Counter[str]
     depth: int
+    deepest_line: int
 
 
 def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name: str, *, workers: int, cache: Path) -> SymbolText:
@@ -87,15 +93,21 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
     with open(result.path, "w", encoding="utf-8", newline="\n") as file:
         for encoded in _encoded_chunks(pieces, side, min(workers, len(pieces))):
             file.write(encoded.text)
+            if encoded.depth > result.depth:
+                result.depth, result.deepest_line = encoded.depth, result.lines + encoded.deepest_line
             result.lines += encoded.lines
             result.counts += encoded.counts
-            result.depth = max(result.depth, encoded.depth)
     arities = (side.encoding.split(symbol)[1] for symbol in result.counts)
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)
     logger.info(
         "[trees] %s: %d trees, %d symbols of %d types, depth at most %d", text.path, result.lines, result.symbols,
         len(result.counts), result.depth,
     )
+    if result.depth > USUAL_LEVELS:
+        logger.warning(
+            "[trees] %s:%d: a symbol stands %d levels below the root; tree positions remember the last --tree-levels %d steps to it, "
+            "unless more are asked for in training", text.path, result.deepest_line, result.depth, USUAL_LEVELS,
+        )
     return result
 
 
@@ -116,7 +128,7 @@ def _encode_chunk(side: SymbolSide, piece: tuple[Path, Chunk]) -> _ChunkSymbols:
     with open(path, "rb") as file:
         file.seek(chunk.start)
         content = file.read(chunk.end - chunk.start).decode("utf-8")
-    lines, counts, depth = [], Counter(), 0
+    lines, counts, depths = [], Counter(), []
     for number, line in enumerate(content.removesuffix("\n").split("\n"), start=chunk.first_line):
         tree = _read_tree(line.removesuffix("\r"), side, path, number)
         try:
@@ -125,8 +137,8 @@ def _encode_chunk(side: SymbolSide, piece: tuple[Path, Chunk]) -> _ChunkSymbols:
             raise error.at(path, number) from None
         lines.append(" ".join(symbols) + "\n")
         counts.update(symbols)
-        depth = max(depth, _depth(symbols, side))
-    return _ChunkSymbols("".join(lines), len(lines), counts, depth)
+        depths.append(_depth(symbols, side))
+    return _ChunkSymbols("".join(lines), len(lines), counts, max(depths), depths.index(max(depths)) + 1)
 
 
 def _read_tree(line: str, side: SymbolSide, path: Path, number: int) -> Tree:
