@@ -50,7 +50,8 @@ def test_what_is_written_is_read_again(data, arities, binarization, tmp_path_fac
     write_grammar(path, rules)
     grammar = load_grammar(path, dictionary)
     read = zip(grammar.parents.tolist(), grammar.branches.tolist(), grammar.children.tolist())
-    assert {(ROOT if parent < 0 else dictionary[parent], branch, dictionary[child]) for parent, branch, child in read} == rules
+    named = {-1: ROOT, **dict(enumerate(dictionary.symbols))}
+    assert {(named[parent], branch, named[child]) for parent, branch, child in read} == rules
     assert len(grammar.parents) == len(rules)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from fairseq.data import Dictionary
 
-from tree_fairseq.data.grammar import collect_grammar
+from tree_fairseq.data.grammar import ROOT, Grammar, collect_grammar
 from tree_fairseq.data.symbol_table import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
@@ -52,7 +53,8 @@ class Vocabulary:
 
     def trees(self, limit: int, rules: set | None = None, without: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
         """The symbols, as ids, of every tree of at most ``limit`` symbols whose rules are among the given ones."""
-        arities = {token: arity for token, arity in enumerate(self.table.arity.tolist()) if arity >= 0 and token not in without}
+        arities = dict(enumerate(self.table.arity.tolist()))
+        arities = {token: arity for token, arity in arities.items() if arity >= 0 and token not in without}
         found, waiting = [], [((), 1)]
         while waiting:
             prefix, missing = waiting.pop()
@@ -62,8 +64,20 @@ class Vocabulary:
                 waiting += [((*prefix, token), missing - 1 + arity) for token, arity in arities.items()]
         found = [tree for tree in found if self.is_tree((*tree, self.dictionary.eos()))]
         if rules is not None:
-            found = [tree for tree in found if collect_grammar([[self.dictionary[token] for token in tree]], self.encoding) <= rules]
+            found = [tree for tree in found if rules_of(self, [tree]) <= rules]
         return sorted(found)
+
+
+def rules_of(vocabulary: Vocabulary, trees) -> set:
+    """The rules of some trees."""
+    return collect_grammar([[vocabulary.dictionary[token] for token in tree] for tree in trees], vocabulary.encoding)
+
+
+def by_id(vocabulary: Vocabulary, rules: set) -> Grammar:
+    """Rules by id, as from a file."""
+    index = vocabulary.dictionary.index
+    ids = [(-1 if parent == ROOT else index(parent), branch, index(child)) for parent, branch, child in sorted(rules)]
+    return Grammar(*torch.tensor(ids).unbind(1))
 
 
 def continuations(trees: list[tuple[int, ...]]) -> dict[tuple[int, ...], set[int]]:

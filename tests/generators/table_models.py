@@ -76,11 +76,18 @@ class TableModel(FairseqEncoderDecoderModel):
     """
 
     def __init__(
-        self, dictionary: Dictionary, seed: int = 0, sharpness=1.0, bias=0.0, is_incremental=True, positions=100, dtype=torch.float64
+        self,
+        dictionary: Dictionary,
+        seed: int = 0,
+        sharpness: float = 1.0,
+        bias=0.0,
+        is_incremental: bool = True,
+        positions: int = 100,
+        dtype: torch.dtype = torch.float64,
     ):
         decoder = (IncrementalTableDecoder if is_incremental else TableDecoder)(dictionary)
-        for name, value in {"seed": seed, "sharpness": sharpness, "bias": bias, "positions": positions, "dtype": dtype}.items():
-            setattr(decoder, name, value)
+        decoder.seed, decoder.sharpness, decoder.bias = seed, sharpness, bias
+        decoder.positions, decoder.dtype = positions, dtype
         super().__init__(TableEncoder(dictionary), decoder)
 
     def log_probabilities(self, source: list[int], prefix: list[int], temperature: float = 1.0) -> torch.Tensor:

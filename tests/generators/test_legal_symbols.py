@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.generators.all_trees import Vocabulary, continuations
-from tree_fairseq.data.grammar import ROOT, Grammar, collect_grammar
+from tests.generators.all_trees import Vocabulary, by_id, continuations, rules_of
+from tree_fairseq.data.grammar import ROOT
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.generators.completion_lengths import UNBOUNDED, next_surpluses
 from tree_fairseq.generators.growing_trees import GrowingTrees
@@ -24,16 +24,6 @@ def vocabularies(draw) -> Vocabulary:
     binarization = draw(st.sampled_from(BINARIZATIONS))
     arities = draw(st.lists(st.integers(0, 2 if binarization == "lcrs" else 3), max_size=3))
     return Vocabulary.of([0, *arities], draw(st.sampled_from(TRAVERSALS)), binarization)
-
-
-def rules_of(vocabulary: Vocabulary, trees) -> set:
-    return collect_grammar([[vocabulary.dictionary[token] for token in tree] for tree in trees], vocabulary.encoding)
-
-
-def by_id(vocabulary: Vocabulary, rules: set) -> Grammar:
-    index = vocabulary.dictionary.index
-    ids = [(-1 if parent == ROOT else index(parent), branch, index(child)) for parent, branch, child in sorted(rules)]
-    return Grammar(*torch.tensor(ids).unbind(1))
 
 
 def legal_after(vocabulary: Vocabulary, legal: LegalSymbols, prefixes, limit: int, min_len: int = 1) -> list[set[int]]:

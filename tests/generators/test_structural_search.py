@@ -11,7 +11,7 @@ from fairseq import search
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.generators.all_trees import Vocabulary, continuations, ranked
+from tests.generators.all_trees import Vocabulary, by_id, continuations, ranked, rules_of
 from tests.generators.table_models import TableModel, batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.generators.structural_search import StructuralGenerator
@@ -62,7 +62,9 @@ def all_trees(draw):
 
 
 @settings(max_examples=30, deadline=None)
-@given(drawn=all_trees(), seed=st.integers(0, 99), length_penalty=st.sampled_from([0.0, 1.0, 2.0]), incremental=st.booleans())
+@given(
+    drawn=all_trees(), seed=st.integers(0, 99), length_penalty=st.sampled_from([0.0, 1.0, 2.0]), incremental=st.booleans()
+)
 def test_a_beam_as_wide_as_there_are_trees_finds_all_in_order(drawn, seed, length_penalty, incremental):
     vocabulary, limit, trees = drawn
     model = TableModel(vocabulary.dictionary, seed, is_incremental=incremental)
@@ -72,7 +74,8 @@ def test_a_beam_as_wide_as_there_are_trees_finds_all_in_order(drawn, seed, lengt
     for hypothesis in hypotheses:
         positional = hypothesis["positional_scores"]
         assert len(positional) == len(hypothesis["tokens"]) - 1
-        assert float(positional.sum()) / len(positional) ** length_penalty == pytest.approx(float(hypothesis["score"]), rel=1e-4)
+        score = float(positional.sum()) / len(positional) ** length_penalty
+        assert score == pytest.approx(float(hypothesis["score"]), rel=1e-4)
 
 
 def stepwise(vocabulary: Vocabulary, following: dict, scores) -> tuple[int, ...]:
@@ -99,7 +102,7 @@ def test_a_beam_of_one_is_greedy(vocabulary, limit, seed, members):
 
 
 def beam_of(vocabulary: Vocabulary, following: dict, scores, beam: int, limit: int) -> list[tuple[int, ...]]:
-    """Beam search with lists: the best prefixes of each length, of which those that are trees end, until there are enough."""
+    """Beam search with lists: the best prefixes of each length, of which those that are trees end, until they are enough."""
     ended, prefixes = [], [((), 0.0)]
     for _ in range(limit + 1):
         candidates = []
@@ -148,17 +151,21 @@ def searches(vocabulary: Vocabulary):
     }
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     data=st.data(), vocabulary=vocabularies(6, unknown=True), seed=st.integers(0, 99), beam=st.integers(1, 3),
-    strategy=st.sampled_from(["beam", "groups", "siblings", "sampling", "top k", "top p"]), sharpness=st.sampled_from([0.1, 1.0, 100.0]),
+    strategy=st.sampled_from(["beam", "groups", "siblings", "sampling", "top k", "top p"]),
+    sharpness=st.sampled_from([0.1, 1.0, 100.0]),
 )
 def test_every_hypothesis_is_a_tree_within_its_own_limit(data, vocabulary, seed, beam, strategy, sharpness):
     limit_a, limit_b = data.draw(st.sampled_from([0, 0.5, 2])), data.draw(st.integers(1, 9))
+    # fairseq's search of siblings needs a dictionary of twice the beam.
+    beam = min(beam, len(vocabulary.dictionary) // 4)
     options = {
         "beam_size": 2 * beam, "max_len_a": limit_a, "max_len_b": limit_b, "min_len": data.draw(st.integers(0, 8)),
         "len_penalty": data.draw(st.sampled_from([-1.0, 0.0, 1.0])), "normalize_scores": data.draw(st.booleans()),
-        "unk_penalty": data.draw(st.sampled_from([0.0, 2.0, -2.0, math.inf])), "temperature": data.draw(st.sampled_from([0.5, 1.0])),
+        "unk_penalty": data.draw(st.sampled_from([0.0, 2.0, -2.0, math.inf])),
+        "temperature": data.draw(st.sampled_from([0.5, 1.0])),
         "search_strategy": searches(vocabulary)[strategy],
     }
     models = [
@@ -185,9 +192,8 @@ def test_every_hypothesis_is_a_tree_within_its_own_limit(data, vocabulary, seed,
 )
 def test_results_do_not_depend_on_the_rest_of_the_batch(vocabulary, seed, min_len, strategy, sources):
     model = TableModel(vocabulary.dictionary, seed)
-    made = generator(
-        vocabulary, model, beam_size=4, max_len_a=1.5, max_len_b=1, min_len=min_len, search_strategy=searches(vocabulary)[strategy]
-    )
+    options = {"beam_size": 2 if strategy == "siblings" else 4, "max_len_a": 1.5, "max_len_b": 1, "min_len": min_len}
+    made = generator(vocabulary, model, search_strategy=searches(vocabulary)[strategy], **options)
     together = made.generate([model], batch(sources))
     for source, hypotheses in zip(sources, together):
         alone = made.generate([model], batch([source]))[0]
@@ -215,7 +221,8 @@ def test_a_minimum_length_that_no_tree_has_is_said_once(caplog):
     with caplog.at_level(logging.WARNING):
         results = [made.generate(made.model.models, batch([SOURCE, SOURCE])) for _ in range(2)]
     assert caplog.text.count("--min-len") == 1
-    assert all(vocabulary.is_tree(hypothesis["tokens"]) for result in results for hypotheses in result for hypothesis in hypotheses)
+    hypotheses = [hypothesis for result in results for sentence in result for hypothesis in sentence]
+    assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
 
 
 def test_a_limit_below_the_smallest_tree_is_raised_and_said_once(caplog):
@@ -287,6 +294,26 @@ def test_every_symbol_that_must_not_come_may_be_almost_certain():
             assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
 
 
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), vocabulary=vocabularies(), seed=st.integers(0, 99), beam=st.integers(1, 5), min_len=st.integers(1, 6))
+def test_a_grammar_leaves_the_trees_of_its_rules(data, vocabulary, seed, beam, min_len):
+    seen = data.draw(st.lists(st.sampled_from(vocabulary.trees(5)), min_size=1, max_size=3))
+    rules = rules_of(vocabulary, seen)
+    limit = data.draw(st.integers(min(map(len, seen)), 6))
+    trees, beam = vocabulary.trees(limit, rules), min(beam, len(vocabulary.dictionary) - 1)
+    model = TableModel(vocabulary.dictionary, seed)
+
+    def scores(prefix):
+        return model.log_probabilities(SOURCE, prefix)
+
+    options = {"grammar": by_id(vocabulary, rules), "beam_size": beam, "max_len_b": limit}
+    expected = ranked(beam_of(vocabulary, continuations(trees), scores, beam, limit), scores)
+    assert_same(generate(vocabulary, model, **options)[0], expected)
+    long = found(generate(vocabulary, model, min_len=min_len, **options)[0])
+    assert {tree for tree, _ in long} <= set(trees) and long
+    assert len({len(tree) >= min_len for tree, _ in long}) == 1
+
+
 def test_a_language_model_is_added_before_the_mask():
     vocabulary = Vocabulary.of([0, 0, 1, 2], "dfs", "none")
     model, language = (TableModel(vocabulary.dictionary, seed) for seed in (1, 2))
@@ -325,7 +352,8 @@ def test_suppressed_symbols_make_no_trees():
     vocabulary = Vocabulary.of([0, 0, 1, 2], "dfs", "none")
     model = TableModel(vocabulary.dictionary, 3)
     hypotheses = generate(vocabulary, model, beam_size=7, max_len_b=4, tokens_to_suppress=("b^0", "c^1"))[0]
-    assert_same(hypotheses, ranked(vocabulary.trees(4, without=(5, 6)), lambda prefix: model.log_probabilities(SOURCE, prefix)))
+    trees = vocabulary.trees(4, without=(5, 6))
+    assert_same(hypotheses, ranked(trees, lambda prefix: model.log_probabilities(SOURCE, prefix)))
     with pytest.raises(StructuralSearchError, match="no finite tree"):
         generator(vocabulary, model, tokens_to_suppress=("a^0", "b^0"))
 

@@ -1,6 +1,7 @@
 """Which symbols were seen under which: the grammar of the training data.
 
-A line of ``grammar.<lang>.txt`` is ``parent branch child``; parent and child are symbols, the root stands on branch 0 of ``<root>``.
+A line of ``grammar.<lang>.txt`` is ``parent branch child``; parent and child are symbols, the root stands on branch 0 of
+``<root>``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
         ids.append((-1 if parent == ROOT else dictionary.index(parent), int(branch), dictionary.index(child)))
         if dictionary.unk() in (ids[-1][0], ids[-1][2]):
             raise DictionaryMismatchError(
-                f"{path}:{number}: the dictionary lacks a symbol of this rule; use the dictionary that the data was preprocessed with"
+                f"{path}:{number}: the dictionary lacks a symbol of this rule; use the one that the data was encoded with"
             )
     parents, branches, children = torch.tensor(ids, dtype=torch.int64).view(-1, 3).unbind(1)
     return Grammar(parents, branches, children)

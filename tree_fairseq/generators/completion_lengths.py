@@ -1,7 +1,7 @@
 """How many symbols a subtree may have, by the kind of slot that it fills.
 
-A *kind* of slot says which symbols may stand there; the kinds of the slots that a symbol opens depend on the symbol alone. The
-smallest and the largest subtree of each kind are fixed points over the kinds.
+A *kind* of slot says which symbols may stand there; the kinds of the slots that a symbol opens depend on the symbol alone.
+The smallest and the largest subtree of each kind are fixed points over the kinds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def smallest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) ->
 def largest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
     """Number of symbols of the largest subtree of each kind.
 
-    The fixed point is approached from above: kinds below which none recurs become finite one after the other, the rest never does.
+    The fixed point is approached from above: kinds below which none recurs become finite, one after the other, others never.
 
     Args:
         allowed: ``[Q, V]`` bool, symbols that may fill a slot of each kind and can be completed there
@@ -71,8 +71,8 @@ def largest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> 
 def next_surpluses(arities: list[int], length: int) -> Tensor:
     """Which numbers of symbols can follow beside the one that each open slot needs.
 
-    Any forest that fills k slots with m symbols has m - k children in sum, and any arities with that sum, filled up with leaves,
-    make one: m - k is a sum of arities, whatever k.
+    Any forest that fills k slots with m symbols has m - k children in sum, and any arities with that sum, filled up with
+    leaves, make one: m - k is a sum of arities, whatever k.
 
     Args:
         arities: of the symbols

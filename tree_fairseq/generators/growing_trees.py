@@ -13,8 +13,8 @@ from tree_fairseq.modules.open_slots import OpenSlots
 class GrowingTrees:
     """R = B·K trees, each with the number of symbols that it may still take.
 
-    A row is *dead* when it took what it must not, or ended: where there are fewer legal continuations than beams, or none that a
-    search has not ended with already, fairseq fills the beam with such rows.
+    A row is *dead* when it took what it must not, or ended: where there are fewer legal continuations than beams, fairseq
+    fills the beam with such rows.
 
     Args:
         symbols: what the ids mean
@@ -32,7 +32,14 @@ class GrowingTrees:
     """
 
     def __init__(
-        self, symbols: SymbolTable, legal: LegalSymbols, limits: Tensor, beam: int, min_len: int, prefix: Tensor | None, pad: int
+        self,
+        symbols: SymbolTable,
+        legal: LegalSymbols,
+        limits: Tensor,
+        beam: int,
+        min_len: int,
+        prefix: Tensor | None,
+        pad: int,
     ):
         rows = len(limits) * beam
         self._legal, self._beam, self._min_len, self._pad = legal, beam, min_len, pad
@@ -88,7 +95,7 @@ class GrowingTrees:
         self.is_dead = self.is_dead | self._illegal[self._order, tokens]
         self._needed = self._needed - legal.smallest[kind] + legal.needed[kind, tokens]
         if self._min_len > 1:
-            self._possible = self._possible - legal.largest[kind] + legal.possible[kind, tokens]
+            self._possible = self._possible - legal.largest[kind] + legal.possible[(kind == ROOT).long(), tokens]
         self._slots.advance(tokens)
         self._look()
 
@@ -114,7 +121,7 @@ class GrowingTrees:
         legal, kind = self._legal, self._kind
         wanted = self._min_len - self._slots.length - 1
         least = (self._needed - legal.smallest[kind])[:, None] + legal.needed[kind]  # [R, V]
-        most = (self._possible - legal.largest[kind])[:, None] + legal.possible[kind]
+        most = (self._possible - legal.largest[kind])[:, None] + legal.possible[(kind == ROOT).long()]
         surplus = legal.surpluses[(wanted - least).clamp(min=0)]
         avoided = illegal | (most < wanted) | (least + surplus > self._room[:, None])
         return torch.where(avoided.all(dim=1, keepdim=True), illegal, avoided)

@@ -34,7 +34,7 @@ class LegalSymbols:
         smallest: ``[Q]`` int64, symbols of the smallest subtree of a kind; 0 for CLOSED
         largest: ``[Q]`` int64, of the largest; UNBOUNDED if there is none
         needed: ``[Q, V]`` int32, symbols that follow at least if a symbol fills a slot; IMPOSSIBLE where it may not
-        possible: ``[Q, V]`` int64, symbols that can follow at most
+        possible: ``[2, V]`` int64, symbols that can follow a symbol at most, where it is not the root and where it is
         surpluses: see :func:`next_surpluses`
         is_binary: whether siblings are children
     """
@@ -68,7 +68,8 @@ class LegalSymbols:
         if grammar is not None:
             kinds, allowed = _seen_kinds(grammar, kinds, allowed)
         branches = torch.arange(kinds.size(1))
-        is_child = (branches >= symbols.first_branch[:, None]) & (branches < (symbols.first_branch + arity)[:, None])  # [V, n]
+        first = symbols.first_branch[:, None]
+        is_child = (branches >= first) & (branches < first + arity[:, None])  # [V, n]
 
         # A symbol at the root opens the same slots as elsewhere, less siblings.
         root_kinds = kinds[:-1].clone()
@@ -76,25 +77,24 @@ class LegalSymbols:
         if is_binary:
             root_kinds[:, 1] = ROOT_SIBLING
         smallest = smallest_subtrees(allowed, kinds[:-1], is_child)
-        needed = symbols_below(smallest, kinds[:-1], is_child).repeat(len(allowed), 1)
-        needed[ROOT] = symbols_below(smallest, root_kinds, is_child)
-        allowed &= needed < UNBOUNDED
+        needed = symbols_below(smallest, kinds[:-1], is_child).clamp(max=IMPOSSIBLE).int().repeat(len(allowed), 1)
+        needed[ROOT] = symbols_below(smallest, root_kinds, is_child).clamp(max=IMPOSSIBLE)
+        needed.masked_fill_(~allowed, IMPOSSIBLE)
+        allowed = needed < IMPOSSIBLE
         largest = largest_subtrees(allowed, kinds[:-1], is_child)
-        possible = symbols_below(largest, kinds[:-1], is_child).repeat(len(allowed), 1)
-        possible[ROOT] = symbols_below(largest, root_kinds, is_child)
-        needed = needed.masked_fill(~allowed, IMPOSSIBLE)
+        possible = torch.stack([symbols_below(largest, these, is_child) for these in (kinds[:-1], root_kinds)])
         if not allowed[ROOT].any():
             raise StructuralSearchError(
-                "no finite tree can be made of the target dictionary's symbols" + (" by the grammar" if grammar is not None else "")
+                "no finite tree can be made of the target dictionary's symbols" + (" by the grammar" if grammar else "")
             )
         smallest[CLOSED], smallest[ROOT] = 0, 1 + needed[ROOT].amin()
-        largest[ROOT] = (1 + possible[ROOT][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
+        largest[ROOT] = (1 + possible[1][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
         if grammar is None:
             surpluses = next_surpluses(arity[allowed.any(dim=0)].tolist(), min_len)
         else:
             # Not known in all detail: any number between the smallest and the largest is taken to be possible.
             surpluses = torch.arange(min_len + 1)
-        return cls(kinds, smallest, largest, needed.int(), possible, surpluses, is_binary)
+        return cls(kinds, smallest, largest, needed, possible, surpluses, is_binary)
 
     @property
     def smallest_tree(self) -> int:

@@ -1,8 +1,8 @@
 """Search whose every hypothesis is a complete tree: beam, diverse beam and sampling, with one model or several.
 
-The scores of the averaged models are masked before the search sees them. A symbol is legal if the slot that comes next takes
-it, and if all slots can then be closed within the sentence's own length. Masked scores are not renormalised. A tree ends when no slot is
-open: nothing else can follow, so that EOS costs nothing and counts for nothing.
+The scores of the averaged models are masked before the search sees them. A symbol is legal if the slot that comes next
+takes it, and if all slots can then be closed within the sentence's own length. Masked scores are not renormalised. A tree
+ends when no slot is open: nothing else can follow, so that EOS costs nothing and counts for nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tree_fairseq.trees.symbols import unknown_symbol
 
 logger = logging.getLogger(__name__)
 
-# Log-probability of a masked symbol, and the least one of a legal symbol. Both are finite: fairseq neither ends nor replaces rows at
-# minus infinity. Sampling needs their exponentials, of which some must not vanish.
+# Log-probability of a masked symbol, and the least one of a legal symbol. Both are finite: fairseq neither ends nor replaces
+# rows at minus infinity. Sampling needs their exponentials, of which some must not vanish.
 _MASKED, _FLOOR = -1e9, -1e4
 _MASKED_SAMPLE, _FLOOR_SAMPLE = -80.0, -40.0
 
@@ -44,7 +44,13 @@ class StructuralEnsemble(EnsembleModel):
     """
 
     def __init__(
-        self, models: Sequence, eos: int, penalties: Tensor | None = None, for_sampling: bool = False, lm_model=None, lm_weight: float = 1.0
+        self,
+        models: Sequence,
+        eos: int,
+        penalties: Tensor | None = None,
+        for_sampling: bool = False,
+        lm_model=None,
+        lm_weight: float = 1.0,
     ):
         super().__init__(models)
         self.eos = eos
@@ -64,11 +70,11 @@ class StructuralEnsemble(EnsembleModel):
         if scores.dtype in (torch.half, torch.bfloat16):
             scores = scores.float()
         if self.language_model is not None:
-            output = self.language_model(tokens)
-            scores = scores + self.lm_weight * self.language_model.get_normalized_probs(output, log_probs=True, sample=None)[:, -1]
-        trees = self.trees
+            model = self.language_model
+            theirs = model.get_normalized_probs(model(tokens), log_probs=True, sample=None)[:, -1]
+            scores = scores + self.lm_weight * theirs
         if tokens.size(1) > 1:
-            trees.advance(tokens[:, -1])
+            self.trees.advance(tokens[:, -1])
         return self._mask(scores), attention
 
     def reorder_incremental_state(self, incremental_states, new_order):
@@ -82,17 +88,18 @@ class StructuralEnsemble(EnsembleModel):
             scores = scores - self.penalties
         trees = self.trees
         scores = scores.clamp_(min=self.floor).masked_fill_(trees.illegal_symbols(), self.masked)
-        # A row that cannot go on may end only when no other row of its sentence grows: what has ended counts as a result.
-        stuck = torch.where(trees.is_growing, -math.inf, self.masked / 2).to(scores).repeat_interleave(len(scores) // len(trees.is_growing))
-        scores[:, self.eos] = stuck.masked_fill_(trees.is_complete, 0.0)
+        # A row that cannot go on may end only when no other row of its sentence grows: what ends counts as a result.
+        ends = torch.where(trees.is_growing, -math.inf, self.masked / 2).to(scores)  # [B]
+        ends = ends.repeat_interleave(len(scores) // len(ends))
+        scores[:, self.eos] = ends.masked_fill_(trees.is_complete, 0.0)
         return scores
 
 
 class StructuralGenerator(SequenceGenerator):
     """Fairseq's generator of hypotheses that are trees.
 
-    A sentence may have fewer hypotheses than beams, where it has fewer trees; it has at least one. No tree has more symbols than
-    ``max_len_a`` times its own source length plus ``max_len_b``, or than the smallest tree. Scores leave EOS out.
+    A sentence may have fewer hypotheses than beams, where it has fewer trees; it has at least one. No tree has more symbols
+    than ``max_len_a`` times its own source length plus ``max_len_b``, or than the smallest tree. Scores leave EOS out.
 
     Args:
         models: of fairseq
@@ -120,20 +127,20 @@ class StructuralGenerator(SequenceGenerator):
         **options,
     ):
         _refuse(options)
-        eos, penalty = options.get("eos"), options.get("unk_penalty", 0.0)
-        unknown = _unknown_ids(tgt_dict, symbols)
-        never = [tgt_dict.index(token) for token in options.get("tokens_to_suppress", ())] + (unknown if penalty == math.inf else [])
+        unknown, penalty = _unknown_ids(tgt_dict, symbols), options.get("unk_penalty", 0.0)
+        never = [tgt_dict.index(token) for token in options.get("tokens_to_suppress", ())]
         penalties = None
-        if penalty not in (0, math.inf):
+        if penalty == math.inf:
+            never += unknown
+        elif penalty:
             penalties = torch.zeros(len(tgt_dict)).index_fill(0, torch.tensor(unknown, dtype=torch.int64), penalty)
-        legal = LegalSymbols.build(symbols, grammar, tuple(never), min_len)
+        eos = tgt_dict.eos() if options.get("eos") is None else options["eos"]
         for_sampling = isinstance(options.get("search_strategy"), Sampling)
-        ensemble = StructuralEnsemble(
-            models, tgt_dict.eos() if eos is None else eos, penalties, for_sampling, lm_model, lm_weight
-        )
+        ensemble = StructuralEnsemble(models, eos, penalties, for_sampling, lm_model, lm_weight)
         # The lengths are this class's own affair: fairseq's are those of the batch, and count EOS.
         super().__init__(ensemble, tgt_dict, max_len_a=0, min_len=0, **options)
-        self.symbols, self.legal = symbols, legal
+        self.symbols = symbols
+        self.legal = LegalSymbols.build(symbols, grammar, tuple(never), min_len)
         self.limit_a, self.limit_b, self.min_symbols = max_len_a, max_len_b, min_len
         self._grows: list[bool] = []
         self._said: set[str] = set()
@@ -152,7 +159,9 @@ class StructuralGenerator(SequenceGenerator):
         self.legal = self.legal.to(tokens.device)
         prefix = None if prefix_tokens is None else self._checked_prefix(prefix_tokens.to(tokens.device), limits)
         self.max_len_b = max(lengths)
-        self.model.trees = GrowingTrees(self.symbols, self.legal, limits, self.beam_size, self.min_symbols, prefix, self.pad)
+        self.model.trees = GrowingTrees(
+            self.symbols, self.legal, limits, self.beam_size, self.min_symbols, prefix, self.pad
+        )
         # The trees begin with the prefix by themselves.
         finalized = super()._generate(sample, None, bos_token=bos_token)
         return [self._results(hypotheses) for hypotheses in finalized]
@@ -194,8 +203,9 @@ class StructuralGenerator(SequenceGenerator):
             if wrong.any():
                 row = int(wrong.nonzero()[0])
                 raise StructuralSearchError(
-                    f"the prefix of sentence {row + 1} of the batch: {self.tgt_dict[int(tokens[row])]!r}, its token {column + 1}, cannot "
-                    f"stand there in a tree of at most {int(limits[row])} symbols; mend the prefix, or raise --max-len-b"
+                    f"the prefix of sentence {row + 1} of the batch: {self.tgt_dict[int(tokens[row])]!r}, its token "
+                    f"{column + 1}, cannot stand there in a tree of at most {int(limits[row])} symbols; mend the prefix, or "
+                    "raise --max-len-b"
                 )
             trees.advance(tokens)
         return prefix.masked_fill(prefix == self.eos, self.pad)
@@ -205,7 +215,7 @@ class StructuralGenerator(SequenceGenerator):
         found = [hypothesis for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
         long = [hypothesis for hypothesis in found if len(hypothesis["tokens"]) > self.min_symbols]
         if found and not long:
-            self._say(f"--min-len: a sentence has no tree of {self.min_symbols} symbols within its limit, and gets shorter ones")
+            self._say(f"--min-len: a sentence has no tree of {self.min_symbols} symbols in its limit, and gets shorter ones")
         for hypothesis in found:
             hypothesis["positional_scores"] = hypothesis["positional_scores"][:-1]
         return long or found

@@ -16,9 +16,9 @@ _ROOT = (-1, -1, 0, -1)
 class OpenSlots:
     """The slots of R growing trees that are still to be filled.
 
-    A symbol with children opens one frame, however many children it has: those that are missing follow each other. Depth-first
-    trees take the frame that was opened last (a stack), breadth-first trees the one that was opened first (a queue). All rows
-    move at once, without a loop over rows and without waiting for the device.
+    A symbol with children opens one frame, however many children it has: those that are missing follow each other.
+    Depth-first trees take the frame that was opened last (a stack), breadth-first trees the one that was opened first (a
+    queue). All rows move at once, without a loop over rows and without waiting for the device.
 
     Args:
         rows: number of trees R; all are empty, with the root's slot open
