@@ -1,0 +1,196 @@
+"""Decoder of the tree-to-tree LSTM: each node of the target grows out of its parent's state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from fairseq.models import FairseqIncrementalDecoder
+from fairseq.modules import FairseqDropout
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.data.symbol_table import SymbolTable
+from tree_fairseq.models.tree_to_tree_lstm_encoder import MAX_POSITIONS
+from tree_fairseq.modules.open_slots import OpenSlots
+from tree_fairseq.modules.top_down_lstm import TopDownLSTM
+from tree_fairseq.modules.tree_levels import TreeLevels
+
+_STATE = "tree_states"
+
+
+@dataclass
+class GrowingStates:
+    """What incremental decoding remembers of R hypotheses.
+
+    Attributes:
+        slots: which symbol is the parent of the next
+        states: ``[R, T, 3 D]``, h, c and e of the slot that each column predicts the symbol of
+    """
+
+    slots: OpenSlots
+    states: Tensor
+
+
+class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
+    """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
+
+    Column t predicts the symbol of the slot that is filled next. The root's slot has the state of the source's root; any other
+    has what an LSTM of its branch makes of the state of its parent's slot and of the parent's symbol. In training all slots of
+    a level are computed together, so that there are as many steps as levels. What follows a complete tree has no slot: its
+    features are zero.
+
+    Args:
+        cfg (TreeToTreeLSTMConfig): sizes and dropout
+        dictionary: of the target
+        symbols: what its ids mean
+    """
+
+    def __init__(self, cfg, dictionary, symbols: SymbolTable):
+        super().__init__(dictionary)
+        self.symbols = symbols
+        self.embed_tokens = nn.Embedding(len(dictionary), cfg.decoder_embed_dim, dictionary.pad())
+        self.lstm = TopDownLSTM(
+            cfg.decoder_embed_dim, cfg.hidden_size, symbols.degree, not cfg.no_parent_attention_feeding, cfg.dropout
+        )
+        self.output_projection = None
+        if not cfg.share_decoder_input_output_embed:
+            self.output_projection = nn.Linear(cfg.hidden_size, len(dictionary), bias=False)
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Tensor]],
+        incremental_state: Optional[dict] = None,
+        previous_tree: Optional[dict[str, Tensor]] = None,
+        features_only: bool = False,
+        **unused,
+    ) -> tuple[Tensor, dict]:
+        """Scores target symbols.
+
+        Args:
+            prev_output_tokens: ``[R, T]``, START and the symbols so far
+            encoder_out: of the encoder
+            incremental_state: state of a decoding under way
+            previous_tree: :mod:`tree_fairseq.data.symbol_tree_batch` of ``prev_output_tokens``; found out where left out
+            features_only: leave out the last layer
+            **unused: other arguments of fairseq's decoders
+
+        Returns:
+            logits ``[R, T, V]``, or those of the last column when decoding incrementally, and a dict with the attention to the
+            source, ``[R, T, N]``, when not training
+        """
+        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, previous_tree)
+        return features if features_only else self.output_layer(features), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Tensor]],
+        incremental_state: Optional[dict] = None,
+        previous_tree: Optional[dict[str, Tensor]] = None,
+    ) -> tuple[Tensor, dict]:
+        """The same as :meth:`forward` before the last layer, ``[R, T, D]``."""
+        source = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
+        roots = encoder_out["root_state"]
+        if incremental_state is None:
+            slots = self._slots(prev_output_tokens, previous_tree)
+            features, attention = self._all_levels(prev_output_tokens, slots, roots, source)
+        else:
+            features, attention = self._next_columns(prev_output_tokens, roots, source, incremental_state)
+        return features, {"attn": [attention]}
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """Logits ``[R, T, V]`` from features ``[R, T, D]``."""
+        if self.output_projection is None:
+            return functional.linear(features, self.embed_tokens.weight)
+        return self.output_projection(features)
+
+    def max_positions(self) -> int:
+        """Maximum length of a target."""
+        return MAX_POSITIONS
+
+    def _slots(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+        """The slots whose symbols columns predict.
+
+        Returns:
+            columns of the parents' symbols in ``tokens``, branches and whether there is a slot, each ``[R, T]``
+        """
+        if tree is not None:
+            parents, branches = (functional.pad(tree[part][:, 1:], (0, 1), value=-1) for part in ("parents", "branches"))
+            is_symbol = self.symbols.arity.to(tokens.device)[tokens[:, 1:]] >= 0
+            return parents, branches, functional.pad(is_symbol, (0, 1))
+        growing, found = OpenSlots(len(tokens), self.symbols, tokens.device), []
+        for column in range(tokens.size(1)):
+            if column:
+                growing.advance(tokens[:, column])
+            found.append((growing.next_parent(), growing.next_branch(), growing.count > 0))
+        return tuple(torch.stack(part, dim=1) for part in zip(*found))
+
+    def _all_levels(self, tokens: Tensor, slots: tuple, roots: list[Tensor], source: tuple) -> tuple[Tensor, Optional[Tensor]]:
+        """Features ``[R, T, D]`` and attention of all columns, level by level."""
+        parents, branches, mask = slots
+        # A symbol's slot is that of the column before it.
+        levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree)
+        if not levels.sizes:
+            return source[0].new_zeros(*tokens.shape, source[0].size(2)), None
+        symbols = tokens.gather(1, parents.clamp(min=0))
+        embedded = levels.take(self.dropout(self.embed_tokens(symbols))).split(levels.sizes)
+        places, widths = levels.slots_by_row()
+        layers = self.lstm.cells.layers()
+        rows = (levels.columns // tokens.size(1)).split(levels.sizes)[0]
+        h, c = (state.index_select(0, rows) for state in roots)
+        features, attention, e = [], [], None
+        for level, width in enumerate(widths):
+            if level:
+                above = (state.index_select(0, levels.above[level]) for state in (h, c, e))
+                h, c = self.lstm.descend(*above, embedded[level], levels.branch_sizes[level], layers)
+            grid = h.new_zeros(len(tokens) * width, h.size(1)).index_copy(0, places[level], h)
+            e, weights = (part.flatten(0, 1)[places[level]] for part in self.lstm.attend(grid.unflatten(0, (-1, width)), *source))
+            features.append(e)
+            attention.append(weights)
+        weights = None if self.training else levels.put(torch.cat(attention))
+        return levels.put(torch.cat(features)), weights
+
+    def _next_columns(self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict) -> tuple[Tensor, Tensor]:
+        """Features ``[R, 1, D]`` and attention of the last column."""
+        growing = self.get_incremental_state(incremental_state, _STATE)
+        if growing is None:
+            growing = GrowingStates(
+                OpenSlots(len(tokens), self.symbols, tokens.device), roots[0].new_zeros(len(tokens), 0, 3 * roots[0].size(1))
+            )
+            self.set_incremental_state(incremental_state, _STATE, growing)
+        for column in range(growing.states.size(1), tokens.size(1)):
+            if column:
+                growing.slots.advance(tokens[:, column])
+            h, c = self._next_state(tokens, growing) if column else roots
+            e, weights = self.lstm.attend(h.unsqueeze(1), *source)
+            e = e * (growing.slots.count > 0)[:, None, None]
+            growing.states = torch.cat([growing.states, torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)], dim=1)
+        return e, weights
+
+    def _next_state(self, tokens: Tensor, growing: GrowingStates) -> tuple[Tensor, Tensor]:
+        """h and c of the slots that are filled next, each ``[R, D]``."""
+        parents = growing.slots.next_parent().clamp(min=1)
+        branches, order = growing.slots.next_branch().clamp(min=0).sort()
+        parents = parents[order]
+        embedded = self.dropout(self.embed_tokens(tokens[order, parents]))
+        above = growing.states[order, parents - 1].chunk(3, dim=1)
+        sizes = torch.bincount(branches, minlength=self.symbols.degree).tolist()
+        states = self.lstm.descend(*above, embedded, sizes, self.lstm.cells.layers())
+        back = order.argsort()
+        return tuple(state[back] for state in states)
+
+    def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Moves the trees of hypotheses as beam search moves the hypotheses.
+
+        Args:
+            incremental_state: state of a decoding under way
+            new_order: ``[R']``, the row that each row continues
+        """
+        growing = self.get_incremental_state(incremental_state, _STATE)
+        if growing is not None:
+            growing.slots.reorder(new_order)
+            growing.states = growing.states.index_select(0, new_order)
