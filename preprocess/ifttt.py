@@ -1,0 +1,150 @@
+"""IFTTT: titles of recipes and their programs (Quirk, Mooney and Galley 2015).
+
+The archive at https://www.microsoft.com/en-us/research/publication/language-code-learning-semantic-parsers-recipes/ ("If-This-
+Then-That Programs and Descriptions Corpus") holds lists of addresses, the annotation of the test set and a crawler; the
+recipes themselves are what the crawler writes:
+
+=========================  ===============================================================================================
+``recipe_summaries.tsv``   a line of names, then file, address, id, title, description, author, featured, uses,
+                           favourites, code
+``{train,dev,test}.urls``  addresses of the recipes of each split
+``turk_public.tsv``        a line of names, then address, description, trigger channel, trigger, action channel, action, ...:
+                           what five people understood, a line each; optional
+=========================  ===============================================================================================
+
+Recipes that are gone from the site are left out and counted. The groups of a test recipe are the subsets on which results
+are reported: ``english`` (3741 recipes; "non-English" is not the most frequent answer), ``intelligible`` (2262; nobody
+found it non-English or unintelligible) and ``gold`` (758; three or more answered as the program says).
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from preprocess.corpora import CorpusError, clean_line
+from preprocess.ifttt_programs import prune, read_program
+from preprocess.logical_forms import Example, Splits, raw_lines
+from tree_fairseq.scoring.ifttt import program
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+SOURCE_PAGE = "https://www.microsoft.com/en-us/research/publication/language-code-learning-semantic-parsers-recipes/"
+ANNOTATION = "turk_public.tsv"
+URL_LISTS = {"train": "train.urls", "valid": "dev.urls", "test": "test.urls"}
+COLUMNS = 10
+TEXTS = {"title": (3,), "description": (4,), "both": (3, 4)}
+NOTATION = "bracket"
+
+_URL, _CODE = 1, 9
+_WORD = re.compile(r"""[.,!?"':;()]|[^\s.,!?"':;()]+""")
+
+
+def find(data: Path, *names: str) -> Path:
+    """The first of these files in the folder or in its ``data``. Raises CorpusError where there is none."""
+    for folder in (data, data / "data"):
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name
+    raise CorpusError(f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, its recipes are fetched by the crawler in it")
+
+
+def words(text: str) -> str:
+    """A title as lower-cased tokens."""
+    return " ".join(_WORD.findall(html.unescape(text).lower()))
+
+
+def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str, Tree]]:
+    """Words and program of the recipes whose addresses are wanted.
+
+    Raises:
+        CorpusError: a line has not ten columns, or a program cannot be read
+    """
+    recipes = {}
+    for number, line in enumerate(raw_lines(path), 1):
+        columns = line.split("\t")
+        if number == 1:
+            continue
+        if len(columns) != COLUMNS:
+            raise CorpusError(f"{path}:{number}: {len(columns)} columns where {COLUMNS} are expected")
+        url = columns[_URL].strip()
+        if url in wanted:
+            try:
+                tree = read_program(columns[_CODE])
+            except CorpusError as error:
+                raise CorpusError(f"{path}:{number}: {error}") from error
+            recipes[url] = words(" ".join(columns[index] for index in TEXTS[text])), tree
+    return recipes
+
+
+def read_answers(path: Path) -> dict[str, list[tuple[str, ...]]]:
+    """What people understood of each recipe: trigger channel, trigger, action channel, action.
+
+    Raises:
+        CorpusError: a line has too few columns
+    """
+    answers = defaultdict(list)
+    for number, line in enumerate(raw_lines(path), 1):
+        columns = [clean_line(column).replace(" ", "_") for column in line.split("\t")]
+        if number == 1:
+            continue
+        if len(columns) < 6:
+            raise CorpusError(f"{path}:{number}: {len(columns)} columns where six are expected")
+        answers[columns[0]].append(tuple(columns[2:6]))
+    return answers
+
+
+def groups_of(answers: list[tuple[str, ...]], tree: Tree) -> tuple[str, ...]:
+    """The published subsets of the test set that a recipe belongs to; none without answers."""
+    if not answers:
+        return ()
+    counts = Counter(answers)
+    foreign, unclear = ((mark,) * 4 for mark in ("nonenglish", "unintelligible"))
+    channels, functions = program(tree)
+    right = None if channels is None or functions is None else (channels[0], functions[0], channels[1], functions[1])
+    belongs = {
+        "english": counts[foreign] < max(counts.values()),
+        "intelligible": not counts[foreign] and not counts[unclear],
+        "gold": right is not None and counts[right] >= 3,
+    }
+    return tuple(name for name, inside in belongs.items() if inside)
+
+
+def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
+    """The splits of a folder.
+
+    Args:
+        text: ``title``, ``description`` or ``both``
+        arguments: of programs: ``all``, ``names`` (without values) or ``none``
+
+    Raises:
+        CorpusError: a file is missing or malformed
+    """
+    lists = {split: [line.strip() for line in raw_lines(find(data, name)) if line.strip()] for split, name in URL_LISTS.items()}
+    wanted = {url for urls in lists.values() for url in urls}
+    recipes = read_recipes(find(data, "recipe_summaries.tsv", "recipe_summaries.all.tsv"), wanted, text)
+    annotation = next((folder / ANNOTATION for folder in (data, data / "data") if (folder / ANNOTATION).is_file()), None)
+    answers = {} if annotation is None else read_answers(annotation)
+    return {split: _examples(split, urls, recipes, answers, arguments) for split, urls in lists.items()}
+
+
+def _examples(split: str, urls: list[str], recipes: dict, answers: dict, arguments: str) -> list[Example]:
+    bracket = notation_named(NOTATION)
+    there = [url for url in urls if url in recipes]
+    named = [url for url in there if recipes[url][0]]
+    if len(named) < len(urls):
+        logger.warning(
+            "%s: %d of %d recipes are left out, %d that were not fetched and %d without words", split, len(urls) - len(named),
+            len(urls), len(urls) - len(there), len(there) - len(named),
+        )
+    examples = []
+    for url in named:
+        source, tree = recipes[url]
+        groups = groups_of(answers.get(url, []), tree) if split == "test" else ()
+        examples.append(Example(source, bracket.write(prune(tree, arguments)), groups))
+    return examples

@@ -1,0 +1,129 @@
+"""What the readers of semantic parsing data share: examples, files of columns, held-out sets, aligned output.
+
+A reader gives ``split -> examples``. Its output folder holds ``{split}.{language}`` for both sides, one example a line, and
+``{split}.groups`` beside a test set whose examples belong to groups: their names on each line, for the scorer.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from preprocess.corpora import CorpusError, Pair, clean_line, sample, write_lines, write_pairs
+from tree_fairseq.errors import InputError
+from tree_fairseq.trees.notations import Notation
+
+logger = logging.getLogger(__name__)
+
+
+class Example(NamedTuple):
+    """An utterance (or a tree), its logical form, and the groups that it belongs to."""
+
+    source: str
+    target: str
+    groups: tuple[str, ...] = ()
+
+    @property
+    def pair(self) -> Pair:
+        """Both sides."""
+        return self.source, self.target
+
+
+Splits = dict[str, list[Example]]
+
+
+def raw_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file without their ends; lines end at "\\n" only.
+
+    Raises CorpusError, naming file and line, on bytes that are not UTF-8, and where the file is missing.
+    """
+    if not path.is_file():
+        raise CorpusError(f"{path} is missing")
+    with open(path, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            except UnicodeDecodeError as error:
+                raise CorpusError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
+
+
+def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the columns of a tab-separated file, white space within them as single blanks.
+
+    Raises CorpusError, naming file and line, where a line has not as many columns as names, or an empty one.
+    """
+    for number, line in enumerate(raw_lines(path), 1):
+        columns = [clean_line(column) for column in line.split("\t")]
+        if len(columns) != len(names):
+            raise CorpusError(
+                f"{path}:{number}: {len(columns) - 1} tabs where {len(names) - 1} are expected: a line is {'<TAB>'.join(names)}"
+            )
+        for name, column in zip(names, columns):
+            if not column:
+                raise CorpusError(f"{path}:{number}: the {name} is empty")
+        yield columns
+
+
+def check_tree(text: str, notation: Notation, path: Path, number: int) -> str:
+    """The text itself. Raises CorpusError, naming file and line, where it is no tree."""
+    try:
+        notation.read(text, path=path, line_number=number)
+    except InputError as error:
+        raise CorpusError(str(error)) from error
+    return text
+
+
+def hold_out(train: Sequence[Example], size: int, seed: int, keep: bool = False) -> tuple[list[Example], list[Example]]:
+    """Training and validation examples: ``size`` of them are drawn with a seed, both parts stay in order.
+
+    Args:
+        keep: held-out examples stay in training too, for a last run whose length was chosen without them.
+
+    Raises:
+        CorpusError: nothing would be left
+    """
+    if not 0 < size < len(train):
+        raise CorpusError(f"{size} examples cannot be held out of {len(train)}")
+    drawn = set(random.Random(seed).sample(range(len(train)), size))
+    valid = [example for index, example in enumerate(train) if index in drawn]
+    rest = list(train) if keep else [example for index, example in enumerate(train) if index not in drawn]
+    logger.info("%d of %d training examples are held out for validation%s", size, len(train), ", and trained on too" if keep else "")
+    return rest, valid
+
+
+def report_duplicates(splits: Splits) -> None:
+    """Logs how many examples of each split there are, and how many occur more than once or in training too."""
+    train = {example.pair for example in splits["train"]}
+    for split, examples in splits.items():
+        if split == "train":
+            logger.info("train: %d examples, %d of them distinct", len(examples), len(train))
+        else:
+            seen = sum(example.pair in train for example in examples)
+            logger.info("%s: %d examples, %d of them occur in train", split, len(examples), seen)
+
+
+def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) -> Splits:
+    """``subset`` random training examples, and the first ``limit`` of every split; None for all of them."""
+    if subset is not None:
+        splits = {**splits, "train": sample(splits["train"], subset, seed)}
+    return {split: examples[:limit] for split, examples in splits.items()}
+
+
+def write_splits(splits: Splits, output: Path, languages: Pair) -> dict[str, int]:
+    """Write all splits; returns the number of examples of each. Raises CorpusError, before anything is written, for an empty one."""
+    for split, examples in splits.items():
+        if not examples:
+            raise CorpusError(f"{split} is empty")
+    counts = {}
+    for split, examples in splits.items():
+        counts[split] = write_pairs(output / split, languages, (example.pair for example in examples))
+        if any(example.groups for example in examples):
+            write_lines(output / f"{split}.groups", _lines_of_groups(examples))
+    return counts
+
+
+def _lines_of_groups(examples: Iterable[Example]) -> Iterator[str]:
+    return (" ".join(example.groups) for example in examples)

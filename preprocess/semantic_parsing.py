@@ -1,0 +1,91 @@
+"""Turn a data set of utterances (or trees) and logical forms into aligned splits: the first stage of its recipe.
+
+    python -m preprocess.semantic_parsing geo --data DIR --output DIR [--valid N] [--keep-valid] [--subset N] [--limit N]
+
+Writes ``OUTPUT/{train,valid,test}.{source,target}``, and ``OUTPUT/test.groups`` where test examples belong to groups. Lines
+are as the data set has them: no token is replaced. The papers' filtering is fairseq-preprocess's: ``--thresholdsrc 2`` for
+GEO, ATIS and JOBS (words of the source seen once are unknown), ``--thresholdsrc 5 --thresholdtgt 5`` for IFTTT. Scoring
+compares with the lines written here, so that an unknown symbol is never right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from preprocess import active_logical, cogs, ifttt, utterances
+from preprocess.corpora import CorpusError
+from preprocess.ifttt_programs import ARGUMENTS
+from preprocess.logical_forms import Splits, report_duplicates, shorten, write_splits
+from tree_fairseq.trees.notations import NOTATIONS
+
+ABOUT = {
+    "geo": "questions about geography, lambda calculus",
+    "atis": "questions about flights, lambda calculus",
+    "jobs": "questions about job offers, Prolog",
+    "ifttt": "titles of IFTTT recipes and their programs",
+    "cogs": "COGS with variable-free logical forms",
+    "active_logical": "active sentences and logical forms, tree to tree",
+}
+
+
+def load(args: argparse.Namespace) -> Splits:
+    """The splits of the data set that a command line names. Raises CorpusError."""
+    if args.name in utterances.CORPORA:
+        return utterances.load(args.data, args.notation, args.valid, args.seed, args.keep_valid)
+    if args.name == "ifttt":
+        return ifttt.load(args.data, args.text, args.arguments)
+    if args.name == "cogs":
+        return cogs.load(args.data)
+    return active_logical.load(args.data, args.direction)
+
+
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m preprocess.semantic_parsing", description=__doc__.splitlines()[0])
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    parsers = {name: names.add_parser(name, help=about, description=about) for name, about in ABOUT.items()}
+    for each in parsers.values():
+        each.add_argument("--data", type=Path, required=True, help="folder of the data set")
+        each.add_argument("--output", type=Path, required=True)
+        each.add_argument("--source", default="nl", help="suffix of the source files (default: %(default)s)")
+        each.add_argument("--target", default="lf", help="suffix of the target files (default: %(default)s)")
+        each.add_argument("--subset", type=int, help="train on a random sample of that many examples")
+        each.add_argument("--limit", type=int, help="only the first examples of every split")
+        each.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
+    for name, corpus in utterances.CORPORA.items():
+        each = parsers[name]
+        each.add_argument(
+            "--valid", type=int, default=corpus.valid,
+            help="examples drawn from train for validation where dev.txt is missing or is the test set (default: %(default)s)",
+        )
+        each.add_argument("--keep-valid", action="store_true", help="train on validation examples too, after selection without them")
+        each.add_argument("--notation", choices=sorted(NOTATIONS), default=corpus.notation, help="of the logical forms (default: %(default)s)")
+    parsers["ifttt"].add_argument("--text", choices=sorted(ifttt.TEXTS), default="title", help="of recipes (default: %(default)s)")
+    parsers["ifttt"].add_argument(
+        "--arguments", choices=ARGUMENTS, default="all", help="parameters of programs: with values, names only, or none (default: %(default)s)"
+    )
+    parsers["active_logical"].add_argument(
+        "--direction", choices=active_logical.DIRECTIONS, default="both", help="both: as published, mixed (default: %(default)s)"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    args = _arguments(arguments)
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        splits = shorten(load(args), args.subset, args.limit, args.seed)
+        report_duplicates(splits)
+        counts = write_splits(splits, args.output, (args.source, args.target))
+    except CorpusError as error:
+        sys.stderr.write(f"semantic_parsing: {error}\n")
+        return 1
+    sys.stderr.write(f"prepared {args.name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
