@@ -124,8 +124,9 @@ class TermGrammar:
         if label == UNKNOWN_LABEL or re.fullmatch(self.quoted, label):
             return label
         name = escape_name(label, self._refused)
-        found = self.token.fullmatch(name)
-        return self.joined(name if found and found.lastgroup == "word" else escape_first(name))
+        text = self.joined(name)
+        found = self.token.match(text)
+        return text if found.lastgroup == "word" and found.end() == len(text) else self.joined(escape_first(name))
 
     def joined(self, label: str) -> str:
         """A label in which blanks stand around the joints."""

@@ -86,7 +86,7 @@ class TermReader:
             token = self.tokens[place]
             place += 1
             if self.open[-1].expects_term:
-                place += self._term(token, self.tokens[place].group() if place < len(self.tokens) else "")
+                place += self._term(token, self.tokens[place] if place < len(self.tokens) else None)
             else:
                 self._after_term(token)
         if len(self.open) > 1:
@@ -99,7 +99,7 @@ class TermReader:
         whole = self._expression(self.open[0], "the end of the line", self.end)
         return self._placed(whole, WHOLE)
 
-    def _term(self, token: re.Match, following: str) -> int:
+    def _term(self, token: re.Match, following: re.Match | None) -> int:
         """Takes a token where a term begins, and says how many more tokens it took."""
         text, kind, here, column = token.group(), token.lastgroup, self.open[-1], token.start() + 1
         if text == "(":
@@ -113,8 +113,8 @@ class TermReader:
             here.operators.append(_Operator(self.grammar.label_of(text), priority, [priority]))
         elif kind in ("word", "quoted", "unknown"):
             label = text if kind == "quoted" else self.grammar.label_of(text)
-            if following == "(":
-                self.open.append(_Open(column, ")", label))
+            if following is not None and following.group() == "(":
+                self.open.append(_Open(following.start() + 1, ")", label))
                 return 1
             self._close_with(Tree(label), column)
         else:

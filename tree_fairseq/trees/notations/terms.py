@@ -65,7 +65,7 @@ class TermNotation(Notation):
         if grammar.lists and node.label == TAILED_LIST and len(children) > 1:
             return ["[ ", *self._listed(children[:-1]), " | ", (children[-1], ARGUMENT), " ]"]
         if grammar.lists and node.label == LIST:
-            return [f"[{self._blank}", *self._listed(children), f"{self._blank}]"]
+            return [f"[{self._blank}", *self._listed(children), f"{self._blank if children else ''}]"]
         name = grammar.text_of(node.label)
         return [f"{name}{self._blank}({self._blank}", *self._listed(children), f"{self._blank})"] if children else [name]
 

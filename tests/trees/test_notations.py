@@ -1,0 +1,367 @@
+"""Notations of symbol trees: what they mean, round trips of any tree, and what is wrong with a line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tree_fairseq.errors import EmptySymbolTreeError, InputError, MultipleRootsError, NotationError
+from tree_fairseq.trees.notations import NOTATIONS, notation_named
+from tree_fairseq.trees.tree import Tree
+
+BRACKET, FUNQL, JSON, PROLOG, VARIABLE_FREE = (
+    notation_named(name) for name in ("bracket", "funql", "json", "prolog", "variable-free")
+)
+AWKWARD = (
+    "()", "[]", "[|]", "{}", "{root}", "(", ")", "( )", "", " ", "\\e", "\\u0028", "\\u005cu0028", "\\", "\\\\", "\n", "\u2028",
+    '"', '"a"', '"a', '""', '"a b"', '"()"', '"\\"', "'", "'a'", "'a b'", "'it''s'", "'a'b'", "''", "'\\'",
+    ",", ";", "|", ".", "..", ".a", "a.", "a.b", "=", "==", "\\=", "\\+", "->", ":-", "a->b", "a=b", "<", "<unk>", "<unk>a", "<null>",
+    "*", "**", "* a", "AND", "ANDY", "AND.a", "LAMBDA", "LAMBDA a", "LAMBDA a.", "LAMBDA a.b", "LAMBDA.a", "LAMBDA.a=", "a=", "a.b=", "a\\u0041=",
+    "0", "-1.5e3", "01", "true", "null", "tag", "contents", "root", "children", "f", "next_to:t", "$0", "c++", "日本", "\U0001f600",
+)
+
+
+def labels() -> st.SearchStrategy[str]:
+    return st.sampled_from(AWKWARD) | st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+
+
+def trees() -> st.SearchStrategy[Tree]:
+    return st.recursive(
+        labels().map(Tree), lambda below: st.builds(Tree, labels(), st.lists(below, min_size=1, max_size=3)), max_leaves=10
+    )
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", NOTATIONS)
+@settings(max_examples=80, deadline=None)
+@given(tree=trees())
+def test_any_tree_is_written_and_read(name, tree):
+    notation = notation_named(name)
+    line = notation.write(tree)
+    assert len(line.splitlines()) == 1
+    assert notation.read(line) == tree
+
+
+@pytest.mark.parametrize("name", NOTATIONS)
+@settings(max_examples=80, deadline=None)
+@given(line=st.text(st.sampled_from("()[]{}\"'\\,;:=.*|fgX10 \t") | st.characters(), max_size=25))
+def test_any_line_is_a_tree_or_refused(name, line):
+    notation = notation_named(name)
+    try:
+        tree = notation.read(line, "corpus.txt", 7)
+    except InputError as error:
+        assert isinstance(error, NotationError | MultipleRootsError | EmptySymbolTreeError)
+        assert (error.path, error.line) == ("corpus.txt", 7) and error.hint
+        assert error.column is None or 1 <= error.column <= len(line) + 1
+    else:
+        if not re.search("[\ud800-\udfff]", line):
+            assert notation.read(notation.write(tree)) == tree
+
+
+SAME_TEXT = {
+    "bracket": [
+        ("( lambda $0 e ( loc:t c0 $0 ) )", Tree("lambda", [Tree("$0"), Tree("e"), Tree("loc:t", [Tree("c0"), Tree("$0")])])),
+        ("x", Tree("x")),
+        ("( x )", Tree("()", [Tree("x")])),
+        ("( ( x ) )", Tree("()", [Tree("()", [Tree("x")])])),
+        ("( f ( ) )", Tree("f", [Tree("()")])),
+        ("( ( f a ) b )", Tree("()", [Tree("f", [Tree("a")]), Tree("b")])),
+        ('( said "what (a" b )', Tree("said", [Tree('"what (a"'), Tree("b")])),
+        ('( string "" "a \\" b" )', Tree("string", [Tree('""'), Tree('"a \\" b"')])),
+        ('( S ( `` " ) ( X a"b ) )', Tree("S", [Tree("``", [Tree('"')]), Tree("X", [Tree('a"b')])])),
+        (r"( \+ 1\/2 -LRB- )", Tree("\\+", [Tree("1\\/2"), Tree("-LRB-")])),
+    ],
+    "prolog": [
+        ("job ( ANS ) , language ( ANS , l0 ) , x", Tree(",", [
+            Tree("job", [Tree("ANS")]), Tree("language", [Tree("ANS"), Tree("l0")]), Tree("x")])),
+        ("f ( A , ( s ( A ) , t ) )", Tree("f", [Tree("A"), Tree(",", [Tree("s", [Tree("A")]), Tree("t")])])),
+        ("a , ( b , c )", Tree(",", [Tree("a"), Tree(",", [Tree("b"), Tree("c")])])),
+        ("( a , b )", Tree("()", [Tree(",", [Tree("a"), Tree("b")])])),
+        ("f ( ( a ) )", Tree("f", [Tree("()", [Tree("a")])])),
+        ("f ( ( ( a , b ) ) )", Tree("f", [Tree("()", [Tree(",", [Tree("a"), Tree("b")])])])),
+        (r"\+ ( a , b )", Tree("\\+", [Tree(",", [Tree("a"), Tree("b")])])),
+        (r"\+ ( a ) , b", Tree(",", [Tree("\\+", [Tree("()", [Tree("a")])]), Tree("b")])),
+        (r"\+ \+ a", Tree("\\+", [Tree("\\+", [Tree("a")])])),
+        (r"\+ A = B", Tree("\\+", [Tree("=", [Tree("A"), Tree("B")])])),
+        ("a , b ; c -> d -> e ; f", Tree(";", [
+            Tree(",", [Tree("a"), Tree("b")]), Tree("->", [Tree("c"), Tree("->", [Tree("d"), Tree("e")])]), Tree("f")])),
+        ("h ( X ) :- b , A >= 3", Tree(":-", [Tree("h", [Tree("X")]), Tree(",", [Tree("b"), Tree(">=", [Tree("A"), Tree("3")])])])),
+        ("[ a , ( b , c ) | T ]", Tree("[|]", [Tree("a"), Tree(",", [Tree("b"), Tree("c")]), Tree("T")])),
+        ("f ( [ ] , ' new york ' , \"x (\" , 'it''s' , _ )", Tree("f", [
+            Tree("[]"), Tree("' new york '"), Tree('"x ("'), Tree("'it''s'"), Tree("_")])),
+        ("'=' ( a , <unk> )", Tree("'='", [Tree("a"), Tree("<unk>")])),
+    ],
+    "funql": [
+        ("answer(city(loc_2(stateid('new york'))))", Tree("answer", [
+            Tree("city", [Tree("loc_2", [Tree("stateid", [Tree("'new york'")])])])])),
+        ("f(cityid('austin', _), all)", Tree("f", [Tree("cityid", [Tree("'austin'"), Tree("_")]), Tree("all")])),
+        ("f((a), [b, c])", Tree("f", [Tree("()", [Tree("a")]), Tree("[]", [Tree("b"), Tree("c")])])),
+    ],
+    "variable-free": [
+        ("paint ( agent = Paula , theme = cake ( nmod . in = * closet ) )", Tree("paint", [
+            Tree("agent=", [Tree("Paula")]),
+            Tree("theme=", [Tree("cake", [Tree("nmod.in=", [Tree("*", [Tree("closet")])])])])])),
+        ("* donkey ( nmod . on = bed )", Tree("*", [Tree("donkey", [Tree("nmod.on=", [Tree("bed")])])])),
+        ("LAMBDA a . LAMBDA e . help . agent ( e , a ) AND b", Tree("LAMBDA a.", [
+            Tree("LAMBDA e.", [Tree("AND", [Tree("help.agent", [Tree("e"), Tree("a")]), Tree("b")])])])),
+        ("Paula", Tree("Paula")),
+    ],
+    "json": [
+        ('{"tag":"Const","contents":2}', Tree("Const", [Tree("2")])),
+        ('{"tag":"Const","contents":"2"}', Tree("Const", [Tree('"2"')])),
+        ('{"tag":"If","contents":[{"tag":"Var","contents":"a1"},true]}', Tree("If", [Tree("Var", [Tree("a1")]), Tree("true")])),
+        ('{"tag":"f","contents":["x"]}', Tree("f", [Tree("[]", [Tree("x")])])),
+        ('{"tag":"f","contents":[]}', Tree("f", [Tree("[]")])),
+        ('{"root":"f","children":[{"root":"2","children":[]},{"root":"{}","children":[]}]}', Tree("{root}", [
+            Tree("f", [Tree("2"), Tree("{}")])])),
+        ('{"root":"f","children":[2]}', Tree("{}", [Tree("root", [Tree("f")]), Tree("children", [Tree("[]", [Tree("2")])])])),
+        ('{"tag":"x"}', Tree("{}", [Tree("tag", [Tree("x")])])),
+        ('{"a":[1.0,"1.0",null,"null","[]",[],{}],"a":""}', Tree("{}", [
+            Tree("a", [Tree("[]", [
+                Tree("1.0"), Tree('"1.0"'), Tree("null"), Tree('"null"'), Tree('"[]"'), Tree("[]"), Tree("{}")])]),
+            Tree("a", [Tree("")])])),
+        ('{"":["f",1]}', Tree("{}", [Tree("", [Tree("[]", [Tree("f"), Tree("1")])])])),
+        ('{"":["{}",1]}', Tree("{}", [Tree("1")])),
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "text", "tree"), [(name, *pair) for name, pairs in SAME_TEXT.items() for pair in pairs])
+def test_meaning(name, text, tree):
+    notation = notation_named(name)
+    assert notation.read(text) == tree
+    assert notation.write(tree) == text
+    assert notation.read(f" \t{text} \n") == tree
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "written"),
+    [
+        ("bracket", "(S (NP (DT the)))", "( S ( NP ( DT the ) ) )"),
+        ("prolog", "answer(A,(state(A),\\+const(B,'x y')));A\\=B", "answer ( A , ( state ( A ) , \\+ const ( B , 'x y' ) ) ) ; A \\= B"),
+        ("prolog", "[]", "[ ]"),
+        ("funql", "f( 'a b' ,_)", "f('a b', _)"),
+        ("variable-free", "x(nmod.in=*a)", "x ( nmod . in = * a )"),
+        ("json", '{"contents": [ 1, 2 ], "tag": "f"}', '{"tag":"f","contents":[1,2]}'),
+        ("json", '"\\u00e9\\u2028"', '"é\\u2028"'),
+    ],
+)
+def test_blanks_do_not_matter(name, text, written):
+    notation = notation_named(name)
+    assert notation.write(notation.read(text)) == written
+
+
+def read_brackets(text: str) -> Tree:
+    """S-expressions by recursion, without strings."""
+    tokens = text.replace("(", " ( ").replace(")", " ) ").split()
+
+    def node() -> tuple[Tree, bool]:
+        token = tokens.pop(0)
+        if token != "(":
+            return Tree(token), True
+        content = []
+        while tokens[0] != ")":
+            content.append(node())
+        tokens.pop(0)
+        inner = [tree for tree, _ in content]
+        is_headed = len(content) > 1 and content[0][1]
+        return (Tree(inner[0].label, inner[1:]) if is_headed else Tree("()", inner)), False
+
+    return node()[0]
+
+
+S_EXPRESSIONS = st.recursive(
+    st.sampled_from(("f", "x", "$0")), lambda below: st.lists(below, max_size=3).map(lambda inner: f"({' '.join(inner)})"), max_leaves=10
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(S_EXPRESSIONS)
+def test_brackets_mean_what_a_simple_reader_says(text):
+    if not without_blanks(text).strip("()"):
+        return
+    tree = BRACKET.read(text)
+    assert tree == read_brackets(text)
+    assert without_blanks(BRACKET.write(tree)) == without_blanks(text)
+
+
+def read_prolog(text: str) -> Tree:
+    """Clauses of ``;``, ``,``, ``\\+``, ``=`` and calls, by recursive descent; brackets that are needless stay as nodes."""
+    tokens = re.findall(r"\\\+|[(),;=]|\w+", text)
+
+    def chain(operator: str, operand) -> tuple[Tree, int]:
+        parts = [operand()]
+        while tokens and tokens[0] == operator:
+            tokens.pop(0)
+            parts.append(operand())
+        limit = {";": 1099, ",": 999, "=": 699}[operator]
+        if len(parts) == 1:
+            return parts[0]
+        return Tree(operator, [place(part, limit) for part in parts]), {";": 1100, ",": 1000, "=": 700}[operator], 0
+
+    def place(part, limit: int) -> Tree:
+        tree, priority, brackets = part
+        for _ in range(brackets - (priority > limit)):
+            tree = Tree("()", [tree])
+        return tree
+
+    def negated():
+        if tokens[0] == "\\+":
+            tokens.pop(0)
+            return Tree("\\+", [place(negated(), 900)]), 900, 0
+        return chain("=", primary)
+
+    def primary():
+        token = tokens.pop(0)
+        if token == "(":
+            tree, priority, brackets = clause()
+            tokens.pop(0)
+            return tree, priority, brackets + 1
+        if tokens and tokens[0] == "(":
+            arguments = []
+            while tokens.pop(0) != ")":
+                arguments.append(place(negated(), 999))
+            return Tree(token, arguments), 0, 0
+        return Tree(token), 0, 0
+
+    def clause():
+        return chain(";", lambda: chain(",", negated))
+
+    return place(clause(), 1200)
+
+
+def clauses() -> st.SearchStrategy[str]:
+    """Clauses whose operands are in as many brackets as they need or more."""
+    word = st.sampled_from(("a", "B"))
+
+    def extend(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        bracketed = below.map(lambda text: f"({text})")
+        simple = word | bracketed | st.lists(word | bracketed, min_size=1, max_size=3).map(lambda inner: f"f({','.join(inner)})")
+        compared = simple | st.tuples(simple, simple).map("=".join)
+        negated = compared | compared.map(lambda text: f"\\+{text}")
+        joined = st.lists(negated, min_size=1, max_size=3).map(" , ".join)
+        return st.lists(joined, min_size=1, max_size=3).map(";".join)
+
+    return st.recursive(word, extend, max_leaves=12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(clauses())
+def test_clauses_mean_what_a_simple_reader_says(text):
+    tree = PROLOG.read(text)
+    assert tree == read_prolog(text)
+    assert without_blanks(PROLOG.write(tree)) == without_blanks(text)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3) | st.sampled_from(AWKWARD),
+    lambda below: st.lists(below, max_size=3)
+    | st.dictionaries(st.sampled_from(("tag", "contents", "root", "children", "", "a")) | st.text(max_size=2), below, max_size=3)
+    | st.builds(lambda tag, contents: {"tag": tag, "contents": contents}, st.sampled_from(AWKWARD), below | st.lists(below, max_size=3))
+    | st.builds(lambda root, children: {"root": root, "children": children}, st.sampled_from(AWKWARD), st.lists(below, max_size=3))
+    | st.lists(below, max_size=3).map(lambda inner: {"": inner}),
+    max_leaves=8,
+))
+def test_any_json_value_is_read_and_written(value):
+    text = json.dumps(value)
+    if "\\ud" in text:
+        return
+    written = JSON.write(JSON.read(text))
+    assert json.loads(written) == value
+    assert [type(part) for part in _parts(json.loads(written))] == [type(part) for part in _parts(value)]
+
+
+def _parts(value) -> list:
+    """All values within a value, in an order that does not depend on that of keys."""
+    if isinstance(value, dict):
+        return [value, *(part for key in sorted(value) for part in _parts(value[key]))]
+    return [value, *(part for item in value for part in _parts(item))] if isinstance(value, list) else [value]
+
+
+@settings(max_examples=80, deadline=None)
+@given(trees(), trees())
+def test_different_trees_are_written_differently(first, second):
+    for notation in NOTATIONS.values():
+        assert (notation.write(first) == notation.write(second)) == (first == second)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error", "column", "words"),
+    [
+        ("bracket", "", EmptySymbolTreeError, None, "an empty line"),
+        ("bracket", " \t", EmptySymbolTreeError, None, "an empty line"),
+        ("bracket", "( )", EmptySymbolTreeError, None, "nothing between"),
+        ("bracket", "( f ( g x )", NotationError, 1, "a bracket is never closed"),
+        ("bracket", "( f ( g ( x )", NotationError, 1, "2 brackets are never closed"),
+        ("bracket", "( f x ) )", NotationError, 9, "closing bracket without"),
+        ("bracket", ") f", NotationError, 1, "closing bracket without"),
+        ("bracket", "( f x ) ( g y )", MultipleRootsError, 9, "follows a complete tree"),
+        ("bracket", "which rivers", MultipleRootsError, 7, "'rivers' follows"),
+        ("bracket", '( f "a b )', NotationError, 5, "does not end"),
+        ("bracket", '( f "a"b )', NotationError, 5, "does not end"),
+        ("bracket", "\ufeff( f x )", NotationError, 1, "byte order mark"),
+        ("prolog", "f ( a , b", NotationError, 3, "never closed"),
+        ("prolog", "g , f ( a , ( b", NotationError, 7, "2 brackets are never closed"),
+        ("prolog", "f ( a ) )", NotationError, 9, "closes nothing"),
+        ("prolog", "f ( a ]", NotationError, 7, "where '\\)' should be"),
+        ("prolog", "f ( )", NotationError, 5, "a term is missing before '\\)'"),
+        ("prolog", "f ( a , )", NotationError, 9, "a term is missing"),
+        ("prolog", ", a", NotationError, 1, "a term is missing before ','"),
+        ("prolog", "a ,", NotationError, 4, "before the end of the line"),
+        ("prolog", "f ( a b )", NotationError, 7, "no comma and no operator before 'b'"),
+        ("prolog", "f ( a ) g ( b )", MultipleRootsError, 9, "follows a complete tree"),
+        ("prolog", "f ( a ) .", MultipleRootsError, 9, "follows a complete tree"),
+        ("prolog", "f ( 'a b )", NotationError, 5, "no meaning in prolog"),
+        ("prolog", "A = B = C", NotationError, 5, "binds too loosely"),
+        ("prolog", "f ( a ; b )", NotationError, 5, "binds too loosely"),
+        ("prolog", "[ a | b , c ]", NotationError, 7, "binds too loosely"),
+        ("prolog", "[ a | b | c ]", NotationError, 9, "does not belong"),
+        ("prolog", "[ a | ]", NotationError, 7, "a term is missing"),
+        ("funql", "f(a), g(b)", NotationError, 5, "',' does not belong"),
+        ("funql", "f(a", NotationError, 2, "never closed"),
+        ("variable-free", "x ( agent = )", NotationError, 13, "a term is missing"),
+        ("variable-free", "x ( = a )", NotationError, 5, "no meaning"),
+        ("variable-free", "x ( a ) y", MultipleRootsError, 9, "follows"),
+        ("json", "{", NotationError, 2, "a key in quotation marks"),
+        ("json", "[1, 2", NotationError, 1, "1 more"),
+        ("json", '{"a":[{"b":1}', NotationError, 1, "2 more"),
+        ("json", '{"a" 1}', NotationError, 6, "':' should stand here, not '1'"),
+        ("json", "[1 2]", NotationError, 4, "',' or ']'"),
+        ("json", "[1,]", NotationError, 4, "a value"),
+        ("json", "[01]", NotationError, 2, "a value"),
+        ("json", "NaN", NotationError, 1, "a value"),
+        ("json", '"a', NotationError, 1, "in a string"),
+        ("json", '"\\ud800"', NotationError, 1, "half of a character"),
+        ("json", "1 2", MultipleRootsError, 3, "follows"),
+    ],
+)
+def test_what_is_wrong_with_a_line(name, text, error, column, words):
+    with pytest.raises(error, match=words) as caught:
+        notation_named(name).read(text, "train.lf", 12)
+    assert (caught.value.path, caught.value.line, caught.value.column) == ("train.lf", 12, column)
+    assert caught.value.hint.endswith(".")
+
+
+DEEP = {"bracket": ("X", "()"), "prolog": ("X", ",", "\\+", "[]"), "funql": ("X",), "variable-free": ("a=",), "json": ("X", "{root}", "{}")}
+
+
+@pytest.mark.parametrize(("name", "label"), [(name, label) for name, labels in DEEP.items() for label in labels])
+def test_deep_trees(name, label):
+    tree = Tree("end")
+    for _ in range(20_000):
+        tree = Tree(label, (tree,))
+    notation = notation_named(name)
+    assert notation.read(notation.write(tree)) == tree
+
+
+def test_unknown_notation():
+    with pytest.raises(ValueError, match="no notation 'xml'; there are bracket, funql, json, prolog, variable-free"):
+        notation_named("xml")
