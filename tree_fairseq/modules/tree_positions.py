@@ -155,12 +155,13 @@ class TreePositions(nn.Module):
         """
         levels = paths.size(-1)
         table = self.table(levels) if table is None else table
-        first_rows = torch.arange(0, levels * self.branches, self.branches, device=paths.device)
+        first_rows = torch.arange(0, levels * self.branches, self.branches, dtype=torch.int32, device=paths.device)
         rows = torch.where(paths < 0, len(table) - 1, paths + first_rows)  # ... x L
-        positions = functional.embedding_bag(rows.view(-1, levels), table, mode="sum").view(*paths.shape[:-1], self.width)
+        positions = functional.embedding_bag(rows.view(-1, levels), table, mode="sum")
         if self.projection is not None:
-            positions = positions + self.projection.bias
-        return positions.to(self._like.dtype)
+            # In place: nothing else here is as large as a batch of positions.
+            positions += self.projection.bias
+        return positions.to(self._like.dtype).view(*paths.shape[:-1], self.width)
 
     @contextlib.contextmanager
     def given(self, positions: Tensor) -> Iterator[None]:

@@ -1,0 +1,33 @@
+"""Tree positions as the paper writes them: a vector of n * k * P values for every node, then a dense layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tree_fairseq.modules.tree_positions import TreePositions
+
+
+class DirectPositions:
+    """Shares the weights of a module of the fast form and computes the same values: the baseline of the benchmark.
+
+    The one-hot stacks depend on the trees alone; the paper's code reads them with the data, so they are prepared here, once.
+
+    Args:
+        module: the fast form, projected
+        paths: ``[B, N, L]``, as the fast form takes them
+    """
+
+    def __init__(self, module: TreePositions, paths: Tensor):
+        self.module = module
+        steps = functional.one_hot(paths.long() + 1, module.branches + 1)[..., 1:]  # B x N x L x n
+        stacks = torch.zeros(*paths.shape[:2], module.levels, module.branches)
+        stacks[:, :, : paths.size(2)] = steps
+        self.stacks = stacks.flatten(2)  # B x N x k * n
+
+    def __call__(self) -> Tensor:
+        """As :meth:`TreePositions.encode`: ``[B, N, D]``."""
+        weights = self.module.level_weights(self.module.levels).repeat_interleave(self.module.branches, dim=0)  # k * n x P
+        encodings = (self.stacks.unsqueeze(-1) * weights).flatten(2)  # B x N x k * n * P
+        return self.module.projection(encodings)

@@ -1,0 +1,108 @@
+"""Tree positions: rows of the projected table against a vector of n * k * P values for every node."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+from torch import Tensor
+
+from tests.benchmarks.direct_positions import DirectPositions
+from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
+from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tree_fairseq.modules.branch_paths import branch_paths
+from tree_fairseq.modules.tree_positions import TreePositions, TreePositionsConfig
+
+BATCH, NODES, BRANCHES, LEVELS, POSITION_WIDTH, WIDTH = 64, 100, 2, 32, 2048, 256
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Forward and backward pass of the positions of a batch, on the same weights and trees.
+
+    Attributes:
+        gathered: from parents and branches to positions, by rows of the table
+        direct: from one-hot stacks to positions
+        depth: of the deepest node
+    """
+
+    gathered: Callable[[], None]
+    direct: Callable[[], None]
+    depth: int
+
+
+def random_places(chance: random.Random, nodes: int) -> tuple[list[int], list[int]]:
+    """Parents and branches of a binary tree that grows by filling one of its open slots, any of them."""
+    parents, branches, slots = [-1], [-1], [(0, 0), (0, 1)]
+    for node in range(1, nodes):
+        chosen = chance.randrange(len(slots))
+        slots[chosen], slots[-1] = slots[-1], slots[chosen]
+        parent, branch = slots.pop()
+        parents.append(parent)
+        branches.append(branch)
+        slots += [(node, 0), (node, 1)]
+    return parents, branches
+
+
+def chain_places(chance: random.Random, nodes: int) -> tuple[list[int], list[int]]:
+    """Those of a tree in which every node but the last has one child."""
+    return list(range(-1, nodes - 1)), [-1, *(chance.randrange(2) for _ in range(nodes - 1))]
+
+
+def candidates(places: Callable, size: int, nodes: int) -> Candidates:
+    """Both on ``size`` trees."""
+    torch.manual_seed(0)
+    chance = random.Random(0)
+    parents, branches = (torch.tensor(rows) for rows in zip(*(places(chance, nodes) for _ in range(size))))
+    config = TreePositionsConfig(tree_levels=LEVELS, tree_position_dim=POSITION_WIDTH)
+    module = TreePositions(BRANCHES, WIDTH, config)
+    gradient = torch.randn(size, nodes, WIDTH)
+    weights = list(module.parameters())
+    paths = branch_paths(parents, branches, LEVELS)
+    direct = DirectPositions(module, paths)
+
+    def backward(positions: Tensor) -> None:
+        torch.autograd.grad(positions, weights, gradient)
+
+    return Candidates(
+        gathered=lambda: backward(module.encode(branch_paths(parents, branches, LEVELS))),
+        direct=lambda: backward(direct()),
+        depth=paths.size(2),
+    )
+
+
+def run(settings: Settings) -> Report:
+    """Speed and memory on random trees and, where all levels are in use, on chains."""
+    size, nodes = settings.choose((BATCH, NODES), (2, 12))
+    shapes = {"random trees": candidates(random_places, size, nodes), "chains": candidates(chain_places, size, nodes)}
+    memory = {
+        name: {"gathered": peak_bytes(both.gathered), "direct": peak_bytes(both.direct)} for name, both in shapes.items()
+    }
+    # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
+    kept = not settings.quick and keep_freed_memory()
+    rows = [("forward + backward", "levels", "ms", "fastest to slowest", "processor ms", "peak MB")]
+    speedups = {}
+    for name, both in shapes.items():
+        works = {"gathered": both.gathered, "direct": both.direct}
+        timing = side_by_side(works, settings.choose(9, 2), warm_up=2)
+        speedups[name] = timing["direct"].median / timing["gathered"].median
+        for work, label in (("gathered", "rows of the table"), ("direct", f"{POSITION_WIDTH} values a node")):
+            taken = timing[work]
+            cells = (str(both.depth), milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
+            rows.append((f"{name}: {label}", *cells, megabytes(memory[name][work])))
+    savings = {name: used["direct"] / used["gathered"] for name, used in memory.items()}
+    return Report(
+        "tree_positions",
+        f"{size} trees of {nodes} nodes, n={BRANCHES}, k={LEVELS}, d_pos={POSITION_WIDTH}, d={WIDTH}",
+        [Figure("speedup", speedups["random trees"], 5), Figure("memory_saving", savings["random trees"], 10)],
+        [rows],
+        [
+            f"On chains, whose nodes have up to {LEVELS} steps to add up: {speedups['chains']:.1f} times as fast, "
+            f"{savings['chains']:.1f} times less memory.\n"
+            "The rows are counted from parents and branches, the values of a node from one-hot stacks that lie ready.\n"
+            "Peak MB: the most that torch's CPU allocator had in use at once beyond what was in use before the call.\n"
+            + ("The C library was told to keep freed memory." if kept else "The C library gives freed memory back.")
+        ],
+    )
