@@ -27,7 +27,8 @@ def read_program(text: str) -> Tree:
         found = _TOKEN.match(text, position)
         complete = len(stack) == 1 and stack[0][1]
         if found is None or complete or len(stack) == 1 and found["close"]:
-            raise CorpusError(f"no program: {text[position:position + 30]!r} in column {position + 1}")
+            rest = text[position:].lstrip()
+            raise CorpusError(f"no program: {rest[:30]!r} in column {len(text) - len(rest) + 1}")
         position = found.end()
         if found["close"]:
             label, children = stack.pop()

@@ -1,0 +1,88 @@
+"""COGS and active sentences with logical forms: categories, directions, malformed lines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from preprocess import toy_corpus
+from preprocess.active_logical import directed, load
+from preprocess.corpora import CorpusError
+from preprocess.semantic_parsing import main
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def cogs(tmp_path):
+    toy_corpus.main(["cogs", "--output", str(tmp_path / "cogs"), "--train", "8", "--test", "3"])
+    return tmp_path / "cogs"
+
+
+@pytest.fixture
+def active(tmp_path):
+    toy_corpus.main(["active_logical", "--output", str(tmp_path / "active"), "--train", "12", "--test", "4"])
+    return tmp_path / "active"
+
+
+def prepare(name, data, *flags):
+    return main([name, "--data", str(data), "--output", str(data / "out"), *flags])
+
+
+def test_categories_are_groups_of_test_sets(cogs):
+    assert prepare("cogs", cogs) == 0
+    assert lines(cogs / "out" / "test1.groups") == ["cp_recursion"] * 3
+    assert lines(cogs / "out" / "test.groups") == ["in_distribution"] * 3
+    assert not (cogs / "out" / "train.groups").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("A cat .\tcat ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is no tree"),
+        ("A cat .\t* cat ; see ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is no tree"),
+        ("A cat .\tsee ( agent = cat\tprimitive", "dev.tsv:1:"),
+        ("A cat .\tcat", "dev.tsv:1: 1 tabs where 2 are expected"),
+        ("A cat .\tcat\t", "dev.tsv:1: the category is empty"),
+    ],
+)
+def test_lines_of_cogs_that_are_wrong(cogs, capsys, row, message):
+    (cogs / "dev.tsv").write_text(row + "\n")
+    assert prepare("cogs", cogs) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_directions(active):
+    mixed = [example.pair for example in load(active)["train"]]
+    turned = [example.pair for example in load(active, "active-logical")["train"]]
+    back = [example.pair for example in load(active, "logical-active")["train"]]
+    assert {source.split()[1] for source, _ in mixed} == {"S", "LF"}
+    assert all(source.startswith("( S ") and target.startswith("( LF ") for source, target in turned)
+    assert back == [(target, source) for source, target in turned]
+    assert all(pair in (one, other) for pair, one, other in zip(mixed, turned, back))
+    assert mixed == [tuple(json.loads(line)[side] for side in ("source", "target")) for line in lines(active / "train.json")]
+
+
+def test_what_is_no_sentence_and_form():
+    with pytest.raises(CorpusError, match="not S and S"):
+        directed(("( S x )", "( S x )"), "both")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "test.json:1: not JSON"),
+        ("[]", 'test.json:1: a line is {"source": tree, "target": tree}'),
+        ('{"source": "( S x )", "target": " "}', "test.json:1: a line is"),
+        ('{"source": "( S x )", "target": 1}', "test.json:1: a line is"),
+        ('{"source": "( S x )", "target": "( LF x"}', "test.json:1: column 1: a bracket is never closed"),
+        ('{"source": "( S x )", "target": "( X x )"}', "test.json:1: a tree with root S and one with root LF"),
+    ],
+)
+def test_lines_of_active_logical_that_are_wrong(active, capsys, row, message):
+    (active / "test.json").write_text(row + "\n")
+    assert prepare("active_logical", active) == 1
+    assert message in capsys.readouterr().err
