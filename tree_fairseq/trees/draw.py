@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
-from xml.sax.saxutils import escape as escape_xml
 
 from tree_fairseq.trees.subwords import is_split_word
+from tree_fairseq.trees.svg import document, number, text_width, xml_text
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 # Measures of the SVG in pixels.
@@ -32,10 +31,6 @@ _STYLE = f"""
   .tree-word {{ font-size: {_FONT_SIZE}px; fill: #1f2933 }}
   .tree-piece {{ font-size: {_FONT_SIZE}px; fill: #8d5a0b }}
 """
-
-# What XML 1.0 cannot hold, even as a reference.
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-
 
 def tree_to_text(forest: Forest, *, ascii_only: bool = False, max_depth: int = 100) -> str:
     """Draw the trees of a line for a terminal, the root at the left, one word a row.
@@ -95,9 +90,9 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
     parts: list[str] = []
     if title is not None:
         top += _TITLE_SIZE
-        parts.append(f'<text class="tree-text tree-title" x="{_MARGIN}" y="{_number(top)}">{_xml(title)}</text>')
+        parts.append(f'<text class="tree-text tree-title" x="{_MARGIN}" y="{number(top)}">{xml_text(title)}</text>')
         top += _MARGIN
-    width = _MARGIN + (0.0 if title is None else _text_width(title, _TITLE_SIZE))
+    width = _MARGIN + (0.0 if title is None else text_width(title, _TITLE_SIZE))
     for row in _rows([tree.fold(_box) for tree in forest]):
         baseline = top + _FONT_SIZE + max(_elevation(root.height) for root in row)
         left = float(_MARGIN)
@@ -108,21 +103,7 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
         width = max(width, left - _TREE_GAP)
         top = baseline + _ROW_GAP
     height = top - (_ROW_GAP - _MARGIN if forest else 0)
-    return _document(parts, width + _MARGIN, height, title)
-
-
-def _document(parts: list[str], width: float, height: float, title: str | None) -> str:
-    size = f'width="{_number(width)}" height="{_number(height)}" viewBox="0 0 {_number(width)} {_number(height)}"'
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} style="max-width:100%;height:auto">',
-        *([] if title is None else [f"<title>{_xml(title)}</title>"]),
-        f"<style>{_STYLE}</style>",
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-        *parts,
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    return document(parts, width + _MARGIN, height, style=_STYLE, title=title)
 
 
 @dataclass
@@ -146,14 +127,14 @@ class _Box:
 def _box(node: Tree, children: list[_Box]) -> _Box:
     """Lay out a node above its children."""
     if not children:
-        width = _text_width(node.label, _FONT_SIZE) + _COLUMN_GAP
+        width = text_width(node.label, _FONT_SIZE) + _COLUMN_GAP
         return _Box(node.label, "word", [], width, width / 2, 0)
     if is_split_word(node):
         children = [child.children[0] for child in children]
         for child in children:
             child.style = "piece"
     style = "tag" if not any(child.height for child in children) else "phrase"
-    label_width = _text_width(node.label, _TAG_SIZE if style == "tag" else _FONT_SIZE) + _COLUMN_GAP
+    label_width = text_width(node.label, _TAG_SIZE if style == "tag" else _FONT_SIZE) + _COLUMN_GAP
     children_width = sum(child.width for child in children)
     width = max(children_width, label_width)
     first = (width - children_width) / 2 + children[0].center
@@ -200,8 +181,8 @@ def _draw(root: _Box) -> list[str]:
     stack = [root]
     while stack:
         box = stack.pop()
-        place = f'x="{_number(box.x)}" y="{_number(box.y)}"'
-        texts.append(f'<text class="tree-text tree-{box.style}" {place}>{_xml(box.text)}</text>')
+        place = f'x="{number(box.x)}" y="{number(box.y)}"'
+        texts.append(f'<text class="tree-text tree-{box.style}" {place}>{xml_text(box.text)}</text>')
         if box.style == "phrase":
             edges += [_edge(box, child) for child in box.children]
         elif len(box.children) > 1:
@@ -215,40 +196,14 @@ def _edge(parent: _Box, child: _Box) -> str:
     """A line that bends into the child's column above all labels of the child's row, so that no two lines cross."""
     start = parent.y + 5
     bend = parent.y + _LEVEL - _FONT_SIZE
-    middle = _number((start + bend) / 2)
-    x = _number(child.x)
-    end = _number(child.y - (_FONT_SIZE if child.style == "phrase" else _TAG_SIZE))
-    return f"M{_number(parent.x)} {_number(start)}C{_number(parent.x)} {middle} {x} {middle} {x} {_number(bend)}V{end}"
+    middle = number((start + bend) / 2)
+    x = number(child.x)
+    end = number(child.y - (_FONT_SIZE if child.style == "phrase" else _TAG_SIZE))
+    return f"M{number(parent.x)} {number(start)}C{number(parent.x)} {middle} {x} {middle} {x} {number(bend)}V{end}"
 
 
 def _bar(pieces: list[_Box]) -> str:
     """A line over the pieces of a word."""
     left = pieces[0].x - (pieces[0].width - _COLUMN_GAP) / 2
     right = pieces[-1].x + (pieces[-1].width - _COLUMN_GAP) / 2
-    return f"M{_number(left)} {_number(pieces[0].y - _FONT_SIZE - 1)}H{_number(right)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def _xml(text: str) -> str:
-    return escape_xml(_NOT_XML.sub("\ufffd", text))
-
-
-def _text_width(text: str, font_size: float) -> float:
-    """About how wide a text is in a sans-serif face."""
-    return font_size * sum(_character_width(character) for character in text)
-
-
-def _character_width(character: str) -> float:
-    """About how wide a character is, in units of the font size."""
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Me", "Mn"):
-        return 0.0
-    if unicodedata.east_asian_width(character) in ("F", "W"):
-        return 1.0
-    if character in "iljftrI.,:;'`!|()[] -":
-        return 0.34
-    if character in "mwMW@%":
-        return 0.9
-    return 0.7 if character.isupper() else 0.57
+    return f"M{number(left)} {number(pieces[0].y - _FONT_SIZE - 1)}H{number(right)}"
