@@ -19,7 +19,7 @@ AVERAGE=5
 BEAM=5 MAX_LENGTH=200
 
 # Scores: channels, channels and functions, F1 of productions
-SCORE_FLAGS=(--scheme ifttt)
+SCORE_FLAGS=(--scheme ifttt --group-metrics english intelligible gold)
 PRIMARY=channel_accuracy
 
 recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile

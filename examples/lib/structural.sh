@@ -144,16 +144,18 @@ generate() {
 
 # score RUN DATA SEED OTHER_RUN...
 score() {
-    local folder=$1 data=$2 seed=$3 reading=() against=()
+    local folder=$1 data=$2 seed=$3 references=$CORPUS reading=() against=()
     shift 3
-    if [ "$TEXT" = raw ]; then
-        reading=(--notation "${RAW_NOTATION:-$TARGET_NOTATION}")
+    if [ "$TEXT" = raw ] && [ -n "$RAW" ]; then
+        references=$CORPUS/test$RAW.$TARGET reading=(--notation lines) # text of a language of its own
+    elif [ "$TEXT" = raw ]; then
+        reading=(--notation "$TARGET_NOTATION")
     else
         reading=(--data "$data")
         if [ "$TASK" = translation ]; then reading+=(--symbols); fi
     fi
     if [ $# -gt 0 ]; then against=(--against "$@"); fi
-    run python -m tree_fairseq.scoring structural --run "$folder" --references "$CORPUS" --target-lang "$TARGET" \
+    run python -m tree_fairseq.scoring structural --run "$folder" --references "$references" --target-lang "$TARGET" \
         "${reading[@]}" --sets "${SETS[@]}" "${SCORE_FLAGS[@]}" --primary "$PRIMARY" \
         --checkpoint "$folder/checkpoints/average.pt" "${against[@]}" \
         --describe "recipe=$RECIPE" "arch=$ARCH" "data=$(basename "$data")" "seed=$seed" ${SETTING:+"setting=$SETTING"} \

@@ -124,8 +124,10 @@ def test_raw_text_has_a_folder_of_its_own(base):
     assert value(preprocess, "--destdir").endswith("/data-bin-raw")
     (score,) = named(commands, "tree_fairseq.scoring")
     assert value(score, "--notation") == "bracket" and "--data" not in score
-    (preprocess,) = named(commands_of("for2lam", base, "--arch", "transformer_program_translation", "--text", "raw"), "fairseq-preprocess")
+    commands = commands_of("for2lam", base, "--arch", "transformer_program_translation", "--text", "raw")
+    (preprocess,), (score,) = named(commands, "fairseq-preprocess"), named(commands, "tree_fairseq.scoring")
     assert value(preprocess, "--trainpref").endswith("/text/train.raw")
+    assert value(score, "--references").endswith("/text/test.raw.lam") and value(score, "--notation") == "lines"
 
 
 def test_traversal_and_binarization_reach_preprocessing_and_names(base):

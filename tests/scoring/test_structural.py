@@ -211,3 +211,9 @@ def test_scorers_have_options(name, capsys):
         main([name, "--help"])
     assert caught.value.code == 0 and "usage" in capsys.readouterr().out
 
+
+def test_lines_are_compared_as_they_are(tmp_path):
+    write_lines(tmp_path / "words" / "test.lf", ["let a = 1 in ( )", "( (", "if x"])
+    write_outputs(tmp_path / "runs" / "tree", ["let a = 1 in ( )", "( )", "if <unk>"])
+    assert score(tmp_path, notation="lines") == 0
+    assert scores(tmp_path)["metrics"] == pytest.approx({"accuracy": 100 / 3, "accuracy_unordered": 100 / 3})

@@ -21,6 +21,7 @@ from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError, ScoringError, TreeFairseqError
 from tree_fairseq.scoring.command import add_run_arguments, pairs, publish, run_content
 from tree_fairseq.scoring.exact_match import unordered_labels
+from tree_fairseq.scoring.lines import LINES
 from tree_fairseq.scoring.result import write_json
 from tree_fairseq.scoring.structural_outcomes import SCHEMES, VALIDITY
 from tree_fairseq.scoring.structural_runs import OUTCOMES_FILE, StructuralOptions, score_run
@@ -78,7 +79,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own test sets, or the file of one")
     parser.add_argument("--data", type=Path, help="data folder of the run: tells language, notation and encoding")
     parser.add_argument("--target-lang", help="suffix of the reference files (that of the data folder)")
-    parser.add_argument("--notation", choices=sorted(NOTATIONS), help="how trees are written (as in the data folder)")
+    parser.add_argument("--notation", choices=[*sorted(NOTATIONS), LINES], help="how trees are written (as in the data folder); lines: they are text")
     parser.add_argument("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
     parser.add_argument("--unordered", nargs="*", metavar="LABEL", help="labels whose children have no order (and, or; in Prolog , and ; too)")
     parser.add_argument("--scheme", choices=SCHEMES, default="exact", help="ifttt: channels, functions and productions too")

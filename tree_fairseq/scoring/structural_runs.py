@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
+from tree_fairseq.scoring.lines import LINES, reader_named
 from tree_fairseq.scoring.outputs import read_results, read_text
 from tree_fairseq.scoring.significance import mcnemar
 from tree_fairseq.scoring.structural_outcomes import VALIDITY, Judgement, as_digits, from_digits, read_output, size
-from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
@@ -29,7 +29,7 @@ class StructuralOptions:
     Attributes:
         references: folder of the test sets, or the one file of the one test set.
         language: of the target, the suffix of its files.
-        notation: name of that of references, and of outputs unless they are symbols.
+        notation: name of that of references, and of outputs unless they are symbols; ``lines`` for text that is no tree.
         encoding: how outputs that are symbols make trees; None for text.
         sets: subset of the data folder -> label in metric names ("" for none).
         unordered: labels whose children have no order.
@@ -60,7 +60,7 @@ def read_references(options: StructuralOptions, subset: str) -> list[Tree]:
     path = options.references if options.references.is_file() else options.references / f"{subset}.{options.language}"
     if not path.is_file():
         raise ScoringError(f"{path} is missing: --references takes the folder with the lines that were preprocessed")
-    notation = notation_named(options.notation)
+    notation = reader_named(options.notation)
     trees = [notation.read(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
     if not trees:
         raise ScoringError(f"{path} is empty")
@@ -76,7 +76,7 @@ def score_set(run: Path, options: StructuralOptions, subset: str) -> Judgement:
     texts = read_results(path, len(references))
     if missing := texts.count(None):
         logger.warning("%s: %d of %d sentences have no output; they count as wrong and as invalid", path, missing, len(texts))
-    notation = notation_named(options.notation)
+    notation = reader_named(options.notation)
     outputs = [read_output(text, notation, options.encoding) for text in texts]
     return Judgement(outputs, references, options.unordered, options.scheme)
 
@@ -104,7 +104,10 @@ def score_run(run: Path, options: StructuralOptions, against: Sequence[Path] = (
         kept[subset] = as_digits(judgement.outcomes)
         for name, outcomes in others.items():
             scores["differences"] += _differences(name, outcomes.get(subset, {}), judgement, suffix)
-    if VALIDITY not in scores["metrics"]:
+    if options.notation == LINES:
+        # Nothing tells whether a line is a program.
+        scores["metrics"] = {name: value for name, value in scores["metrics"].items() if not name.startswith(VALIDITY)}
+    elif VALIDITY not in scores["metrics"]:
         valid = [outcome for judgement in judgements for outcome in judgement.outcomes[VALIDITY]]
         scores["metrics"][VALIDITY] = sum(valid) / len(valid)
     return scores, kept
