@@ -29,7 +29,8 @@ def load(data: Path) -> Splits:
         for number, (sentence, form, category) in enumerate(read_columns(data / name, COLUMNS), 1):
             if " x _ " in f" {form}":
                 raise CorpusError(
-                    f"{data / name}:{number}: a logical form with variables is no tree; --data takes the folder of the variable-free forms"
+                    f"{data / name}:{number}: a logical form with variables is no tree; "
+                    "--data takes the folder of the variable-free forms"
                 )
             check_tree(form, notation_named(NOTATION), data / name, number)
             groups = ("_".join(category.split()),) if split.startswith("test") else ()

@@ -1,8 +1,7 @@
 """IFTTT: titles of recipes and their programs (Quirk, Mooney and Galley 2015).
 
-The archive at https://www.microsoft.com/en-us/research/publication/language-code-learning-semantic-parsers-recipes/ ("If-This-
-Then-That Programs and Descriptions Corpus") holds lists of addresses, the annotation of the test set and a crawler; the
-recipes themselves are what the crawler writes:
+The "If-This-Then-That Programs and Descriptions Corpus" (an archive at ``SOURCE_PAGE``) holds lists of addresses, the
+annotation of the test set and a crawler; the recipes themselves are what the crawler writes:
 
 =========================  ===============================================================================================
 ``recipe_summaries.tsv``   a line of names, then file, address, id, title, description, author, featured, uses,
@@ -51,7 +50,9 @@ def find(data: Path, *names: str) -> Path:
         for name in names:
             if (folder / name).is_file():
                 return folder / name
-    raise CorpusError(f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, its recipes are fetched by the crawler in it")
+    raise CorpusError(
+        f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, its recipes are fetched by the crawler in it"
+    )
 
 
 def words(text: str) -> str:
@@ -125,7 +126,7 @@ def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
     Raises:
         CorpusError: a file is missing or malformed
     """
-    lists = {split: [line.strip() for line in raw_lines(find(data, name)) if line.strip()] for split, name in URL_LISTS.items()}
+    lists = {split: list(filter(None, map(str.strip, raw_lines(find(data, name))))) for split, name in URL_LISTS.items()}
     wanted = {url for urls in lists.values() for url in urls}
     recipes = read_recipes(find(data, "recipe_summaries.tsv", "recipe_summaries.all.tsv"), wanted, text)
     annotation = next((folder / ANNOTATION for folder in (data, data / "data") if (folder / ANNOTATION).is_file()), None)
@@ -139,8 +140,8 @@ def _examples(split: str, urls: list[str], recipes: dict, answers: dict, argumen
     named = [url for url in there if recipes[url][0]]
     if len(named) < len(urls):
         logger.warning(
-            "%s: %d of %d recipes are left out, %d that were not fetched and %d without words", split, len(urls) - len(named),
-            len(urls), len(urls) - len(there), len(there) - len(named),
+            "%s: %d of %d recipes are left out, %d that were not fetched and %d without words",
+            split, len(urls) - len(named), len(urls), len(urls) - len(there), len(there) - len(named),
         )
     examples = []
     for url in named:

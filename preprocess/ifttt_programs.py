@@ -35,8 +35,10 @@ def read_program(text: str) -> Tree:
             stack[-1][1].append(Tree(label, children))
         else:
             stack.append((_label(found), []))
-    if len(stack) > 1 or not stack[0][1]:
-        raise CorpusError(f"no program: {len(stack) - 1} brackets are never closed" if len(stack) > 1 else "no program: it is empty")
+    if len(stack) > 1:
+        raise CorpusError(f"no program: {len(stack) - 1} brackets are never closed")
+    if not stack[0][1]:
+        raise CorpusError("no program: it is empty")
     return stack[0][1][0]
 
 

@@ -59,7 +59,8 @@ def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[str]]:
         columns = [clean_line(column) for column in line.split("\t")]
         if len(columns) != len(names):
             raise CorpusError(
-                f"{path}:{number}: {len(columns) - 1} tabs where {len(names) - 1} are expected: a line is {'<TAB>'.join(names)}"
+                f"{path}:{number}: {len(columns) - 1} tabs where {len(names) - 1} are expected: "
+                f"a line is {'<TAB>'.join(names)}"
             )
         for name, column in zip(names, columns):
             if not column:
@@ -90,7 +91,8 @@ def hold_out(train: Sequence[Example], size: int, seed: int, keep: bool = False)
     drawn = set(random.Random(seed).sample(range(len(train)), size))
     valid = [example for index, example in enumerate(train) if index in drawn]
     rest = list(train) if keep else [example for index, example in enumerate(train) if index not in drawn]
-    logger.info("%d of %d training examples are held out for validation%s", size, len(train), ", and trained on too" if keep else "")
+    kept = ", and trained on too" if keep else ""
+    logger.info("%d of %d training examples are held out for validation%s", size, len(train), kept)
     return rest, valid
 
 
@@ -113,7 +115,10 @@ def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) ->
 
 
 def write_splits(splits: Splits, output: Path, languages: Pair) -> dict[str, int]:
-    """Write all splits; returns the number of examples of each. Raises CorpusError, before anything is written, for an empty one."""
+    """Write all splits; returns the number of examples of each.
+
+    Raises CorpusError, before anything is written, where a split is empty.
+    """
     for split, examples in splits.items():
         if not examples:
             raise CorpusError(f"{split} is empty")

@@ -58,16 +58,21 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each = parsers[name]
         each.add_argument(
             "--valid", type=int, default=corpus.valid,
-            help="examples drawn from train for validation where dev.txt is missing or is the test set (default: %(default)s)",
+            help="examples drawn from train to validate on, where dev.txt does not (default: %(default)s)",
         )
-        each.add_argument("--keep-valid", action="store_true", help="train on validation examples too, after selection without them")
-        each.add_argument("--notation", choices=sorted(NOTATIONS), default=corpus.notation, help="of the logical forms (default: %(default)s)")
-    parsers["ifttt"].add_argument("--text", choices=sorted(ifttt.TEXTS), default="title", help="of recipes (default: %(default)s)")
-    parsers["ifttt"].add_argument(
-        "--arguments", choices=ARGUMENTS, default="all", help="parameters of programs: with values, names only, or none (default: %(default)s)"
+        each.add_argument("--keep-valid", action="store_true", help="train on validation examples too")
+        each.add_argument(
+            "--notation", choices=sorted(NOTATIONS), default=corpus.notation, help="of the logical forms (default: %(default)s)"
+        )
+    recipes = parsers["ifttt"]
+    recipes.add_argument("--text", choices=sorted(ifttt.TEXTS), default="title", help="of recipes (default: %(default)s)")
+    recipes.add_argument(
+        "--arguments", choices=ARGUMENTS, default="all",
+        help="parameters of programs: with values, names only, or none (default: %(default)s)",
     )
     parsers["active_logical"].add_argument(
-        "--direction", choices=active_logical.DIRECTIONS, default="both", help="both: as published, mixed (default: %(default)s)"
+        "--direction", choices=active_logical.DIRECTIONS, default="both",
+        help="both: as published, mixed (default: %(default)s)",
     )
     return parser.parse_args(arguments)
 

@@ -65,11 +65,15 @@ def _geography(generator: random.Random) -> Pair:
 def geo(output: Path, train: int, test: int) -> None:
     """``train.txt`` and ``test.txt``, sorted by length as the published files."""
     for name, size, seed in (("train", train, 1), ("test", test, 2)):
-        _write_columns(output / f"{name}.txt", sorted(_drawn(_geography, size, seed), key=lambda pair: (len(pair[0].split()), pair)))
+        pairs = _drawn(_geography, size, seed)
+        _write_columns(output / f"{name}.txt", sorted(pairs, key=lambda pair: (len(pair[0].split()), pair)))
 
 
 _RESTRICTIONS = (
-    ("on da0", "( day $0 da0 )"), ("with al0", "( airline $0 al0 )"), ("nonstop", "( nonstop $0 )"), ("first class", "( class_type $0 first:cl )"),
+    ("on da0", "( day $0 da0 )"),
+    ("with al0", "( airline $0 al0 )"),
+    ("nonstop", "( nonstop $0 )"),
+    ("first class", "( class_type $0 first:cl )"),
     ("in the morn", "( during_day $0 morning:pd )"),
 )
 
@@ -97,8 +101,11 @@ def atis(output: Path, train: int, test: int) -> None:
 # --- JOBS: Prolog ------------------------------------------------------------------------------------------------------
 
 _WISHES = (
-    ("use languageid0", "language ( ANS , languageid0 )"), ("in locid0", "loc ( ANS , locid0 )"), ("on platformid0", "platform ( ANS , platformid0 )"),
-    ("pay num_salary", "salary_greater_than ( ANS , num_salary , year )"), ("as titleid0", "title ( ANS , titleid0 )"),
+    ("use languageid0", "language ( ANS , languageid0 )"),
+    ("in locid0", "loc ( ANS , locid0 )"),
+    ("on platformid0", "platform ( ANS , platformid0 )"),
+    ("pay num_salary", "salary_greater_than ( ANS , num_salary , year )"),
+    ("as titleid0", "title ( ANS , titleid0 )"),
 )
 _NEEDS = (("a degre", "req_deg ( ANS )"), ("experi", "req_exp ( ANS )"), ("degid0", "req_deg ( ANS , degid0 )"))
 
@@ -158,7 +165,8 @@ def cogs(output: Path, train: int, test: int) -> None:
         depth, category = (2, "cp_recursion") if name == "gen" else (1, "in_distribution")
         generator = random.Random(seed)
         pairs = [_sentence(generator, depth if name == "gen" else generator.randrange(depth + 1)) for _ in range(size)]
-        write_lines(output / f"{name}.tsv", (f"{words[0].upper()}{words[1:]} .\t{form}\t{category}" for words, form in pairs))
+        rows = (f"{words[0].upper()}{words[1:]} .\t{form}\t{category}" for words, form in pairs)
+        write_lines(output / f"{name}.tsv", rows)
 
 
 # --- active sentences and logical forms --------------------------------------------------------------------------------
@@ -209,7 +217,8 @@ def ifttt(output: Path, train: int, test: int) -> None:
         for _ in range(size):
             number += 1
             url = f"https://ifttt.com/recipes/{number}-made-up"
-            (said, source, trigger, given), (done, sink, action, wanted) = generator.choice(_TRIGGERS), generator.choice(_DEEDS)
+            said, source, trigger, given = generator.choice(_TRIGGERS)
+            done, sink, action, wanted = generator.choice(_DEEDS)
             title = f"{said}? {done[0].upper()}{done[1:]}!"
             parts = (_call("TRIGGER", source, trigger, given), _call("ACTION", sink, action, wanted))
             code = f"(ROOT (IF) {parts[0]} (THEN) {parts[1]})"

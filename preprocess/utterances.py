@@ -60,7 +60,10 @@ def load(data: Path, notation: str, valid: int, seed: int = 1, keep_valid: bool 
     there = {name for name, path in paths.items() if path.is_file()}
     if "train" not in there or not there & {"dev", "test"}:
         missing = paths["train"] if "train" not in there else paths["test"]
-        raise CorpusError(f"{missing} is missing: --data takes a folder with train.txt, test.txt and perhaps dev.txt, {'<TAB>'.join(COLUMNS)} a line")
+        raise CorpusError(
+            f"{missing} is missing: --data takes a folder with train.txt, test.txt and perhaps dev.txt, "
+            f"{'<TAB>'.join(COLUMNS)} a line"
+        )
     read = {name: read_examples(paths[name], notation) for name in sorted(there)}
     train, test = read["train"], read["test"] if "test" in there else read["dev"]
     if there >= {"dev", "test"}:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from preprocess import toy_corpus, toy_logical_forms
 from preprocess.semantic_parsing import ABOUT, main
 from tree_fairseq.trees.notations import notation_named
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 NAMES = sorted(ABOUT)
 NOTATIONS = {"jobs": "prolog", "cogs": "variable-free"}
 
@@ -168,3 +171,14 @@ def test_an_empty_split_is_refused(tmp_path, capsys):
     assert prepare("geo", tmp_path / "raw", tmp_path / "out", "--valid", "1") == 1
     assert "test is empty" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("name", "counts"), [("geo", (500, 100, 280)), ("atis", (4034, 400, 491))])
+def test_published_files(tmp_path, name, counts):
+    if not (DATA / name).is_dir():
+        pytest.skip(f"{DATA / name} is not at hand")
+    assert prepare(name, DATA / name, tmp_path) == 0
+    for split, count in zip(("train", "valid", "test"), counts):
+        assert len(lines(tmp_path / f"{split}.nl")) == len(lines(tmp_path / f"{split}.lf")) == count
+    published = lines(DATA / name / ("test.txt" if name == "geo" else "dev.txt"))
+    assert [" ".join(line.split("\t")[1].split()) for line in published] == lines(tmp_path / "test.lf")

@@ -1,1 +1,1 @@
-"""Scoring of outputs: BLEU with signatures and significance, accuracy and validity of trees, attention on nodes, result files."""
+"""Scoring of outputs: BLEU, accuracy and validity of trees, significance, attention on nodes, result files of recipes."""

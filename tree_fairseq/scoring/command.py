@@ -15,7 +15,9 @@ from tree_fairseq.scoring.result import SCORE_FILE, build_result, read_runs, rea
 def add_run_arguments(parser: ArgumentParser, primary: str) -> None:
     """Adds the options about runs; ``primary`` is the metric that stands under 'score' where none is named."""
     parser.add_argument("--run", type=Path, required=True, help="folder with generate-{subset}.txt; gets score.json")
-    parser.add_argument("--sets", nargs="+", default=["test="], metavar="SUBSET=LABEL", help="test sets; labels end metric names")
+    parser.add_argument(
+        "--sets", nargs="+", default=["test="], metavar="SUBSET=LABEL", help="test sets; labels end metric names"
+    )
     parser.add_argument("--against", type=Path, nargs="*", default=[], help="folders of runs to compare with")
     parser.add_argument("--primary", default=primary, help="metric that stands under 'score' (default: %(default)s)")
     parser.add_argument("--checkpoint", type=Path, help="the run's checkpoint: parameters, updates, digest")

@@ -2,6 +2,7 @@
 
 The children of ``and`` and ``or`` mean the same in any order; semantic parsers are compared with them sorted (Dong & Lapata
 2016, and most others on ATIS, GEO and JOBS). JOBS is Prolog, whose conjunction is ``,`` and whose disjunction is ``;``.
+Nothing else is taken for equal: variables keep their names, nested conjunctions their brackets.
 """
 
 from __future__ import annotations

@@ -77,7 +77,9 @@ def read_results(path: str | Path, count: int) -> list[str | None]:
     if untouched:
         raise ScoringError(f"{path}: sentence {untouched[0]} was not translated: generation did not finish, or skipped it")
     if empty and not outputs.finished:
-        raise ScoringError(f"{path}: sentence {empty[0]} has no hypothesis and the closing line is missing: generation did not finish")
+        raise ScoringError(
+            f"{path}: sentence {empty[0]} has no hypothesis and the closing line is missing: generation did not finish"
+        )
     return [outputs.best.get(index) for index in range(count)]
 
 

@@ -57,7 +57,9 @@ def options_from_arguments(args: argparse.Namespace) -> StructuralOptions:
     language, notation, encoding = args.target_lang, args.notation, None
     if args.symbols or notation is None or language is None and args.references.is_dir():
         if args.data is None:
-            raise ScoringError("--data is missing: without it, --notation and --target-lang are needed, and --symbols is not possible")
+            raise ScoringError(
+                "--data is missing: without it, --notation and --target-lang are needed, and --symbols is not possible"
+            )
         manifest = Manifest.load(args.data)
         language = language or manifest.target_lang
         record = manifest.symbols.get(language)
@@ -67,23 +69,30 @@ def options_from_arguments(args: argparse.Namespace) -> StructuralOptions:
     sets = pairs(args.sets)
     if args.references.is_file() and len(sets) > 1:
         raise ScoringError(f"--references {args.references} is one file for {len(sets)} sets: give the folder")
+    unordered = unordered_labels(notation) if args.unordered is None else tuple(args.unordered)
     return StructuralOptions(
-        args.references, language, notation, encoding, sets, unordered_labels(notation) if args.unordered is None else tuple(args.unordered),
-        args.scheme, tuple(args.size_bounds), tuple(args.depth_bounds), tuple(args.group_metrics),
+        args.references, language, notation, encoding, sets, unordered, args.scheme, tuple(args.size_bounds),
+        tuple(args.depth_bounds), tuple(args.group_metrics),
     )
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring structural", description=__doc__.splitlines()[0])
     add_run_arguments(parser, primary="accuracy")
-    parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own test sets, or the file of one")
+    parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines, or the file of one set")
     parser.add_argument("--data", type=Path, help="data folder of the run: tells language, notation and encoding")
     parser.add_argument("--target-lang", help="suffix of the reference files (that of the data folder)")
-    parser.add_argument("--notation", choices=[*sorted(NOTATIONS), LINES], help="how trees are written (as in the data folder); lines: they are text")
+    parser.add_argument(
+        "--notation", choices=[*sorted(NOTATIONS), LINES], help="how trees are written (as in the data folder); lines: they are text"
+    )
     parser.add_argument("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
-    parser.add_argument("--unordered", nargs="*", metavar="LABEL", help="labels whose children have no order (and, or; in Prolog , and ; too)")
+    parser.add_argument(
+        "--unordered", nargs="*", metavar="LABEL", help="labels whose children have no order (and, or; in Prolog , and ; too)"
+    )
     parser.add_argument("--scheme", choices=SCHEMES, default="exact", help="ifttt: channels, functions and productions too")
-    parser.add_argument("--group-metrics", nargs="*", default=[], metavar="GROUP", help="groups whose metrics join those of the run")
+    parser.add_argument(
+        "--group-metrics", nargs="*", default=[], metavar="GROUP", help="groups whose metrics join those of the run"
+    )
     parser.add_argument("--size-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
     parser.add_argument("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
     return parser.parse_args(arguments)

@@ -54,8 +54,8 @@ class Judgement:
     def outcomes(self) -> dict[str, list[bool]]:
         """By metric, whether each output is right.
 
-        ``accuracy``: the tree is the reference. ``accuracy_unordered``: it is, with the children of some labels in any order.
-        ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
+        ``accuracy``: the tree is the reference. ``accuracy_unordered``: it is, with the children of some labels in any
+        order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
         """
         forms = UnorderedForms(self.unordered)
         found = {"accuracy": [], "accuracy_unordered": [], VALIDITY: []}
@@ -88,7 +88,7 @@ class Judgement:
         return values
 
     def by(self, measure: Callable[[Tree], int], bounds: Sequence[int]) -> list[dict]:
-        """Metrics by a measure of the reference, such as its depth; buckets end at ``bounds``, those without trees are left out."""
+        """Metrics by a measure of the reference, such as its depth; buckets end at ``bounds``, empty ones are left out."""
         measures = [measure(tree) for tree in self.references]
         rows, low = [], 0
         for high in [*sorted(set(bounds)), None]:

@@ -75,14 +75,14 @@ def score_set(run: Path, options: StructuralOptions, subset: str) -> Judgement:
     references = read_references(options, subset)
     texts = read_results(path, len(references))
     if missing := texts.count(None):
-        logger.warning("%s: %d of %d sentences have no output; they count as wrong and as invalid", path, missing, len(texts))
+        logger.warning("%s: %d of %d sentences have no output; they count as wrong and invalid", path, missing, len(texts))
     notation = reader_named(options.notation)
     outputs = [read_output(text, notation, options.encoding) for text in texts]
     return Judgement(outputs, references, options.unordered, options.scheme)
 
 
 def score_run(run: Path, options: StructuralOptions, against: Sequence[Path] = ()) -> tuple[dict, dict]:
-    """Metrics of a run, by size, depth and group too, and its difference from other runs; and its outcomes by set and metric.
+    """Metrics of a run, by size, depth and group too, and its difference from other runs; its outcomes by set and metric.
 
     Raises:
         ScoringError: files are missing or do not fit each other
