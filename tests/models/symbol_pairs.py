@@ -73,7 +73,7 @@ class Pairs:
         seed: of chance
     """
 
-    def __init__(self, source_is_tree: bool, target_is_tree: bool, encoding=ENCODINGS[0], sizes=(7, 1, 12, 4), seed: int = 0):
+    def __init__(self, source_is_tree: bool, target_is_tree: bool, encoding=ENCODINGS[0], sizes=(7, 1, 12, 4), seed=0):
         chance = random.Random(seed)
         self.source, self.target = (
             Side.of_trees(chance, encoding, lengths) if is_tree else Side.of_words(chance, lengths)

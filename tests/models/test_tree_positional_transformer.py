@@ -17,7 +17,7 @@ from tree_fairseq.modules.tree_positions import TreePositions
 
 QUERY = [(), ("--query-position",)]
 each_modality = pytest.mark.parametrize("source, target", MODALITIES)
-each_encoding = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}")
+each_encoding = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda form: f"{form.traversal}-{form.binarization}")
 
 
 def logits(model, inputs) -> torch.Tensor:

@@ -138,10 +138,11 @@ def test_paths_between_nodes_are_affine_maps_of_their_encodings(data, n, copies,
             torch.testing.assert_close(down[place[1]][0] @ encodings[place[0]] + down[place[1]][1], encodings[node])
     for start in range(len(tree)):
         for end in range(len(tree)):
-            from_root, to_root = direct_positions.path(tree, end)[::-1], direct_positions.path(tree, start)[::-1]
-            shared = next((i for i, (a, b) in enumerate(zip(from_root, to_root)) if a != b), min(len(from_root), len(to_root)))
+            to_start, to_end = direct_positions.path(tree, start)[::-1], direct_positions.path(tree, end)[::-1]
+            differing = (level for level, (one, other) in enumerate(zip(to_start, to_end)) if one != other)
+            shared = next(differing, min(len(to_start), len(to_end)))
             here = encodings[start]
-            for matrix, offset in [up] * (len(to_root) - shared) + [down[branch] for branch in from_root[shared:]]:
+            for matrix, offset in [up] * (len(to_start) - shared) + [down[branch] for branch in to_end[shared:]]:
                 here = matrix @ here + offset
             torch.testing.assert_close(here, encodings[end], rtol=1e-6, atol=1e-7)
 

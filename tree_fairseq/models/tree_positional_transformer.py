@@ -23,7 +23,7 @@ class TreePositionalModelConfig(TreePositionsConfig):
 
     query_position: bool = field(
         default=False,
-        metadata={"help": "tell the decoder at each step also the position that the next symbol will fill (not in the paper)"},
+        metadata={"help": "tell the decoder at each step the position that its next symbol will fill (not in the paper)"},
     )
 
 
@@ -59,7 +59,9 @@ class TreePositionalTransformerModel(TransformerModelBase):
             InputError: options that do not fit the trees or each other
         """
         if not hasattr(task, "target_symbols"):
-            raise MissingTreesError("--arch tree_positional_transformer reads symbol trees; use --task structural_translation")
+            raise MissingTreesError(
+                "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
+            )
         tree_positional_transformer(args)
         if args.query_position and task.target_symbols is None:
             raise InputError("--query-position needs a target of symbol trees, and this target is a sequence")

@@ -65,7 +65,7 @@ class TreePositionalDecoder(TransformerDecoderBase):
         Args:
             prev_output_tokens: ``[R, T]``
             encoder_out: of :class:`TreePositionalEncoder`; ``previous_tree`` in it holds the
-                :mod:`tree_fairseq.data.symbol_tree_batch` of ``prev_output_tokens``, which is found out where it is not there
+                :mod:`tree_fairseq.data.symbol_tree_batch` of ``prev_output_tokens``, which is found out if it is not there
             incremental_state: state of a decoding under way
             **kwargs: of the overridden method
 

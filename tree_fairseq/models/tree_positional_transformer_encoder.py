@@ -53,7 +53,9 @@ class TreePositionalEncoder(TransformerEncoderBase):
         if not isinstance(self.embed_positions, TreePositions):
             return super().forward(*arguments)
         if source_tree is None:
-            raise MissingTreesError("this model reads symbol trees, but the batch has none; use --task structural_translation")
+            raise MissingTreesError(
+                "this model reads symbol trees, but the batch has none; use --task structural_translation"
+            )
         paths = branch_paths(source_tree["parents"], source_tree["branches"], self.embed_positions.levels)
         with self.embed_positions.given(self.embed_positions.encode(paths)):
             return super().forward(*arguments)

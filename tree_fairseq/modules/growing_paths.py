@@ -21,8 +21,8 @@ class GrowingPaths:
         device: where the tensors live
 
     Attributes:
-        columns: ``[R, T, L]`` int16, the paths of the columns so far as :func:`~tree_fairseq.modules.branch_paths.branch_paths`
-            has them, with L at least that of the longest
+        columns: ``[R, T, L]`` int16, the paths of the columns so far, as :mod:`tree_fairseq.modules.branch_paths` has them;
+            L is at least that of the longest
         next: ``[R, L']`` int16, the paths of the slots to be filled next; -1 where the tree is complete
     """
 

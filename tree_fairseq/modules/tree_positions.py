@@ -55,8 +55,8 @@ class TreePositionsConfig(FairseqDataclass):
     tree_decay_init: ChoiceEnum(["paper", "uniform"]) = field(
         default="paper",
         metadata={
-            "help": "raw values of the P decays at the start: 'paper' draws from U(-sqrt(3/P), sqrt(3/P)), half of the decays "
-            "negative and all small, 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
+            "help": "raw values of the P decays at first: 'paper' draws from U(-sqrt(3/P), sqrt(3/P)), half of them negative "
+            "and all small, 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
         },
     )
 
@@ -157,7 +157,7 @@ class TreePositions(nn.Module):
         table = self.table(levels) if table is None else table
         first_rows = torch.arange(0, levels * self.branches, self.branches, dtype=torch.int32, device=paths.device)
         rows = torch.where(paths < 0, len(table) - 1, paths + first_rows)  # ... x L
-        positions = functional.embedding_bag(rows.view(-1, levels), table, mode="sum")
+        positions = functional.embedding_bag(rows.reshape(-1, levels), table, mode="sum")
         if self.projection is not None:
             # In place: nothing else here is as large as a batch of positions.
             positions += self.projection.bias
@@ -199,7 +199,8 @@ def _copies(branches: int, config: TreePositionsConfig) -> int:
     least = branches * config.tree_levels
     if config.tree_position_dim < least:
         raise InputError(
-            f"--tree-position-dim {config.tree_position_dim} is too narrow for trees of {branches} branches and {config.tree_levels} levels",
+            f"--tree-position-dim {config.tree_position_dim} is too narrow for trees of {branches} branches and "
+            f"{config.tree_levels} levels",
             hint=f"It takes at least --tree-position-dim {least}, or fewer levels with --tree-levels.",
         )
     return config.tree_position_dim // least
