@@ -234,6 +234,16 @@ def test_a_limit_below_the_smallest_tree_is_raised_and_said_once(caplog):
     assert caplog.text.count("--max-len-b") == 1
 
 
+@pytest.mark.parametrize("beam", [1, 2, 4])
+def test_a_search_ends_when_no_tree_is_left(beam):
+    vocabulary = Vocabulary.of([0], "dfs", "none")
+    model, steps = TableModel(vocabulary.dictionary), []
+    look_up = model.decoder.look_up
+    model.decoder.look_up = lambda *arguments: steps.append(1) or look_up(*arguments)
+    assert len(generate(vocabulary, model, beam_size=beam, max_len_b=50)[0]) == 1
+    assert len(steps) == 2  # the symbol and EOS
+
+
 def test_the_decoder_s_own_limit_holds():
     vocabulary = Vocabulary.of([0, 1, 2], "dfs", "lcrs")
     model = TableModel(vocabulary.dictionary, bias=torch.tensor([0.0, 0, 0, 0, 0, 0, 9, 0]).numpy(), positions=10)
