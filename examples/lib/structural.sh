@@ -223,7 +223,7 @@ without() {
 
 # ablate: what the positions of the papers are compared with, and what they name as open
 ablate() {
-    [ "$TASK" = structural_translation ] || die "--stage ablate needs an architecture that reads trees"
+    case $ARCH in tree_positional_*) ;; *) die "--stage ablate needs a tree_positional_* architecture" ;; esac
     local kept=("${MODEL[@]}") other
     case " ${MODEL[*]} ${EXTRA[*]} " in
         *" --query-position "*)

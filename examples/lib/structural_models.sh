@@ -27,6 +27,7 @@ TOY_TREE=("${TOY_TRANSFORMER[@]}" --tree-levels 4 --tree-position-dim 256)
 TOY_LSTM=(
     --encoder-embed-dim 16 --encoder-hidden-size 16 --decoder-embed-dim 16 --decoder-hidden-size 16 --decoder-out-embed-dim 16
 )
+TOY_TREE_LSTM=(--encoder-embed-dim 16 --decoder-embed-dim 16 --hidden-size 16)
 TOY_LIMITS=(--max-epoch 2 --max-update 8 --warmup-updates 2)
 
 # model_flags ARCH: MODEL, and TASK, under which it reads trees or nothing but the sequences of their symbols
@@ -37,6 +38,10 @@ model_flags() {
             TASK=structural_translation MODEL=("${TREE[@]}")
             if [ -n "$TOY" ]; then MODEL+=("${TOY_TREE[@]}"); fi
             ;;
+        tree_to_tree_lstm*) # its sizes and dropout, those of Chen et al. (2018), come with the architecture
+            TASK=structural_translation MODEL=()
+            if [ -n "$TOY" ]; then MODEL+=("${TOY_TREE_LSTM[@]}"); fi
+            ;;
         transformer*)
             MODEL=("${TRANSFORMER[@]}")
             if [ -n "$TOY" ]; then MODEL+=("${TOY_TRANSFORMER[@]}"); fi
@@ -45,6 +50,6 @@ model_flags() {
             MODEL=("${LSTM[@]}")
             if [ -n "$TOY" ]; then MODEL+=("${TOY_LSTM[@]}"); fi
             ;;
-        *) die "no settings for --arch $1: give a tree_positional_transformer*, transformer* or lstm* architecture" ;;
+        *) die "no settings for --arch $1: give a tree_positional_transformer*, tree_to_tree_lstm*, transformer* or lstm* architecture" ;;
     esac
 }

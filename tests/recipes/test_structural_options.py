@@ -16,11 +16,7 @@ SETTINGS = {
     "coffeescript_javascript": tuple(f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")),
     "active_logical": ("both", "logical-active", "active-logical"),
 }
-PARSERS = {
-    "fairseq-preprocess": options.get_preprocessing_parser,
-    "fairseq-train": options.get_training_parser,
-    "fairseq-generate": options.get_generation_parser,
-}
+PARSERS = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
 
 
 def parsed(command):
@@ -29,7 +25,9 @@ def parsed(command):
     where = words.index("--user-dir")
     assert words[where + 1] == str(ROOT / "tree_fairseq")
     del words[where : where + 2]  # imported already
-    parser = PARSERS[command[0]](default_task="translation")
+    if command[0] == "fairseq-preprocess":
+        return options.get_preprocessing_parser().parse_args(words)
+    parser = PARSERS.get(command[0], options.get_interactive_generation_parser)(default_task="translation")
     return options.parse_args_and_arch(parser, input_args=words)
 
 
@@ -115,6 +113,13 @@ def test_stock_models_share_the_folder_of_trees(base):
         assert parsed(train).task == "translation" and parsed(train).arch == arch
         assert value(named(commands, "fairseq-generate")[0], "--task") == "translation"
         assert "--symbols" in named(commands, "tree_fairseq.scoring")[0]
+
+
+def test_tree_to_tree_lstm_reads_trees(base):
+    commands = commands_of("for2lam", base, "--arch", "tree_to_tree_lstm_program_translation")
+    (train,) = named(commands, "fairseq-train")
+    assert parsed(train).task == "structural_translation" and parsed(train).hidden_size == 256
+    assert "--symbols" not in named(commands, "tree_fairseq.scoring")[0]
 
 
 def test_raw_text_has_a_folder_of_its_own(base):
@@ -213,7 +218,7 @@ def test_other_architectures_of_a_seed_are_compared(tmp_path):
         ("geo", ("--out", "x", "--toy", "--keep-valid", "maybe"), "--keep-valid maybe: give yes no"),
         ("geo", ("--out", "x", "--toy", "--arch", "fconv"), "no settings for --arch fconv"),
         ("geo", ("--out", "x", "--toy", "--text", "raw"), "--text raw is for stock architectures"),
-        ("geo", ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm", "--stage", "ablate"), "needs an architecture that reads trees"),
+        ("geo", ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm", "--stage", "ablate"), "needs a tree_positional_* architecture"),
         ("ifttt", ("--data", "OUT/empty", "--out", "OUT", "--dry-run"), "the README says where its files come from"),
     ],
 )

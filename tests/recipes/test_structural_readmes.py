@@ -1,0 +1,131 @@
+"""The READMEs of programs and logical forms: blocks that are commands, a walk-through that trains, recipes from end to end."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shlex
+
+import pytest
+
+from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.tiny_programs import write_corpus
+from tests.recipes.commands import EXAMPLES, STRUCTURAL, bash, readme_blocks, recipe
+from tests.recipes.test_structural_options import parsed
+from tree_fairseq.scoring.__main__ import main as score
+from tree_fairseq.trees.notations import notation_named
+
+PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TINY = (
+    *("--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "64", "--encoder-layers", "1", "--encoder-attention-heads", "2"),
+    *("--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "64", "--decoder-layers", "1", "--decoder-attention-heads", "2"),
+    *("--max-epoch", "4", "--save-interval", "1", "--validate-interval", "1", "--keep-last-epochs", "2", "--num-workers", "0", "--cpu"),
+)
+
+
+def readme(name):
+    return (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+
+
+def plain_commands(name, out="OUT"):
+    """The commands of fairseq and of this project that a README shows, as lists of words."""
+    text = "".join(PLAIN.findall(readme(name))).replace("\\\n", " ").replace("$OUT", str(out))
+    return [shlex.split(line) for line in re.split(r"[\n;]", text) if line.strip()]
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_every_block_is_a_command_that_exists(tmp_path, name):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "some").touch()
+    blocks = readme_blocks(name)
+    assert len(blocks) >= 4
+    script = "\n".join(blocks).replace("run.sh ", "run.sh --dry-run ")
+    done = bash(script, DATA=str(tmp_path / "data"), OUT=str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(" done: ") >= len(blocks)
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_plain_commands_are_fairseq_s(name):
+    commands = plain_commands(name)
+    assert "fairseq-preprocess" in {command[0] for command in commands}
+    for command in commands:
+        if command[0].startswith("fairseq-"):
+            command[command.index("--user-dir") + 1] = str(EXAMPLES.parent / "tree_fairseq")
+            parsed(command)
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_sections_stand_in_the_usual_order(name):
+    headings = [line[3:] for line in readme(name).splitlines() if line.startswith("## ")]
+    wanted = ["Data", "Preprocess", "Train", "Evaluate", "Ablations", "Citation"]
+    assert [heading for heading in headings if heading in wanted] == wanted
+    assert "papers.nips.cc/paper/2019/hash/6e0917469214d8fbd8c517dcdc6b8dcf" in readme(name)
+
+
+def test_own_trees_with_nothing_but_the_paths_changed(tmp_path, capsys):
+    """The walk-through of GEO on other trees, at a tiny size."""
+    write_corpus(tmp_path / "text", (48, 8, 8))
+    commands = {words[0]: words for words in plain_commands("geo", tmp_path)}
+
+    def arguments(program):
+        words = commands[program][1:]
+        at = words.index("--user-dir")
+        return words[:at] + words[at + 2 :]
+
+    run("preprocess", *arguments("fairseq-preprocess"))
+    run("train", *arguments("fairseq-train"), *TINY)
+    average, scoring = [words for words in plain_commands("geo", tmp_path) if words[0] == "python"]
+    average[average.index("--last-epochs") + 1] = "2"
+    done = bash(shlex.join(average))
+    assert done.returncode == 0, done.stderr
+    run("generate", *arguments("fairseq-generate"), "--cpu", "--max-len-b", "20")
+    assert scoring[2] == "tree_fairseq.scoring"
+    assert score(scoring[3:]) == 0
+    result = json.loads((tmp_path / "outputs" / "result.json").read_text())
+    assert result["validity"] == 1 and result["metric"] == "accuracy_unordered"
+    bracket = notation_named("bracket")
+    outputs = hypotheses((tmp_path / "outputs" / "generate-test.txt").read_text())
+    assert len(outputs) == 8 and all(bracket.write(bracket.read(text)) == text for text, _ in outputs.values())
+
+
+def result_of(out):
+    return json.loads((out / "result.json").read_text())
+
+
+def test_geo_from_end_to_end(tmp_path):
+    done = recipe("geo", "--toy", "--out", tmp_path, "--workers", "1")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    result = result_of(tmp_path)
+    assert result["validity"] == 1 and result["score"] == result["accuracy_unordered"]
+    assert result["description"] | {"recipe": "geo", "seed": "1", "data": "data-bin"} == result["description"]
+    again = recipe("geo", "--toy", "--out", tmp_path, "--workers", "1", "--stage", "generate")
+    assert again.stderr.count("done before") == 4  # prepare, preprocess, train, generate
+
+
+def test_for2lam_from_end_to_end(tmp_path):
+    done = recipe("for2lam", "--toy", "--out", tmp_path, "--workers", "1", "--setting", "SYN-S")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    result = result_of(tmp_path)
+    assert result["validity"] == 1 and result["score"] == result["accuracy"]
+    assert result["description"]["setting"] == "SYN-S" and result["sentences"] == {"test": 15}
+
+
+def test_means_of_seeds(tmp_path):
+    runs = []
+    for seed, accuracy in ((1, 60.0), (2, 70.0)):
+        folder = tmp_path / "runs" / f"model-seed{seed}"
+        folder.mkdir(parents=True)
+        content = {
+            "primary": "accuracy", "description": {"run": folder.name, "seed": str(seed)}, "differences": [],
+            "metrics": {"accuracy": accuracy, "validity": 1.0},
+        }  # fmt: skip
+        (folder / "score.json").write_text(json.dumps(content))
+        runs.append(folder)
+    (tmp_path / "result.json").write_text(json.dumps({"metric": "accuracy", "score": 60.0, "accuracy": 60.0, "validity": 1.0, "runs": []}))
+    script = runpy.run_path(str(EXAMPLES / "lib" / "mean_of_seeds.py"))
+    assert script["main"](["--result", str(tmp_path / "result.json"), *map(str, runs)]) == 0
+    result = result_of(tmp_path)
+    assert result["score"] == result["accuracy"] == 65 and result["spread"] == {"accuracy": 10, "validity": 0}
+    assert [row["seed"] for row in result["by_seed"]] == ["1", "2"]
