@@ -40,7 +40,7 @@ def without_blanks(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", NOTATIONS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tree=trees())
 def test_any_tree_is_written_and_read(name, tree):
     notation = notation_named(name)
@@ -50,7 +50,7 @@ def test_any_tree_is_written_and_read(name, tree):
 
 
 @pytest.mark.parametrize("name", NOTATIONS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(line=st.text(st.sampled_from("()[]{}\"'\\,;:=.*|fgX10 \t") | st.characters(), max_size=25))
 def test_any_line_is_a_tree_or_refused(name, line):
     notation = notation_named(name)
@@ -182,7 +182,7 @@ S_EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(S_EXPRESSIONS)
 def test_brackets_mean_what_a_simple_reader_says(text):
     if not without_blanks(text).strip("()"):
@@ -252,7 +252,7 @@ def clauses() -> st.SearchStrategy[str]:
     return st.recursive(word, extend, max_leaves=12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(clauses())
 def test_clauses_mean_what_a_simple_reader_says(text):
     tree = PROLOG.read(text)
@@ -260,7 +260,7 @@ def test_clauses_mean_what_a_simple_reader_says(text):
     assert without_blanks(PROLOG.write(tree)) == without_blanks(text)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3) | st.sampled_from(AWKWARD),
     lambda below: st.lists(below, max_size=3)
@@ -286,7 +286,7 @@ def _parts(value) -> list:
     return [value, *(part for item in value for part in _parts(item))] if isinstance(value, list) else [value]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(trees(), trees())
 def test_different_trees_are_written_differently(first, second):
     for notation in NOTATIONS.values():

@@ -15,7 +15,7 @@ from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import read_lines
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-MOST = 250
+MOST = 150
 """Trees of a file that are tried; they are taken from all over it."""
 
 ENCODINGS = [SymbolEncoding(traversal, form, "§") for traversal in TRAVERSALS for form in BINARIZATIONS]

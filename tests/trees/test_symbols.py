@@ -71,7 +71,7 @@ def positions(node: Binary | Tree, path: tuple[int, ...] = ()) -> list[tuple[int
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tree=any_trees())
 def test_decode_inverts_encode(encoding, tree):
     encoding = SymbolEncoding(encoding.traversal, encoding.binarization, "§")
@@ -85,7 +85,7 @@ def test_decode_inverts_encode(encoding, tree):
     assert [encoding.join(*encoding.split(symbol)) for symbol in symbols if symbol != NULL] == [s for s in symbols if s != NULL]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(symbol_trees())
 def test_binary_form_is_that_of_the_paper(tree):
     expected = binary(tree, [])
@@ -93,7 +93,7 @@ def test_binary_form_is_that_of_the_paper(tree):
     assert SymbolEncoding("bfs").encode(tree) == level_order(expected)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(symbol_trees())
 def test_length_of_the_binary_form(tree):
     nodes = list(tree.preorder())
@@ -105,7 +105,7 @@ def test_length_of_the_binary_form(tree):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tree=symbol_trees())
 def test_parents_and_branches_lead_to_every_node(encoding, tree):
     arities = [encoding.split(symbol)[1] for symbol in encoding.encode(tree)]
@@ -209,7 +209,7 @@ def test_labels_that_look_like_symbols_are_labels(encoding):
     assert symbols[0].startswith("<unk:2>^")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=6), st.integers(0, 99), st.sampled_from("^§|:~"))
 def test_split_inverts_join(label, arity, mark):
     encoding = SymbolEncoding(mark=mark)
@@ -241,7 +241,7 @@ def test_deep_trees(encoding):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tree=symbol_trees(), seed=st.integers(0, 99))
 def test_a_changed_sequence_is_another_tree_or_none(encoding, tree, seed):
     symbols = encoding.encode(tree)

@@ -35,7 +35,8 @@ _BAR_WIDTH = 18
 _BAR_STEPS = 60
 
 _STYLE = f"""
-  text {{ font-family: "Helvetica Neue", Helvetica, Arial, "Noto Sans", sans-serif; fill: #1f2933; font-size: {_FONT_SIZE}px }}
+  text {{ font-family: "Helvetica Neue", Helvetica, Arial, "Noto Sans", sans-serif }}
+  text {{ font-size: {_FONT_SIZE}px; fill: #1f2933 }}
   rect {{ shape-rendering: crispEdges }}
   .heat-title {{ font-size: {_TITLE_SIZE}px; font-weight: 600; fill: #323f4b }}
   .heat-column {{ text-anchor: middle }}
@@ -149,14 +150,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.trees.heat_maps", description="heat maps of tree positional encodings, as SVG files"
-    )
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the files; made if it is missing")
-    parser.add_argument("--depth", type=_depth, default=2, help="steps from the root of the balanced tree to its leaves")
-    parser.add_argument("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: a map for each p")
-    parser.add_argument("--learned", type=_decay, nargs="+", metavar="P", help="one more map, of all these p together")
-    parser.add_argument("--width", type=float, default=2, metavar="D", help="of the model: the larger, the sharper; 2 is the paper's")
+    description = "heat maps of tree positional encodings, as SVG files"
+    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.trees.heat_maps", description=description)
+    add = parser.add_argument
+    add("--output", type=Path, required=True, metavar="DIR", help="folder of the files; made if it is missing")
+    add("--depth", type=_depth, default=2, help="steps from the root of the balanced tree to its leaves")
+    add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: a map for each p")
+    add("--learned", type=_decay, nargs="+", metavar="P", help="one more map, of all these p together")
+    add("--width", type=float, default=2, metavar="D", help="of the model: the larger, the sharper; 2 is the paper's")
     return parser
 
 

@@ -11,7 +11,8 @@ form      arity
 ``none``  number of children, which stand on branches 0, 1, ...
 ========  ==========================================================================================================
 
-``<unk:a>`` stands for any unknown symbol of arity a. In a label ``\s`` is a blank, ``\e`` an empty label, ``\\`` a backslash.
+``<unk:a>`` stands for any unknown symbol of arity a. In a label ``\s`` is a blank, ``\e`` an empty label and ``\\`` a
+backslash.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def parents_and_branches(
         children = range(first, first + arity)
         open_slots.extend((place, child) for child in (reversed(children) if traversal == "dfs" else children))
     if open_slots:
-        raise ArityMismatchError(f"the sequence of {len(arities)} symbols ends where {len(open_slots)} more subtrees should follow")
+        missing = f"{len(open_slots)} more subtrees should follow"
+        raise ArityMismatchError(f"the sequence of {len(arities)} symbols ends where {missing}")
     return parents, branches
 
 
@@ -210,7 +212,8 @@ class SymbolEncoding:
             if is_null and (parent < 0 or branch != 1 or arities[parent] != 2):
                 raise ArityMismatchError(f"{NULL} stands where a symbol must be")
             if following[place] and parent < 0 or arities[place] == 1 and not following[place]:
-                raise ArityMismatchError("the root has a sibling" if parent < 0 else f"no sibling follows {symbols[place]!r}")
+                wrong = "the root has a sibling" if parent < 0 else f"no sibling follows {symbols[place]!r}"
+                raise ArityMismatchError(wrong)
             chain = following[place]
             if not is_null:
                 chain.appendleft(Tree(labels[place], lower[place]))

@@ -18,7 +18,9 @@ from __future__ import annotations
 import re
 
 from tree_fairseq.errors import EmptySymbolTreeError, MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.base import GROUP, LITERAL_CODE, Notation, escape_first, escape_name, shorten, unescape_name
+from tree_fairseq.trees.notations.base import (
+    GROUP, LITERAL_CODE, Notation, escape_first, escape_name, shorten, unescape_name,
+)
 from tree_fairseq.trees.tree import Tree
 
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
@@ -49,7 +51,8 @@ class BracketNotation(Notation):
                 headed.append(False)
             elif kind == "close":
                 if not columns:
-                    raise NotationError("a closing bracket without an opening one", column=found.start() + 1, hint="Remove it.")
+                    message = "a closing bracket without an opening one"
+                    raise NotationError(message, column=found.start() + 1, hint="Remove it.")
                 columns.pop()
                 tree = _bracketed(contents.pop(), headed.pop())
                 contents[-1].append(tree)
@@ -64,7 +67,8 @@ class BracketNotation(Notation):
             )
         tree = contents[0][0]
         if tree == Tree(GROUP) and "(" in line:
-            raise EmptySymbolTreeError("brackets with nothing between them are no tree", hint="Write a symbol, or remove the line.")
+            message = "brackets with nothing between them are no tree"
+            raise EmptySymbolTreeError(message, hint="Write a symbol, or remove the line.")
         return tree
 
     def write(self, tree: Tree) -> str:
@@ -105,7 +109,8 @@ def _label(token: re.Match) -> str:
         return text
     if text[0] == '"' and len(text) > 1:
         raise NotationError(
-            f"the string that begins with {shorten(text)!r} does not end before a blank or a bracket", column=token.start() + 1,
+            f"the string that begins with {shorten(text)!r} does not end before a blank or a bracket",
+            column=token.start() + 1,
             hint='Close it with ", and write \\" for a quotation mark inside.',
         )
     return unescape_name(text)

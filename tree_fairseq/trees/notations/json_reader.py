@@ -96,9 +96,8 @@ def _string(line: str, place: int) -> tuple[str, int]:
     try:
         text, end = scanstring(line, place)
     except JSONDecodeError as error:
-        raise NotationError(
-            f"in a string: {error.msg.rstrip(' at')}", column=error.pos + 1, hint="Strings stand in quotation marks, escapes are JSON's."
-        ) from None
+        message, hint = f"in a string: {error.msg.removesuffix(' at')}", "Strings stand in quotation marks, escapes are JSON's."
+        raise NotationError(message, column=error.pos + 1, hint=hint) from None
     if _SURROGATE.search(text):
         raise NotationError("half of a character in a string", column=place, hint="Write both of its \\u codes.")
     return text, end
@@ -107,17 +106,17 @@ def _string(line: str, place: int) -> tuple[str, int]:
 def _whole(value: Tree, line: str, place: int) -> Tree:
     token, place = _next(line, place)
     if token:
-        raise MultipleRootsError(
-            f"{shorten(token)!r} follows a complete value", column=place - len(token) + 1, hint="A line holds one JSON value."
-        )
+        message = f"{shorten(token)!r} follows a complete value"
+        raise MultipleRootsError(message, column=place - len(token) + 1, hint="A line holds one JSON value.")
     return value
 
 
 def _expected(what: str, line: str, place: int, token: str, stack: list[_Open] | None = None) -> NotationError:
     if not token and stack:
         return NotationError(
-            f"the line ends where {len(stack)} more brackets should close, the first of them opened here", column=stack[0].column,
-            hint="A value has to stand on one line.",
+            f"the line ends where {len(stack)} more brackets should close, the first of them opened here",
+            column=stack[0].column, hint="A value has to stand on one line.",
         )
     shown = repr(shorten(token)) if token else "the end of the line"
-    return NotationError(f"{what} should stand here, not {shown}", column=place - len(token) + 1, hint="The line has to be JSON.")
+    message = f"{what} should stand here, not {shown}"
+    return NotationError(message, column=place - len(token) + 1, hint="The line has to be JSON.")

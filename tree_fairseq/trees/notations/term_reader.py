@@ -159,7 +159,7 @@ class TermReader:
     def _expression(self, here: _Open, text: str, column: int) -> _Operand:
         """What stands between the last bracket or comma and here."""
         if here.expects_term:
-            raise NotationError(f"a term is missing before {text}", column=column, hint="Write it, or remove what calls for it.")
+            raise _missing_term(text, column)
         while here.operators:
             self._reduce(here)
         here.expects_term = True
@@ -214,7 +214,7 @@ class TermReader:
                 hint="A name that holds it has to be in quotation marks, which have to be closed.",
             )
         if here.expects_term:
-            return NotationError(f"a term is missing before {text!r}", column=column, hint="Write it, or remove what calls for it.")
+            return _missing_term(repr(text), column)
         if text == "," or token.lastgroup in ("infix", "mark"):
             return NotationError(f"{text!r} does not belong between these terms", column=column, hint="Remove it.")
         if len(self.open) == 1:
@@ -223,3 +223,7 @@ class TermReader:
                 hint="A line holds one tree; terms are joined by an operator.",
             )
         return NotationError(f"no comma and no operator before {shorten(text)!r}", column=column, hint="Write one.")
+
+
+def _missing_term(before: str, column: int) -> NotationError:
+    return NotationError(f"a term is missing before {before}", column=column, hint="Write it, or remove what calls for it.")
