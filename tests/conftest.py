@@ -1,5 +1,11 @@
 """Fixtures that several folders of tests share; each is made once a session, when it is first asked for."""
 
+from hypothesis import settings
+
 from tests.end_to_end.fixtures import corpus, data_bin, stock_trained, trained
 
 __all__ = ["corpus", "data_bin", "stock_trained", "trained"]
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
