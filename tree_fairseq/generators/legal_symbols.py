@@ -89,11 +89,9 @@ class LegalSymbols:
             )
         smallest[CLOSED], smallest[ROOT] = 0, 1 + needed[ROOT].amin()
         largest[ROOT] = (1 + possible[1][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
-        if grammar is None:
-            surpluses = next_surpluses(arity[allowed.any(dim=0)].tolist(), min_len)
-        else:
-            # Not known in all detail: any number between the smallest and the largest is taken to be possible.
-            surpluses = torch.arange(min_len + 1)
+        # With a grammar, any number between the smallest and the largest is taken to be possible.
+        steps = [1] if grammar is not None else arity[allowed.any(dim=0)].tolist()
+        surpluses = next_surpluses(steps, min_len)
         return cls(kinds, smallest, largest, needed, possible, surpluses, is_binary)
 
     @property
