@@ -12,7 +12,7 @@ from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, SymbolTreeError
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.trees.notations import notation_named
 
 TASK = ("--task", "structural_translation")
@@ -178,6 +178,12 @@ def test_breadth_first_and_wide_trees_train_and_generate(corpus, tmp_path):
     train(data, tmp_path / "run", "--max-update", 8)
     found = hypotheses(generate(System(modality, data, tmp_path / "run", ""), "--beam", 3, "--grammar", "data"))
     assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())
+
+
+@pytest.mark.parametrize("system", ["sequence-to-tree"], indirect=True)
+def test_options_that_break_trees_are_refused(system):
+    with pytest.raises(StructuralSearchError, match="--print-alignment"):
+        generate(system, "--print-alignment", "hard")
 
 
 def test_a_folder_of_sequences_is_named(corpus, tmp_path):

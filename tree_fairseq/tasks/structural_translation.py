@@ -180,10 +180,14 @@ class StructuralTranslationTask(TranslationWithTreesTask):
 
         Raises:
             DataFolderError: ``--grammar data`` without the grammar of the training data
+            StructuralSearchError: an option that does not go with trees
         """
         if seq_gen_cls is None and self.target_symbols is not None:
             seq_gen_cls = StructuralGenerator
-            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "symbols": self.target_symbols, "grammar": self._grammar()}
+            structural = {"symbols": self.target_symbols, "grammar": self._grammar()}
+            if getattr(args, "print_alignment", None):
+                structural["print_alignment"] = args.print_alignment
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), **structural}
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
 
     def _grammar(self):
