@@ -1,0 +1,84 @@
+"""Writes made-up programs and their translations, one a line.
+
+For every split (train, valid, test), files of equally many lines: trees in brackets, ``SPLIT.for`` and ``SPLIT.lam`` (or
+``SPLIT.cs`` and ``SPLIT.js``), and the tokens of the same programs, ``SPLIT.raw.for`` and so on.  No program occurs twice,
+in whichever split.  The same arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from preprocess.corpora import CorpusError
+from preprocess.programs import coffeescript, for2lam
+from preprocess.programs.javascript import NodeError, default_modules
+from preprocess.programs.splits import SPLITS, write_splits
+
+
+def arguments_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m preprocess.programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--output", type=Path, required=True, help="folder to write to")
+    for split, size in (("train", 100_000), ("valid", 10_000), ("test", 10_000)):
+        shared.add_argument(f"--{split}", type=int, default=size, help="programs (default %(default)s)")
+    shared.add_argument("--seed", type=int, default=1, help="(default %(default)s)")
+    shared.add_argument("--workers", type=int, default=1, help="processes that draw; the result does not depend on it")
+
+    programs = commands.add_parser("for2lam", parents=[shared], help="FOR to LAMBDA")
+    programs.add_argument("--setting", choices=sorted(for2lam.SETTINGS), required=True)
+    programs.add_argument(
+        "--data", type=Path, help="with --setting rebuild: folder of validation_For.json and test_For.json, which become valid and test"
+    )
+    programs.add_argument(
+        "--keep-duplicates", action="store_true", help="as in the published sets: a program may occur often, also in several splits"
+    )
+
+    scripts = commands.add_parser("coffeescript", parents=[shared], help="CoffeeScript to JavaScript, or back")
+    scripts.add_argument("--setting", choices=sorted(coffeescript.SETTINGS), required=True)
+    scripts.add_argument(
+        "--node-modules", type=Path, default=default_modules(),
+        help="folder for the CoffeeScript compiler and the JavaScript parser, fetched with npm if they are not there (default %(default)s)",
+    )
+    scripts.add_argument(
+        "--call-arguments", action="store_true",
+        help="keep what JavaScript's calls are given and the names of methods, which the published trees lack",
+    )
+    scripts.add_argument("--toy", action="store_true", help="without Node: only programs that need no compiler to be translated")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    parser = arguments_parser()
+    options = parser.parse_args(arguments)
+    sizes = {split: getattr(options, split) for split in SPLITS}
+    if min(sizes.values()) < 0 or options.workers < 1:
+        parser.error("numbers of programs cannot be negative, and one worker is needed")
+    try:
+        if options.command == "for2lam":
+            if options.data is not None and options.setting != "rebuild":
+                parser.error("--data goes with --setting rebuild: only its programs are published")
+            splits = for2lam.data_set(options.setting, sizes, options.seed, options.workers, options.data, options.keep_duplicates)
+            suffixes = for2lam.SUFFIXES
+        else:
+            if options.toy:
+                splits = coffeescript.data_set(options.setting, sizes, options.seed, None, options.workers)
+            else:
+                splits = coffeescript.compiled_data_set(
+                    options.setting, sizes, options.seed, options.workers, options.node_modules, options.call_arguments)
+            suffixes = coffeescript.SUFFIXES
+    except (CorpusError, NodeError) as error:
+        print(f"{options.command}: {error}", file=sys.stderr)
+        return 1
+    write_splits(options.output, suffixes, splits)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

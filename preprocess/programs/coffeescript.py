@@ -1,0 +1,127 @@
+"""CoffeeScript programs and what they are in JavaScript: small (A) and large (B) vocabulary, short and long programs."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from preprocess.programs.coffee_language import LAYOUT, coffee_text, read_coffee
+from preprocess.programs.coffee_sampler import CoffeeSampler
+from preprocess.programs.easy_javascript import is_easy, translate_easy
+from preprocess.programs.javascript import JavaScriptCompiler
+from preprocess.programs.splits import Program, chunks, fill
+from tree_fairseq.trees.notations import notation_named
+
+SUFFIXES = ("cs", "js", "raw.cs", "raw.js")
+CHUNK = 500
+
+Source = tuple[str, ...]
+"""The tokens of a CoffeeScript program."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One distribution of programs.
+
+    Args:
+        names: of variables
+        numbers: that occur
+        budget: of the sampler
+        shortest, longest: in words, lay-out not counted; other programs are drawn again
+    """
+
+    names: str
+    numbers: str
+    budget: int
+    shortest: int
+    longest: int
+
+
+_VOCABULARIES = {"A": ("xyz", "01"), "B": (string.ascii_lowercase, string.digits)}
+# The averages of Chen et al. are 10 and 20 tokens; the long programs of theirs that are published have 17 to 22 words.
+_LENGTHS = {"short": (12, 8, 12), "long": (28, 18, 22)}
+SETTINGS = {f"{size}-{length}": Setting(*_VOCABULARIES[size], *_LENGTHS[length]) for size in _VOCABULARIES for length in _LENGTHS}
+
+
+def draw(name: str, seed: int, easy: bool, number: int) -> list[Source]:
+    """One chunk of programs; which ones depends on the arguments alone.
+
+    Args:
+        name: of the setting
+        seed: of the data set
+        easy: draw programs again that cannot be translated without a compiler
+        number: of the chunk
+    """
+    setting = SETTINGS[name]
+    sampler = CoffeeSampler(random.Random(f"{name} {seed} {number}"), setting.names, setting.numbers, setting.budget)
+    programs: list[Source] = []
+    while len(programs) < CHUNK:
+        words = tuple(sampler.program())
+        if not setting.shortest <= sum(word not in LAYOUT for word in words) <= setting.longest:
+            continue
+        if not easy or is_easy(read_coffee(words)):
+            programs.append(words)
+    return programs
+
+
+def translated(drawn: Iterable[list[Source]], compiler: JavaScriptCompiler | None) -> Iterator[list[Program]]:
+    """The lines of the programs and their translations, chunk by chunk.
+
+    Args:
+        drawn: programs, easy ones where there is no compiler
+        compiler: translates them
+
+    Raises:
+        NodeError: the compiler fails
+    """
+    bracket = notation_named("bracket")
+    for chunk in drawn:
+        trees = [read_coffee(words) for words in chunk]
+        if compiler is None:
+            scripts = [translate_easy(tree) for tree in trees]
+        else:
+            scripts = compiler.translate([coffee_text(words) for words in chunk])
+        yield [
+            (bracket.write(tree), script, " ".join(words), tokens)
+            for words, tree, (script, tokens) in zip(chunk, trees, scripts, strict=True)
+        ]
+
+
+def data_set(
+    name: str, sizes: Mapping[str, int], seed: int, compiler: JavaScriptCompiler | None, workers: int = 1
+) -> dict[str, list[Program]]:
+    """The programs of all splits.
+
+    Args:
+        name: of the setting
+        sizes: a number for each split
+        seed: decides everything
+        compiler: translates the programs; None draws only programs that can be translated without
+        workers: processes that draw; the result does not depend on it
+
+    Raises:
+        CorpusError: there are not so many different programs
+        NodeError: the compiler fails
+    """
+    drawn = chunks(partial(draw, name, seed, compiler is None), workers)
+    try:
+        return fill(sizes, translated(drawn, compiler), set())
+    finally:
+        drawn.close()
+
+
+def compiled_data_set(
+    name: str, sizes: Mapping[str, int], seed: int, workers: int, folder: Path, call_arguments: bool
+) -> dict[str, list[Program]]:
+    """As ``data_set``, with the compiler of ``folder``.
+
+    Raises:
+        CorpusError: there are not so many different programs
+        NodeError: Node is not there or fails
+    """
+    with JavaScriptCompiler(folder, call_arguments) as compiler:
+        return data_set(name, sizes, seed, compiler, workers)

@@ -1,0 +1,79 @@
+"""What the easiest CoffeeScript programs are in JavaScript, without a compiler: for trying a recipe where Node is not.
+
+Easy is a program without chains of comparisons and without loops inside of conditions; what the compiler makes of others
+needs auxiliary variables and functions.  The compiler of Node gives the same.
+"""
+
+from __future__ import annotations
+
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+_HEADS = ("If", "While")
+
+
+def translate_easy(program: Tree) -> tuple[str, str]:
+    """The bracketed tree and the tokens of an easy program's translation."""
+    names = _assigned(program)
+    return notation_named("bracket").write(_script_tree(program, names)), _script_tokens(program, names)
+
+
+def is_easy(program: Tree) -> bool:
+    """Whether a program's translation needs no compiler."""
+    for node in program.preorder():
+        if node.label == "Op_===" and node.children[0].label == "Op_===":
+            return False
+        if node.label in _HEADS and node.children[0].label in _HEADS:
+            return False
+    return True
+
+
+def _assigned(program: Tree) -> list[str]:
+    """The variables that are assigned, in the order in which the compiler declares them."""
+    return sorted({node.children[0].children[0].label for node in program.preorder() if node.label == "Assign"})
+
+
+def _leading_values(program: Tree) -> int:
+    """How many statements the compiler puts before its declarations: the names and numbers that a program begins with."""
+    is_value = [child.label.startswith("Value_") for child in program.children]
+    return is_value.index(False) if False in is_value else len(is_value)
+
+
+def _script_tree(program: Tree, names: list[str]) -> Tree:
+    def translate(node: Tree, children: list[Tree]) -> Tree:
+        if node.label == "Block":
+            is_compound = ("IfStatement", "WhileStatement")
+            return Tree("BlockStatement", [
+                child if child.label in is_compound else Tree("ExpressionStatement", (child,)) for child in children])
+        if node.label in _HEADS:
+            return Tree(f"{node.label}Statement", children)
+        if not node.children:
+            return node
+        label = {"Value_IdentifierLiteral": "Identifier", "Value_NumberLiteral": "Literal", "Assign": "="}.get(node.label)
+        return Tree(label or node.label.removeprefix("Op_"), children)
+
+    statements = list(program.fold(translate).children)
+    if names:
+        declarators = [Tree("VariableDeclarator", (Tree("Identifier", (Tree(name),)),)) for name in names]
+        statements.insert(_leading_values(program), Tree("VariableDeclaration", declarators))
+    return Tree("BlockStatement", statements)
+
+
+def _script_tokens(program: Tree, names: list[str]) -> str:
+    def translate(node: Tree, children: list[str]) -> str:
+        if node.label == "Block":
+            return " ".join(
+                text if child.label in _HEADS else f"{text} ;" for child, text in zip(node.children, children, strict=True))
+        if node.label in _HEADS:
+            condition, *blocks = children
+            return f"{node.label.lower()} ( {condition} ) " + " else ".join(f"{{ {block} }}" for block in blocks)
+        if not node.children:
+            return node.label
+        if len(children) == 1:
+            return children[0]
+        return f" {node.label.removeprefix('Op_').replace('Assign', '=')} ".join(children)
+
+    statements = [translate(Tree("Block", (child,)), [child.fold(translate)]) for child in program.children]
+    if names:
+        statements.insert(_leading_values(program), f"var {' , '.join(names)} ;")
+    return " ".join(statements)

@@ -1,0 +1,123 @@
+"""FOR programs and what they are in LAMBDA: the data sets SYN-S and SYN-L, and the reconstruction of Drissi et al."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from preprocess.programs.for_language import CHEN, REBUILD, Dialect, read_published
+from preprocess.programs.for_sampler import ForSampler
+from preprocess.programs.lambda_language import to_lambda
+from preprocess.programs.splits import SPLITS, Program, chunks, fill
+from preprocess.programs.surface import for_text, lambda_text
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+SUFFIXES = ("for", "lam", "raw.for", "raw.lam")
+PUBLISHED = {"test": "test_For.json", "valid": "validation_For.json"}
+CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One distribution of programs.
+
+    Args:
+        dialect: names and numbers
+        budget: of the sampler
+        shortest, longest: in tokens of FOR text; other programs are drawn again
+    """
+
+    dialect: Dialect
+    budget: int
+    shortest: int
+    longest: int
+
+
+SETTINGS = {
+    # Chen et al. tell the averages: 20 and 50 tokens.
+    "SYN-S": Setting(CHEN, 15, 15, 25),
+    "SYN-L": Setting(CHEN, 40, 42, 60),
+    "rebuild": Setting(REBUILD, 15, 1, 10**6),
+}
+
+
+def lines(program: Tree, dialect: Dialect, text: str = "") -> Program:
+    """The lines of a FOR program: both trees, both texts.
+
+    Args:
+        program: as ``check_program`` wants it
+        dialect: that it is written in
+        text: ``for_text(program, dialect)``, where it is known already
+    """
+    bracket = notation_named("bracket")
+    translated = to_lambda(program, dialect)
+    return bracket.write(program), bracket.write(translated), text or for_text(program, dialect), lambda_text(translated)
+
+
+def draw(name: str, seed: int, number: int) -> list[Program]:
+    """One chunk of programs; which ones depends on the arguments alone.
+
+    Args:
+        name: of the setting
+        seed: of the data set
+        number: of the chunk
+    """
+    setting = SETTINGS[name]
+    sampler = ForSampler(random.Random(f"{name} {seed} {number}"), setting.dialect, setting.budget)
+    programs: list[Program] = []
+    while len(programs) < CHUNK:
+        program = sampler.program()
+        text = for_text(program, setting.dialect)
+        if setting.shortest <= text.count(" ") + 1 <= setting.longest:
+            programs.append(lines(program, setting.dialect, text))
+    return programs
+
+
+def published(folder: Path, sizes: Mapping[str, int], keep_duplicates: bool) -> dict[str, list[Program]]:
+    """The first programs of the published validation and test set, at most so many as ``sizes`` says.
+
+    Unless duplicates are kept, no program occurs twice, in whichever of the two.
+
+    Raises:
+        CorpusError: a file is not there or not what it should be
+    """
+    seen: set[str] = set()
+    splits: dict[str, list[Program]] = {}
+    for split, name in PUBLISHED.items():
+        splits[split] = []
+        for program in read_published(folder / name):
+            if len(splits[split]) == sizes[split]:
+                break
+            written = lines(program, REBUILD)
+            if keep_duplicates or written[0] not in seen:
+                seen.add(written[0])
+                splits[split].append(written)
+    return splits
+
+
+def data_set(
+    name: str, sizes: Mapping[str, int], seed: int, workers: int = 1, folder: Path | None = None, keep_duplicates: bool = False
+) -> dict[str, list[Program]]:
+    """The programs of all splits.
+
+    Args:
+        name: of the setting
+        sizes: a number for each split
+        seed: decides everything
+        workers: processes that draw; the result does not depend on it
+        folder: where the published validation and test set are, to be used instead of drawn ones
+        keep_duplicates: programs occur as often as they are drawn, as in the published sets, also in several splits
+
+    Raises:
+        CorpusError: the published files are not as they should be, or there are not so many different programs
+    """
+    given = published(folder, sizes, keep_duplicates) if folder is not None else None
+    drawn = chunks(partial(draw, name, seed), workers)
+    try:
+        return fill({split: sizes[split] for split in SPLITS}, drawn, None if keep_duplicates else set(), given)
+    finally:
+        drawn.close()

@@ -1,0 +1,113 @@
+"""FOR, a small imperative language: its trees, the two published ways of naming things in it, its published trees.
+
+=======================================  ==================================================
+tree                                     text
+=======================================  ==================================================
+``( Assign x E )``                       ``x = E``
+``( If C S S )``                         ``if C then S else S endif``
+``( For x E C E S )``                    ``for x = E ; C ; E do S endfor``
+``( Seq S S )``                          ``S ; S``
+``( Var x )``, ``( Const 1 )``           ``x``, ``1``
+``( Plus E E )``, ``( Minus E E )``      ``E + E``, ``E - E``
+``( Equal E E )``, ``Le``, ``Ge``        ``E == E``, ``E < E``, ``E > E``
+=======================================  ==================================================
+
+Two sets of such programs are in the literature: Chen, Liu and Song (2018), of which only the format is known, and the
+reconstruction by Drissi et al. (2018), whose validation and test set are published as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from preprocess.corpora import CorpusError
+from tree_fairseq.errors import InputError
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+OPERATORS = {"Plus": "+", "Minus": "-"}
+COMPARISONS = {"Equal": "==", "Le": "<", "Ge": ">"}
+
+CHILDREN = {"Assign": "nE", "If": "CSS", "For": "nECES", "Seq": "SS", "Var": "n", "Const": "n"}
+CHILDREN |= {tag: "EE" for tag in (*OPERATORS, *COMPARISONS)}
+"""The kinds of a node's children: ``n`` a name or number, ``E`` expression, ``C`` comparison, ``S`` statement."""
+
+KINDS = {tag: "S" for tag in ("Assign", "If", "For", "Seq")} | {tag: "C" for tag in COMPARISONS}
+KINDS |= {tag: "E" for tag in ("Var", "Const", *OPERATORS)}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a data set names things.
+
+    Args:
+        variables: all names of variables
+        constants: all numbers
+        defined: how many variables a program may read before it assigns any
+        dummy: the LAMBDA variable that nothing reads
+        function: the LAMBDA function that a loop becomes
+        right_sequences: ``a ; b ; c`` is ``( Seq a ( Seq b c ) )``, otherwise ``( Seq ( Seq a b ) c )``
+    """
+
+    variables: tuple[str, ...]
+    constants: tuple[str, ...]
+    defined: int
+    dummy: str
+    function: str
+    right_sequences: bool
+
+
+CHEN = Dialect(("x", "y", "z"), ("0", "1"), defined=3, dummy="blank", function="func", right_sequences=True)
+REBUILD = Dialect(
+    tuple(f"a{number}" for number in range(11)), tuple(map(str, range(11))), defined=1, dummy="a8", function="a9", right_sequences=False
+)
+
+
+def read_published(path: Path) -> list[Tree]:
+    """The programs of a published JSON file, a list with one program an element.
+
+    Raises:
+        CorpusError: the file is not that, or one of its elements is no FOR program
+    """
+    try:
+        elements = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CorpusError(f"{path} is not there: it is one of the two files of published FOR programs") from None
+    except ValueError as error:
+        raise CorpusError(f"{path}: not JSON ({error})") from error
+    if not isinstance(elements, list):
+        raise CorpusError(f"{path}: not a list of programs")
+    notation = notation_named("json")
+    programs = []
+    for number, element in enumerate(elements, 1):
+        try:
+            program = notation.read(json.dumps(element))
+            check_program(program)
+        except (InputError, ValueError) as error:
+            raise CorpusError(f"{path}: program {number} is none of FOR: {error}") from error
+        programs.append(program)
+    return programs
+
+
+def check_program(program: Tree) -> None:
+    """Check that a tree is a FOR program.
+
+    Raises:
+        ValueError: a node has a tag that FOR does not have, or children that do not belong under it
+    """
+    stack = [(program, "S")]
+    while stack:
+        node, kind = stack.pop()
+        if kind == "n":
+            if node.children:
+                raise ValueError(f"{node.label!r} has children where a name or a number is expected")
+            continue
+        if KINDS.get(node.label) != kind:
+            wanted = ", ".join(tag for tag in KINDS if KINDS[tag] == kind)
+            raise ValueError(f"{node.label!r} stands where one of {wanted} is expected")
+        kinds = CHILDREN[node.label]
+        if len(kinds) != len(node.children):
+            raise ValueError(f"{node.label!r} has {len(node.children)} children instead of {len(kinds)}")
+        stack.extend(zip(node.children, kinds))

@@ -1,0 +1,120 @@
+"""What CoffeeScript programs are in JavaScript, by the CoffeeScript compiler and a JavaScript parser, both run by Node.
+
+They are the npm packages ``coffeescript`` and ``acorn``, in the versions that ``package.json`` beside this file names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+
+_HERE = Path(__file__).resolve().parent
+_PACKAGE_FILES = ("package.json", "package-lock.json")
+
+
+class NodeError(RuntimeError):
+    """Node or npm is not installed, fails, or cannot get its packages; the message says how to go on without."""
+
+
+def default_modules() -> Path:
+    """The folder for the npm packages where none is given."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tree_fairseq" / "programs"
+
+
+def fetch_modules(folder: Path) -> None:
+    """Get the npm packages into ``folder`` unless they are there.
+
+    Raises:
+        NodeError: npm is not installed or fails, or the folder is that of another package
+    """
+    # npm writes this file last.
+    if (folder / "node_modules" / ".package-lock.json").exists() and _is_ours(folder):
+        return
+    if (folder / "package.json").exists() and not _is_ours(folder):
+        raise NodeError(f"{folder} holds another package, whose modules would be removed; give --node-modules an empty folder")
+    npm = _program("npm")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _PACKAGE_FILES:
+        shutil.copyfile(_HERE / name, folder / name)
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if result.returncode:
+        raise NodeError(f"npm cannot get the packages coffeescript and acorn into {folder}: {_last_line(result.stderr)}")
+
+
+class JavaScriptCompiler:
+    """A Node process that translates as long as it is open; use it as a context manager.
+
+    Args:
+        folder: for the npm packages, fetched if they are not there
+        call_arguments: keep the arguments of calls and the names of methods, which the published trees lack
+
+    Raises:
+        NodeError: Node or npm is not installed, or the packages cannot be had
+    """
+
+    def __init__(self, folder: Path, call_arguments: bool = False):
+        node = _program("node")
+        fetch_modules(folder)
+        command = [node, str(_HERE / "compile.js"), str(folder.resolve()), *(["--call-arguments"] if call_arguments else [])]
+        self._complaints = TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, encoding="utf-8"
+        )
+
+    def __enter__(self) -> JavaScriptCompiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+        self._complaints.close()
+
+    def translate(self, programs: Sequence[str]) -> list[tuple[str, str]]:
+        """The bracketed tree and the tokens of each program's translation.
+
+        Args:
+            programs: the text of CoffeeScript files
+
+        Raises:
+            NodeError: Node fails, or one of the programs is no CoffeeScript
+        """
+        try:
+            self._process.stdin.write(json.dumps(list(programs)) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        except OSError:
+            answer = ""
+        if not answer:
+            self._process.wait()
+            self._complaints.seek(0)
+            raise NodeError(f"Node ended early: {_last_line(self._complaints.read())}")
+        results = json.loads(answer)
+        for program, result in zip(programs, results, strict=True):
+            if "error" in result:
+                raise NodeError(f"the CoffeeScript compiler refuses {program!r}: {result['error']}")
+        return [(result["tree"], result["tokens"]) for result in results]
+
+
+def _program(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise NodeError(f"{name} is not installed: install Node (https://nodejs.org), or make easier programs without it with --toy")
+    return path
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        return all((folder / name).read_bytes() == (_HERE / name).read_bytes() for name in _PACKAGE_FILES)
+    except OSError:
+        return False
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if "error" in line.lower()] or text.splitlines() or ["no message"]
+    return lines[0].strip()
