@@ -1,0 +1,153 @@
+"""From the root to a whole tree by insertions: one step on any partial tree, and an oracle's steps to a target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tree_fairseq.trees.insertion import (
+    ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, PartialTree, TargetTree, partial_tree, slot_mask,
+)
+
+
+class Oracle(Protocol):
+    """What knows which insertions lead to a target soon."""
+
+    target: TargetTree
+
+    def keys(self, state: PartialTree) -> np.ndarray:
+        """[E] int64: of the insertions in one slot those with the least number are made; equal ones are ties."""
+
+    def ranks(self, state: PartialTree) -> np.ndarray:
+        """[E] int64: how far each insertion is behind the best of its slot, 0 for the best: what a model learns from."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """All partial trees from the root to a target, and what fits in their slots: T steps, T + 1 states.
+
+    Attributes:
+        steps: [N] int64, the step in which each node of the target comes; 0 for what is given. State t has those up to t
+        starts: [T + 2] int64: the allowed insertions of state t are number ``starts[t]`` to ``starts[t + 1]`` of:
+        slots: [E] int64, their slots; those of one slot follow each other
+        candidates: [E] int64, the nodes of the target
+        ranks: [E] int64, their ranks by the oracle, from 0
+    """
+
+    steps: np.ndarray
+    starts: np.ndarray
+    slots: np.ndarray
+    candidates: np.ndarray
+    ranks: np.ndarray
+
+    @property
+    def length(self) -> int:
+        """T; decoding takes one more step, in which every slot is left as it is."""
+        return len(self.starts) - 2
+
+
+def trajectory(oracle: Oracle, generator: np.random.Generator | None = None) -> Trajectory:
+    """The oracle's way from the root alone to the whole target, all slots filled in each step.
+
+    Args:
+        generator: draws one of the nodes that are equally good; without it the first in preorder is taken
+    """
+    steps = np.zeros(len(oracle.target), dtype=np.int64)
+    states, ranks = [], []
+    for state in _states(oracle, steps, 1, generator):
+        states.append(state)
+        ranks.append(oracle.ranks(state))
+    starts = np.cumsum([0, *map(len, ranks)])
+    slots, candidates = (np.concatenate([getattr(state, name) for state in states]) for name in ("slots", "candidates"))
+    return Trajectory(steps, starts, slots, candidates, np.concatenate(ranks))
+
+
+def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | None = None) -> int:
+    """The number of steps that the oracle takes.
+
+    Args:
+        given: the first nodes in preorder that are there at the start; 2: the root of the tree asked for is known
+        generator: as of `trajectory`
+    """
+    steps = np.zeros(len(oracle.target), dtype=np.int64)
+    return sum(1 for _ in _states(oracle, steps, given, generator)) - 1
+
+
+def _states(oracle: Oracle, steps: np.ndarray, given: int, generator: np.random.Generator | None):
+    """Yield the partial trees on the oracle's way; writes to ``steps`` in which step each node comes."""
+    used = np.arange(len(steps)) < given
+    step = 0
+    while True:
+        state = partial_tree(oracle.target, used.tolist())
+        yield state
+        if not len(state.slots):
+            return
+        step += 1
+        chosen = state.candidates[_best(state.slots, oracle.keys(state), generator)]
+        used[chosen] = True
+        steps[chosen] = step
+
+
+def _best(slots: np.ndarray, keys: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
+    """The place of one of the least keys of each slot."""
+    ties = np.arange(len(keys)) if generator is None else generator.permutation(len(keys))
+    order = np.lexsort((ties, keys, slots))
+    return order[np.flatnonzero(np.diff(slots, prepend=-1))]
+
+
+def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Insert a node in each of some slots, all in one step.
+
+    A node in the descendant slot of u takes over u's children and also what the same step inserts among them.
+
+    Args:
+        parents: [n] places of the parents of a tree's nodes in preorder, -1 for the root
+        slots: [m] different slots
+
+    Returns:
+        sources [n + m] int64: for each node of the new tree in preorder its place in the old one, or n + i if it stands in
+        the i-th slot; and parents [n + m] int64 of the new tree
+
+    Raises:
+        ValueError: a slot is named twice, or the tree has no such slot
+    """
+    count = len(parents)
+    open_slots = np.flatnonzero(slot_mask(parents))
+    if len(set(slots)) != len(slots) or not np.isin(slots, open_slots).all():
+        raise ValueError(f"{list(slots)} are not different slots of a tree of {count} nodes")
+    inserted = {slot: count + number for number, slot in enumerate(slots)}
+    below = _children_after(parents.tolist(), inserted)
+    sources, new_parents = [], []
+    stack = [(0, -1)]
+    while stack:
+        node, parent = stack.pop()
+        place = len(sources)
+        sources.append(node)
+        new_parents.append(parent)
+        stack.extend((child, place) for child in reversed(below[node]))
+    return np.array(sources), np.array(new_parents)
+
+
+def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[int]]:
+    """The children of the old and then the inserted nodes of a tree after a step."""
+    count = len(parents)
+    below: list[list[int]] = [[] for _ in range(count + len(inserted))]
+    for node, parent in enumerate(parents):
+        slot = KINDS * node
+        if node:
+            upper = inserted.get(slot + ANCESTOR, node)
+            if upper != node:
+                below[upper].append(node)
+            below[parent].append(upper)
+            if slot + NEXT_SIBLING in inserted:
+                below[parent].append(inserted[slot + NEXT_SIBLING])
+        if slot + FIRST_CHILD in inserted:
+            below[node].append(inserted[slot + FIRST_CHILD])
+    for node in range(count):
+        lower = inserted.get(KINDS * node + DESCENDANT)
+        if lower is not None:
+            below[lower], below[node] = below[node], [lower]
+    return below
