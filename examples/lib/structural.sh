@@ -213,6 +213,11 @@ systems() {
     done
 }
 
+# means RUNS...: into the result, where there are several
+means() {
+    if reached score && [ $# -gt 1 ]; then run python "$LIBRARY/mean_of_seeds.py" --result "$OUT/result.json" "$@"; fi
+}
+
 # without FLAG WORDS...: WITHOUT, the words less the flag
 without() {
     local flag=$1 word
@@ -257,9 +262,12 @@ recipe() {
     run_name "$ARCH" "$(suffix "$TRAVERSAL" "$BINARIZATION")-seed${SEEDS%% *}" "${EXTRA[@]}"
     MAIN_RUN=$RUN
     systems "$TRAVERSAL" "$BINARIZATION" ''
-    if reached score && [ "${#SCORED[@]}" -gt 1 ]; then
-        run python "$LIBRARY/mean_of_seeds.py" --result "$OUT/result.json" "${SCORED[@]}"
+    local main=("${SCORED[@]}")
+    means "${main[@]}"
+    if reached ablate; then
+        ABLATING=1
+        ablate
+        means "${main[@]}" # every run that is scored writes the result anew
     fi
-    if reached ablate; then ABLATING=1; ablate; fi
     say "done: $STAGE"
 }

@@ -159,6 +159,7 @@ def test_every_seed_has_a_run_and_the_means_come_last(base):
     assert "mean_of_seeds.py" in commands[-1][1] and commands[-1][-3:] == runs
     assert {value(command, "--main-run") for command in named(commands, "tree_fairseq.scoring")} == {runs[0]}
     assert len(named(commands, "fairseq-preprocess")) == 1
+    assert "mean_of_seeds.py" in commands_of("geo", base, "--seeds", "1,2", "--stage", "ablate")[-1][1]
 
 
 def test_ablations_differ_in_what_they_are_named_for(base):
