@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from torch import Tensor
 from tree_fairseq.data.symbol_dictionary import SymbolDictionary
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.trees.draw import tree_to_svg
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
+
+logger = logging.getLogger(__name__)
 
 _PATHS = ("user_dir", "parser_dir", "replace_unk", "bpe_codes", "sentencepiece_model", "bpe_merges", "bpe_vocab")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
@@ -45,6 +49,14 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
         return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
+
+    def generate(self, tokenized_sentences, beam: int = 5, verbose: bool = False, **kwargs) -> list[list[dict]]:
+        """fairseq's method; where it logs hypotheses that are symbol trees, their brackets follow, the best ones'."""
+        ranked = super().generate(tokenized_sentences, beam=beam, verbose=verbose, **kwargs)
+        if verbose and isinstance(self.tgt_dict, SymbolDictionary):
+            for hypotheses in ranked:
+                logger.info("B\t%s", notation_named("bracket").write(self.tgt_dict.tree(hypotheses[0]["tokens"])))
+        return ranked
 
     def translate_to_trees(self, sentences: list[str], beam: int = 5, **kwargs) -> list[Tree]:
         """As ``translate``, where the target is symbol trees: the trees themselves, not what their notation writes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -116,7 +117,7 @@ def test_every_output_is_a_tree(system, limit):
         assert BRACKET.write(BRACKET.read(text)) == text
 
 
-def test_generate_interactive_and_hub_agree(system):
+def test_generate_interactive_and_hub_agree(system, caplog):
     lines = (system.data.parent / "text/test.source").read_text(encoding="utf-8").splitlines()
     generated = hypotheses(generate(system, "--beam", 2))
     output = run(
@@ -131,7 +132,11 @@ def test_generate_interactive_and_hub_agree(system):
         assert interactive[number][1] == pytest.approx(generated[number][1], abs=1e-4)
     brackets = lines_of("B", output)
     if system.modality.target == "tree":
-        assert [BRACKET.read(brackets[number]) for number in range(len(lines))] == model.translate_to_trees(lines, beam=2)
+        trees = model.translate_to_trees(lines, beam=2)
+        assert [BRACKET.read(brackets[number]) for number in range(len(lines))] == trees
+        with caplog.at_level(logging.INFO, "tree_fairseq.hub"):
+            model.translate(lines[:1], beam=2, verbose=True)
+        assert caplog.messages[-1] == f"B\t{BRACKET.write(trees[0])}"
     else:
         assert not brackets
         with pytest.raises(DataFolderError, match="sequences"):
