@@ -165,23 +165,25 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         for column in range(growing.states.size(1), tokens.size(1)):
             if column:
                 growing.slots.advance(tokens[:, column])
-            h, c = self._next_state(tokens, growing) if column else roots
+            h, c = self._next_state(tokens, growing, roots) if column else roots
             e, weights = self.lstm.attend(h.unsqueeze(1), *source)
             e = e * (growing.slots.count > 0)[:, None, None]
             growing.states = torch.cat([growing.states, torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)], dim=1)
         return e, weights
 
-    def _next_state(self, tokens: Tensor, growing: GrowingStates) -> tuple[Tensor, Tensor]:
+    def _next_state(self, tokens: Tensor, growing: GrowingStates, roots: list[Tensor]) -> list[Tensor]:
         """h and c of the slots that are filled next, each ``[R, D]``."""
-        parents = growing.slots.next_parent().clamp(min=1)
+        parents = growing.slots.next_parent()
         branches, order = growing.slots.next_branch().clamp(min=0).sort()
-        parents = parents[order]
-        embedded = self.dropout(self.embed_tokens(tokens[order, parents]))
-        above = growing.states[order, parents - 1].chunk(3, dim=1)
+        columns = parents.clamp(min=1)[order]
+        embedded = self.dropout(self.embed_tokens(tokens[order, columns]))
+        above = growing.states[order, columns - 1].chunk(3, dim=1)
         sizes = torch.bincount(branches, minlength=self.symbols.degree).tolist()
         states = self.lstm.descend(*above, embedded, sizes, self.lstm.cells.layers())
         back = order.argsort()
-        return tuple(state[back] for state in states)
+        # The root's slot stays open where a search puts into it what is no symbol.
+        is_root = (parents < 0).unsqueeze(1)
+        return [torch.where(is_root, root, state[back]) for root, state in zip(roots, states)]
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Moves the trees of hypotheses as beam search moves the hypotheses.

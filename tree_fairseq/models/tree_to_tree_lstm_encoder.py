@@ -34,7 +34,8 @@ class _MemoryEncoder(FairseqEncoder):
         """
         (states,), (padding,) = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
         return {
-            "encoder_out": [states.index_select(1, new_order)],
+            # Rows stay together in memory, where every step of the decoder reads them.
+            "encoder_out": [states.transpose(0, 1).index_select(0, new_order).transpose(0, 1)],
             "encoder_padding_mask": [padding.index_select(0, new_order)],
             "root_state": [state.index_select(0, new_order) for state in encoder_out["root_state"]],
         }
