@@ -1,0 +1,139 @@
+"""The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, in the manner of CKY."""
+
+import logging
+import math
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.modules import LayerNorm
+from torch import Tensor, nn
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.modules.chart_cells import ChartCells
+from tree_fairseq.modules.chart_levels import ChartFunction, build_levels
+
+logger = logging.getLogger(__name__)
+
+_warned: set[int] = set()
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class ChartConfig(FairseqDataclass):
+    """Options of the chart; each is a flag of the models that use it."""
+
+    treeformer_height: int = field(default=10, metadata={"help": "tokens of the longest phrases that are encoded: h"})
+    treeformer_level_weights: bool = field(
+        default=False, metadata={"help": "a composition matrix for each length of phrase (not in the paper)"}
+    )
+    treeformer_heads: int = field(
+        default=1,
+        metadata={"help": "pooling heads: each weighs splits and pools its slice of the children (the paper has one)"},
+    )
+    treeformer_layer_norm: bool = field(
+        default=False, metadata={"help": "normalise what the decoder attends to, tokens and phrases (not in the paper)"}
+    )
+    treeformer_without_eos: bool = field(
+        default=False,
+        metadata={"help": "no phrase contains the end of the sentence; the decoder attends to it all the same"},
+    )
+
+
+class Chart(nn.Module):
+    """Encodes phrases by composing those that they consist of, and pooling over the ways to split them (eqs. 1 and 2).
+
+    Composition is a matrix of D * 2D, pooling attends to a learned query of D. Both are the same at all levels.
+
+    Args:
+        width: D
+        config: options
+
+    Raises:
+        InputError: no phrase has that height, or heads do not share the width
+    """
+
+    def __init__(self, width: int, config: ChartConfig):
+        super().__init__()
+        _check(width, config)
+        self.height, self.heads = config.treeformer_height, config.treeformer_heads
+        sets = self.height - 1 if config.treeformer_level_weights else 1
+        self.weight = nn.Parameter(torch.empty(sets, width, 2 * width))
+        self.query = nn.Parameter(torch.empty(self.heads, width))
+        self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
+        # Each half keeps lengths: sums of two, averaged over splits that count about the same, are then as long as tokens.
+        nn.init.normal_(self.weight, std=width**-0.5)
+        nn.init.normal_(self.query, std=width**-0.5)
+
+    def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """States and weight in one type, and what scores children, ``[G, 2, H, D]``, in single precision at least."""
+        device = states.device.type
+        if torch.is_autocast_enabled(device):
+            states = states.to(torch.get_autocast_dtype(device))
+        wide = torch.promote_types(states.dtype, torch.float32)
+        sets, width, _ = self.weight.shape
+        with torch.autocast(device, enabled=False):
+            scorers = (self.query.to(wide) @ self.weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
+            scorers = scorers.view(sets, self.heads, 2, width).transpose(1, 2).contiguous()
+        return states, self.weight.to(states.dtype), scorers
+
+    def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
+        """Encodes the phrases of a batch.
+
+        Args:
+            states: ``[N, B, D]`` of tokens; those of padding are not read
+            cells: tokens and phrases, for a height of at most :attr:`height`
+
+        Returns:
+            ``[C, D]``
+        """
+        self._say_if_low(cells)
+        states, weight, scorers = self._prepared(states)
+        with torch.autocast(states.device.type, enabled=False):
+            encoded = ChartFunction.apply(states, weight, scorers, cells)
+        return encoded if self.layer_norm is None else self.layer_norm(encoded)
+
+    @torch.no_grad()
+    def splits(self, states: Tensor, cells: ChartCells) -> list[Tensor]:
+        """How much each way to split a phrase counts.
+
+        Args:
+            states: as in :meth:`forward`
+            cells: as in :meth:`forward`
+
+        Returns:
+            for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``: of the phrase from each column on, the weight of splits
+            after its first token, its second, ...; meaningless where there is no such cell
+        """
+        states = states.masked_fill(cells.padding.t().unsqueeze(-1), 0)
+        states, weight, scorers = self._prepared(states)
+        with torch.autocast(states.device.type, enabled=False):
+            return build_levels(states, weight, scorers, cells.height)[1]
+
+    def cells(self, padding: Tensor, outside: Optional[Tensor] = None) -> ChartCells:
+        """The cells of a batch up to this chart's height, see :meth:`ChartCells.build`."""
+        return ChartCells.build(padding, self.height, outside)
+
+    def _say_if_low(self, cells: ChartCells) -> None:
+        if cells.height < self.height and self.height not in _warned:
+            _warned.add(self.height)
+            logger.warning(
+                "the longest sentence of a batch has %d tokens, and the chart is meant for phrases of up to %d "
+                "(--treeformer-height): there it is lower. This is said once.",
+                cells.height,
+                self.height,
+            )
+
+
+def _check(width: int, config: ChartConfig) -> None:
+    if config.treeformer_height < 2:
+        raise InputError(
+            f"--treeformer-height {config.treeformer_height} leaves no phrases, only tokens",
+            hint="It takes at least 2; without phrases, --arch transformer does the same.",
+        )
+    if config.treeformer_heads < 1 or width % config.treeformer_heads:
+        raise InputError(
+            f"--treeformer-heads {config.treeformer_heads} heads cannot share a width of {width}",
+            hint="Choose a divisor of --encoder-embed-dim.",
+        )

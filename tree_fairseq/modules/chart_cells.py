@@ -1,0 +1,83 @@
+"""Which cells of a chart stand for phrases, and where they lie when the others are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ChartCells:
+    """The C cells of B sentences, sentence by sentence, in each the lower ones first, from left to right.
+
+    The cell of height l that starts in column i stands for the l tokens from there on. A sentence of n tokens has
+    n * h - h * (h - 1) / 2 cells of height 1 to h, or n * (n + 1) / 2 where it is shorter than h.
+
+    Attributes:
+        padding: ``[B, N]`` bool, columns without a token
+        height: h, no more than N
+        sentence: ``[C]`` int64
+        start: ``[C]`` int64, column of the first token
+        length: ``[C]`` int64, number of tokens
+        rank: ``[C]`` int64, place among the cells of the sentence
+        counts: ``[B]`` int64, cells of each sentence
+        width: S, cells of the sentence that has most
+    """
+
+    padding: Tensor
+    height: int
+    sentence: Tensor
+    start: Tensor
+    length: Tensor
+    rank: Tensor
+    counts: Tensor
+    width: int
+
+    @classmethod
+    def build(cls, padding: Tensor, height: int, outside: Tensor | None = None) -> ChartCells:
+        """Finds the cells.
+
+        Args:
+            padding: ``[B, N]`` bool; the tokens of a sentence are in a row, padding is on either side
+            height: of the chart; a shorter batch has a lower one
+            outside: ``[B, N]`` bool, tokens that no phrase may contain; they have cells of their own all the same
+        """
+        columns = padding.size(1)
+        height = min(height, columns)
+        closed = padding if outside is None else padding | outside
+        column = torch.arange(columns, device=padding.device)
+        # The next column that no phrase may contain, N where there is none.
+        barrier = torch.where(closed, column, columns).flip(1).cummin(1).values.flip(1)
+        lengths = torch.arange(1, height + 1, device=padding.device).view(1, height, 1)
+        is_cell = lengths <= (barrier - column).unsqueeze(1)  # B x h x N
+        is_cell[:, 0] = ~padding
+        sentence, level, start = is_cell.nonzero(as_tuple=True)
+        counts = is_cell.flatten(1).sum(1)
+        rank = torch.arange(len(sentence), device=padding.device) - (counts.cumsum(0) - counts)[sentence]
+        return cls(padding, height, sentence, start, level + 1, rank, counts, int(counts.max()))
+
+    @property
+    def unused(self) -> Tensor:
+        """``[B, S]`` bool, places beyond the cells of a sentence."""
+        places = torch.arange(self.width, device=self.counts.device)
+        return places >= self.counts.unsqueeze(1)
+
+    def spread(self, attention: Tensor, order: Tensor) -> Tensor:
+        """Shares the attention that a cell gets among its tokens.
+
+        Args:
+            attention: ``[R, T, S]``, of cells
+            order: ``[R]`` int64, sentence of each row
+
+        Returns:
+            ``[R, T, N]``, of tokens, with the same sums
+        """
+        batch, columns = self.padding.shape
+        column = torch.arange(columns, device=self.start.device)
+        offset = column - self.start.unsqueeze(1)
+        covers = (offset >= 0) & (offset < self.length.unsqueeze(1))  # C x N
+        share = attention.new_zeros(batch, self.width, columns)
+        share[self.sentence, self.rank] = covers.to(attention.dtype) / self.length.unsqueeze(1).to(attention.dtype)
+        return attention @ share.index_select(0, order)
