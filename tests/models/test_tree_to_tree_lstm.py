@@ -187,8 +187,8 @@ def test_incremental_decoding_may_begin_late():
 def test_what_is_no_symbol_fills_no_slot():
     """Neither in the place of the root nor later: the same slot comes again."""
     pairs = Pairs(True, True)
-    model, inputs = model_of(pairs).double(), pairs.net_input([2])
-    (tree,), unknown = pairs.target.sequences[2:3], pairs.target.dictionary.unk()
+    model, inputs = model_of(pairs).double(), pairs.net_input([1])
+    (tree,), unknown = pairs.target.sequences[1:2], pairs.target.dictionary.unk()
     plain = logits(model, inputs)[0]
     del inputs["previous_tree"]
     inputs["prev_output_tokens"] = tokens = torch.tensor([[EOS, unknown, *tree[:2], unknown, *tree[2:]]])
