@@ -29,8 +29,8 @@ def merge(tree: Tree) -> Tree:
     """The form with calls and filters merged; `restore` gives the same form back.
 
     Raises:
-        SymbolTreeError: it could not be given back: a call without a function's name, a filter without one or three arguments
-            after its base, or a label that only simplified forms have
+        SymbolTreeError: it could not be given back: a call without a function's name, a filter without one or three
+            arguments after its base, or a label that only simplified forms have
     """
     merged = tree.fold(_merge_node)
     if restore(merged) != tree:
@@ -63,7 +63,8 @@ def _merge_node(node: Tree, children: list[Tree]) -> Tree:
         return Tree(label, children[1:])
     if len(children) not in (3, 5):
         raise SymbolTreeError(
-            f"a filter with {len(children) - 1} arguments", hint="It has a base and a property, and maybe a comparator and a value."
+            f"a filter with {len(children) - 1} arguments",
+            hint="It has a base and a property, and maybe a comparator and a value.",
         )
     base, condition = children[1], Tree(CONDITION, children[2:])
     return Tree(FILTER, (*base.children, condition) if base.label == FILTER else (base, condition))
@@ -88,7 +89,7 @@ def _restore_node(node: Tree, children: list[Tree]) -> Tree:
 
 
 def _restore_filter(children: list[Tree]) -> Tree | None:
-    """One filter in another for each condition; None where it is no filter of one base and conditions of one or three parts."""
+    """One filter in another for each condition; None where it is not one base and conditions of one or three parts."""
     bases = [child for child in children if child.label != CONDITION]
     conditions = [child for child in children if child.label == CONDITION]
     if len(bases) != 1 or not all(len(condition.children) in (1, 3) for condition in conditions):

@@ -1,4 +1,4 @@
-"""Insertion-based tree decoding (Lukovnikov & Fischer 2021): targets, partial trees, their slots and what fits in them.
+r"""Insertion-based tree decoding (Lukovnikov & Fischer 2021): trees to be decoded, slots of growing trees, and insertions.
 
 A tree grows from its root alone. Between the nodes of a *partial tree* there are slots, at most four a node:
 
@@ -7,8 +7,8 @@ slot            sign  a node inserted there
 ==============  ====  =====================================================================================
 `DESCENDANT`    v     becomes the only child of the slot's node and takes all its children over
 `ANCESTOR`      ^     stands between the slot's node and its parent; an only child and the root have none
-`FIRST_CHILD`   \\-    becomes the first child of the slot's node, which has children
-`NEXT_SIBLING`  \\-    becomes the next sibling of the slot's node, which is not the root
+`FIRST_CHILD`   \-    becomes the first child of the slot's node, which has children
+`NEXT_SIBLING`  \-    becomes the next sibling of the slot's node, which is not the root
 ==============  ====  =====================================================================================
 
 One step fills any number of slots, with one node each. A slot of node i (in preorder of the partial tree) and kind k has the
@@ -18,9 +18,7 @@ number ``4 i + k``. N is the number of nodes of the target, n of the partial tre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -88,88 +86,6 @@ class TargetTree:
         return np.array([places[label] for label in self.labels])
 
 
-class Region(NamedTuple):
-    """The nodes of the target that will come through one slot, now or later; regions never influence each other.
-
-    ======================  ====================  ===========================================================================
-    slot                    bounds                nodes allowed now; the others wait for these
-    ======================  ====================  ===========================================================================
-    v of a leaf             ``top``               all strict descendants of ``top``
-    v of an inner node      ``top``, ``bottom``   those below ``top`` on the path to ``bottom``, ``bottom`` included
-    ^                       ``top``, ``bottom``   those between ``top`` and ``bottom``
-    ``-``                   ``top``, ranks        subtrees of the children of ``top`` from rank ``first`` to ``last``
-    ======================  ====================  ===========================================================================
-
-    Where a used node u has one child c in the partial tree, it can have siblings under its own parent in the target only; with
-    two or more, under their lowest common ancestor L. ``bottom`` of v and ``top`` of - are that parent, or L.
-    """
-
-    slot: int
-    top: int
-    bottom: int = -1
-    first: int = -1
-    last: int = -1
-
-    @property
-    def kind(self) -> int:
-        """Kind of the slot."""
-        return self.slot % KINDS
-
-
-@dataclass(frozen=True)
-class PartialTree:
-    """A part of a target: some of its nodes, under their nearest ancestors among them.
-
-    Attributes:
-        nodes: [n] int64, the nodes of the target, in preorder of both
-        parents: [n] int64, places of the parents in ``nodes``, -1 for the root
-        regions: one for each slot that a node is allowed in
-        slots: [E] int64, ascending: slots of the allowed insertions
-        candidates: [E] int64: the nodes of the target to insert there, ascending for each slot
-        region_of: [N] int64: the slot through which a node will come; -1 for those that are here
-        tops: [N] int64: the used (or, beside siblings, the common) ancestor that bounds the node's region; -1 likewise
-    """
-
-    nodes: np.ndarray
-    parents: np.ndarray
-    regions: list[Region]
-    slots: np.ndarray
-    candidates: np.ndarray
-    region_of: np.ndarray
-    tops: np.ndarray
-
-
-def partial_tree(target: TargetTree, used: Sequence[bool]) -> PartialTree:
-    """The part of a target that has these nodes, and the allowed sets of its slots.
-
-    Args:
-        target: the tree to be decoded
-        used: [N] which nodes are there already; the root is
-
-    Raises:
-        ValueError: no insertions lead from there to the target: the root is missing, or nodes are siblings that the target has
-            under different nodes (three siblings of which two have a parent of their own)
-    """
-    if len(used) != len(target) or not used[0]:
-        raise ValueError(f"{len(used)} marks, the first of them for the root, describe no part of a tree of {len(target)} nodes")
-    places: dict[int, int] = {}
-    parents: list[int] = []
-    children: list[list[int]] = []
-    # Of each node of the target, its nearest ancestor that is here, or itself.
-    nearest = [0] * len(target)
-    for node, here in enumerate(used):
-        parent = nearest[target.parents[node]] if node else -1
-        nearest[node] = node if here else parent
-        if here:
-            if node:
-                children[places[parent]].append(node)
-            parents.append(places.get(parent, -1))
-            places[node] = len(places)
-            children.append([])
-    regions = [region for node, place in places.items() for region in _regions(target, node, children[place], places)]
-    return _with_candidates(target, list(places), parents, regions)
-
-
 def slot_mask(parents: np.ndarray) -> np.ndarray:
     """Which slots there are.
 
@@ -187,69 +103,56 @@ def slot_mask(parents: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, int]) -> list[Region]:
-    """The regions of the slots below a used node whose children in the partial tree are given."""
-    slot = KINDS * places[node]
-    if not below:
-        return [Region(slot + DESCENDANT, node)] if target.children[node] else []
-    bottom, branches = _branches(target, node, below)
-    regions = [Region(slot + DESCENDANT, node, bottom)] if bottom != node else []
-    for child, branch in zip(below, branches, strict=True):
-        if child != branch:
-            regions.append(Region(KINDS * places[child] + ANCESTOR, bottom, child))
-    ranks = [-1, *(target.ranks[branch] for branch in branches), len(target.children[bottom])]
-    gaps = [slot + FIRST_CHILD, *(KINDS * places[child] + NEXT_SIBLING for child in below)]
-    for gap, before, after in zip(gaps, ranks[:-1], ranks[1:], strict=True):
-        if after - before > 1:
-            regions.append(Region(gap, bottom, first=before + 1, last=after - 1))
-    return regions
+def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Insert a node in each of some slots, all in one step.
+
+    A node in the descendant slot of u takes over u's children and also what the same step inserts among them.
+
+    Args:
+        parents: [n] places of the parents of a tree's nodes in preorder, -1 for the root
+        slots: [m] different slots
+
+    Returns:
+        sources [n + m] int64: for each node of the new tree in preorder its place in the old one, or n + i if it stands in
+        the i-th slot; and parents [n + m] int64 of the new tree
+
+    Raises:
+        ValueError: a slot is named twice, or the tree has no such slot
+    """
+    count = len(parents)
+    open_slots = np.flatnonzero(slot_mask(parents))
+    if len(set(slots)) != len(slots) or not np.isin(slots, open_slots).all():
+        raise ValueError(f"{list(slots)} are not different slots of a tree of {count} nodes")
+    inserted = {slot: count + number for number, slot in enumerate(slots)}
+    below = _children_after(parents.tolist(), inserted)
+    sources, new_parents = [], []
+    stack = [(0, -1)]
+    while stack:
+        node, parent = stack.pop()
+        place = len(sources)
+        sources.append(node)
+        new_parents.append(parent)
+        stack.extend((child, place) for child in reversed(below[node]))
+    return np.array(sources), np.array(new_parents)
 
 
-def _branches(target: TargetTree, node: int, below: list[int]) -> tuple[int, list[int]]:
-    """The node of the target that will be the parent of the children's branches, and those branches."""
-    if len(below) == 1:
-        return target.parents[below[0]], below
-    first, last = below[0], below[-1]
-    bottom = target.parents[first]
-    while target.ends[bottom] <= last:
-        bottom = target.parents[bottom]
-    branches = []
-    for child in below:
-        while target.parents[child] != bottom:
-            child = target.parents[child]
-        if branches and branches[-1] == child:
-            labels = ", ".join(repr(target.labels[each]) for each in below)
-            raise ValueError(f"{labels} cannot be siblings under {target.labels[node]!r}: some have a parent of their own")
-        branches.append(child)
-    return bottom, branches
-
-
-def _with_candidates(target: TargetTree, nodes: list[int], parents: list[int], regions: list[Region]) -> PartialTree:
-    regions.sort()
-    region_of, tops = (np.full(len(target), -1) for _ in range(2))
-    slots: list[int] = []
-    candidates: list[int] = []
-    for region in regions:
-        allowed, spans = _members(target, region)
-        candidates.extend(allowed)
-        slots.extend([region.slot] * len(allowed))
-        for start, end in spans:
-            region_of[start:end] = region.slot
-            tops[start:end] = region.top
-    arrays = (np.array(values, dtype=np.int64) for values in (slots, candidates))
-    return PartialTree(np.array(nodes), np.array(parents), regions, *arrays, region_of, tops)
-
-
-def _members(target: TargetTree, region: Region) -> tuple[Sequence[int], tuple[tuple[int, int], ...]]:
-    """The allowed nodes of a region, ascending, and all its nodes as intervals."""
-    top, bottom, ends = region.top, region.bottom, target.ends
-    if region.first >= 0:
-        children = target.children[top]
-        start, end = children[region.first], ends[children[region.last]]
-        return range(start, end), ((start, end),)
-    if bottom < 0:
-        return range(top + 1, ends[top]), ((top + 1, ends[top]),)
-    path = target.path(top, bottom)[::-1]
-    if region.kind == DESCENDANT:
-        return [*path, bottom], ((top + 1, bottom + 1), (ends[bottom], ends[top]))
-    return path, ((path[0], bottom), (ends[bottom], ends[path[0]]))
+def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[int]]:
+    """The children of the old and then the inserted nodes of a tree after a step."""
+    count = len(parents)
+    below: list[list[int]] = [[] for _ in range(count + len(inserted))]
+    for node, parent in enumerate(parents):
+        slot = KINDS * node
+        if node:
+            upper = inserted.get(slot + ANCESTOR, node)
+            if upper != node:
+                below[upper].append(node)
+            below[parent].append(upper)
+            if slot + NEXT_SIBLING in inserted:
+                below[parent].append(inserted[slot + NEXT_SIBLING])
+        if slot + FIRST_CHILD in inserted:
+            below[node].append(inserted[slot + FIRST_CHILD])
+    for node in range(count):
+        lower = inserted.get(KINDS * node + DESCENDANT)
+        if lower is not None:
+            below[lower], below[node] = below[node], [lower]
+    return below

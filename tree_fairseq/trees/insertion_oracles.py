@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tree_fairseq.trees.insertion import ANCESTOR, DESCENDANT, PartialTree, Region, TargetTree
+from tree_fairseq.trees.insertion import ANCESTOR, DESCENDANT, TargetTree
+from tree_fairseq.trees.insertion_slots import PartialTree, Region
 
 
 class CentralityOracle:
     """Closeness centrality (Equation 4): the node with the least sum of distances to its region is inserted first.
 
-    Distances are those of the graph of the region, where neighbouring siblings are joined too, as in the paper's program: without
-    these edges subtrees of a region would fall apart. With ``sibling_edges=False`` they are those of the target tree, as the
-    paper says.
+    Distances are those of the graph of the region, where neighbouring siblings are joined too, as in the paper's program:
+    without these edges subtrees of a region would fall apart. With ``sibling_edges=False`` they are those of the target
+    tree, as the paper says.
     """
 
     def __init__(self, target: TargetTree, sibling_edges: bool = True):
@@ -45,7 +46,7 @@ class CentralityOracle:
         return (distances * same).sum(1)
 
     def keys(self, state: PartialTree) -> np.ndarray:
-        """[E] int64: the order of the insertions in each slot; of equally central nodes the one with fewer descendants is first.
+        """[E] int64: the order of the insertions in each slot: by centrality, then nodes with fewer descendants first.
 
         Equal numbers in one slot are ties.
         """
@@ -53,7 +54,7 @@ class CentralityOracle:
         return sums * (len(self.target) + 1) + self.sizes[state.candidates]
 
     def ranks(self, state: PartialTree) -> np.ndarray:
-        """[E] int64: rank of each insertion in its slot from 0 (Equation 5); remaining ties are broken by label, then by place."""
+        """[E] int64: rank of each insertion in its slot from 0 (Equation 5); ties are broken by label, then by place."""
         labels = self.target.label_order[state.candidates]
         order = np.lexsort((state.candidates, labels, self.keys(state), state.slots))
         ranks = np.empty_like(order)
@@ -64,9 +65,9 @@ class CentralityOracle:
 class ExactOracle:
     """The fewest steps in which the regions of a partial tree can be filled, and all insertions that attain them.
 
-    An insertion splits its region into regions that do not influence each other, so that a region takes one step more than the
-    longest of the parts that its best insertion leaves. Regions are solved from the leaves up, each once: time grows with
-    N · depth² + Σ children³.
+    An insertion splits its region into regions that do not influence each other, so that a region takes one step more than
+    the longest of the parts that its best insertion leaves. Regions are solved from the leaves up, each once: time grows
+    with N · depth² + Σ children³.
 
     Attributes, lists over the nodes y of the target:
         forest: steps for the strict descendants of y, used and without children
@@ -91,8 +92,8 @@ class ExactOracle:
     def costs(self, state: PartialTree) -> np.ndarray:
         """[E] int64: the steps that the slot's region takes, this one included, if the insertion is made now.
 
-        The best insertions of a slot are those with the least cost. Another whose cost is at most the steps that the whole tree
-        takes delays its slot, but not the tree.
+        The best insertions of a slot are those with the least cost. Another whose cost is at most the steps that the whole
+        tree takes delays its slot, but not the tree.
         """
         costs: list[int] = []
         start = 0
@@ -181,7 +182,11 @@ class ExactOracle:
 
 
 def _interval_steps(singles: list[int]) -> list[list[int]]:
-    """Steps for each interval of neighbours, by start and length, if the best of its branches costs this much after one step."""
+    """Steps for each interval of neighbouring branches, by start and length.
+
+    Args:
+        singles: for each branch, the steps that follow the best first insertion in it
+    """
     steps = [[0] * (len(singles) - start + 1) for start in range(len(singles) + 1)]
     for length in range(1, len(singles) + 1):
         for start in range(len(singles) - length + 1):

@@ -1,16 +1,15 @@
-"""From the root to a whole tree by insertions: one step on any partial tree, and an oracle's steps to a target."""
+"""The way of an oracle from the root alone to a whole tree, as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from tree_fairseq.trees.insertion import (
-    ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, PartialTree, TargetTree, partial_tree, slot_mask,
-)
+from tree_fairseq.trees.insertion import TargetTree
+from tree_fairseq.trees.insertion_slots import PartialTree, partial_tree
 
 
 class Oracle(Protocol):
@@ -76,7 +75,7 @@ def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | 
     return sum(1 for _ in _states(oracle, steps, given, generator)) - 1
 
 
-def _states(oracle: Oracle, steps: np.ndarray, given: int, generator: np.random.Generator | None):
+def _states(oracle: Oracle, steps: np.ndarray, given: int, generator: np.random.Generator | None) -> Iterator[PartialTree]:
     """Yield the partial trees on the oracle's way; writes to ``steps`` in which step each node comes."""
     used = np.arange(len(steps)) < given
     step = 0
@@ -96,58 +95,3 @@ def _best(slots: np.ndarray, keys: np.ndarray, generator: np.random.Generator | 
     ties = np.arange(len(keys)) if generator is None else generator.permutation(len(keys))
     order = np.lexsort((ties, keys, slots))
     return order[np.flatnonzero(np.diff(slots, prepend=-1))]
-
-
-def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Insert a node in each of some slots, all in one step.
-
-    A node in the descendant slot of u takes over u's children and also what the same step inserts among them.
-
-    Args:
-        parents: [n] places of the parents of a tree's nodes in preorder, -1 for the root
-        slots: [m] different slots
-
-    Returns:
-        sources [n + m] int64: for each node of the new tree in preorder its place in the old one, or n + i if it stands in
-        the i-th slot; and parents [n + m] int64 of the new tree
-
-    Raises:
-        ValueError: a slot is named twice, or the tree has no such slot
-    """
-    count = len(parents)
-    open_slots = np.flatnonzero(slot_mask(parents))
-    if len(set(slots)) != len(slots) or not np.isin(slots, open_slots).all():
-        raise ValueError(f"{list(slots)} are not different slots of a tree of {count} nodes")
-    inserted = {slot: count + number for number, slot in enumerate(slots)}
-    below = _children_after(parents.tolist(), inserted)
-    sources, new_parents = [], []
-    stack = [(0, -1)]
-    while stack:
-        node, parent = stack.pop()
-        place = len(sources)
-        sources.append(node)
-        new_parents.append(parent)
-        stack.extend((child, place) for child in reversed(below[node]))
-    return np.array(sources), np.array(new_parents)
-
-
-def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[int]]:
-    """The children of the old and then the inserted nodes of a tree after a step."""
-    count = len(parents)
-    below: list[list[int]] = [[] for _ in range(count + len(inserted))]
-    for node, parent in enumerate(parents):
-        slot = KINDS * node
-        if node:
-            upper = inserted.get(slot + ANCESTOR, node)
-            if upper != node:
-                below[upper].append(node)
-            below[parent].append(upper)
-            if slot + NEXT_SIBLING in inserted:
-                below[parent].append(inserted[slot + NEXT_SIBLING])
-        if slot + FIRST_CHILD in inserted:
-            below[node].append(inserted[slot + FIRST_CHILD])
-    for node in range(count):
-        lower = inserted.get(KINDS * node + DESCENDANT)
-        if lower is not None:
-            below[lower], below[node] = below[node], [lower]
-    return below
