@@ -17,7 +17,7 @@ from preprocess.programs.splits import Program, chunks, fill
 from tree_fairseq.trees.notations import notation_named
 
 SUFFIXES = ("cs", "js", "raw.cs", "raw.js")
-CHUNK = 500
+CHUNK = 200
 
 Source = tuple[str, ...]
 """The tokens of a CoffeeScript program."""
@@ -44,7 +44,11 @@ class Setting:
 _VOCABULARIES = {"A": ("xyz", "01"), "B": (string.ascii_lowercase, string.digits)}
 # The averages of Chen et al. are 10 and 20 tokens; the long programs of theirs that are published have 17 to 22 words.
 _LENGTHS = {"short": (12, 8, 12), "long": (28, 18, 22)}
-SETTINGS = {f"{size}-{length}": Setting(*_VOCABULARIES[size], *_LENGTHS[length]) for size in _VOCABULARIES for length in _LENGTHS}
+SETTINGS = {
+    f"{size}-{length}": Setting(*vocabulary, *lengths)
+    for size, vocabulary in _VOCABULARIES.items()
+    for length, lengths in _LENGTHS.items()
+}
 
 
 def draw(name: str, seed: int, easy: bool, number: int) -> list[Source]:

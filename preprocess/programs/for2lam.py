@@ -18,7 +18,7 @@ from tree_fairseq.trees.tree import Tree
 
 SUFFIXES = ("for", "lam", "raw.for", "raw.lam")
 PUBLISHED = {"test": "test_For.json", "valid": "validation_For.json"}
-CHUNK = 500
+CHUNK = 200
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,12 @@ def published(folder: Path, sizes: Mapping[str, int], keep_duplicates: bool) -> 
 
 
 def data_set(
-    name: str, sizes: Mapping[str, int], seed: int, workers: int = 1, folder: Path | None = None, keep_duplicates: bool = False
+    name: str,
+    sizes: Mapping[str, int],
+    seed: int,
+    workers: int = 1,
+    folder: Path | None = None,
+    keep_duplicates: bool = False,
 ) -> dict[str, list[Program]]:
     """The programs of all splits.
 

@@ -61,7 +61,8 @@ class Dialect:
 
 CHEN = Dialect(("x", "y", "z"), ("0", "1"), defined=3, dummy="blank", function="func", right_sequences=True)
 REBUILD = Dialect(
-    tuple(f"a{number}" for number in range(11)), tuple(map(str, range(11))), defined=1, dummy="a8", function="a9", right_sequences=False
+    tuple(f"a{number}" for number in range(11)), tuple(str(number) for number in range(11)),
+    defined=1, dummy="a8", function="a9", right_sequences=False,
 )
 
 

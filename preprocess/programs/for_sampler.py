@@ -78,7 +78,8 @@ class ForSampler:
             return self._variables[self._below(declared)]
         if kind == 1:
             return self._constants[self._below(len(self._constants))]
-        return Tree(_OPERATORS[kind - 2], (self._expression(budget // 2 - 1, declared), self._expression(budget // 2 - 2, declared)))
+        operands = self._expression(budget // 2 - 1, declared), self._expression(budget // 2 - 2, declared)
+        return Tree(_OPERATORS[kind - 2], operands)
 
     def _below(self, end: int) -> int:
         # As randrange does, at a fifth of its cost.

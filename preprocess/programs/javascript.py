@@ -37,7 +37,7 @@ def fetch_modules(folder: Path) -> None:
     if (folder / "node_modules" / ".package-lock.json").exists() and _is_ours(folder):
         return
     if (folder / "package.json").exists() and not _is_ours(folder):
-        raise NodeError(f"{folder} holds another package, whose modules would be removed; give --node-modules an empty folder")
+        raise NodeError(f"{folder} holds another package, whose modules would be lost; give --node-modules an empty folder")
     npm = _program("npm")
     folder.mkdir(parents=True, exist_ok=True)
     for name in _PACKAGE_FILES:
@@ -97,14 +97,14 @@ class JavaScriptCompiler:
         results = json.loads(answer)
         for program, result in zip(programs, results, strict=True):
             if "error" in result:
-                raise NodeError(f"the CoffeeScript compiler refuses {program!r}: {result['error']}")
+                raise NodeError(f"the compiler refuses {program!r}: {result['error']}")
         return [(result["tree"], result["tokens"]) for result in results]
 
 
 def _program(name: str) -> str:
     path = shutil.which(name)
     if path is None:
-        raise NodeError(f"{name} is not installed: install Node (https://nodejs.org), or make easier programs without it with --toy")
+        raise NodeError(f"{name} is not installed: install Node (https://nodejs.org), or take easier programs (--toy)")
     return path
 
 

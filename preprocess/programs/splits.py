@@ -44,7 +44,10 @@ def chunks(draw: Callable[[int], list[Program]], workers: int) -> Iterator[list[
 
 
 def fill(
-    sizes: Mapping[str, int], drawn: Iterable[list[Program]], seen: set[str] | None, given: Mapping[str, list[Program]] | None = None
+    sizes: Mapping[str, int],
+    drawn: Iterable[list[Program]],
+    seen: set[str] | None,
+    given: Mapping[str, list[Program]] | None = None,
 ) -> dict[str, list[Program]]:
     """The programs of every split.
 
@@ -68,7 +71,7 @@ def fill(
             program = next(programs, None)
             if program is None:
                 raise CorpusError(
-                    f"there are too few different programs for {sizes[split]} lines of {split}, {len(splits[split])} are found;"
+                    f"there are too few different programs for {sizes[split]} lines of {split}, only {len(splits[split])};"
                     " ask for fewer"
                 )
             splits[split].append(program)

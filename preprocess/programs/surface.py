@@ -6,6 +6,8 @@ dialects whose sequences group to the right, for its left operand.
 
 from __future__ import annotations
 
+import re
+
 from preprocess.programs.for_language import COMPARISONS, OPERATORS, Dialect
 from tree_fairseq.errors import NotationError
 from tree_fairseq.trees.tree import Tree
@@ -83,7 +85,9 @@ class _ProgramReader:
     """
 
     def __init__(self, text: str, right_sequences: bool):
-        self.words = text.split()
+        found = list(re.finditer(r"\S+", text))
+        self.words = [word.group() for word in found]
+        self.columns = [word.start() + 1 for word in found] + [len(text.rstrip()) + 1]
         self.position = 0
         self.right_sequences = right_sequences
         self.built: list[Tree] = []
@@ -121,9 +125,8 @@ class _ProgramReader:
         return word == "(" or word.isalnum() and word not in _RESERVED
 
     def _error(self, expected: str) -> NotationError:
-        column = len(" ".join(self.words[: self.position])) + 2 if self.position else 1
         found = repr(self._word()) if self._word() else "the end"
-        return NotationError(f"{found} where {expected} is expected", column=column)
+        return NotationError(f"{found} where {expected} is expected", column=self.columns[self.position])
 
     def _statements(self) -> list[str | tuple]:
         return [("rule", "statement"), ("rule", "more_statements")]
@@ -183,8 +186,13 @@ class _ProgramReader:
 
 def _expected(template: tuple[int | str, ...], rules: tuple[str, ...], tag: str) -> list[str | tuple]:
     """What a template expects, its children by these rules ("" for a name), and then that they become one tree."""
-    parts: list[str | tuple] = [part if isinstance(part, str) else ("rule", rules[part]) if rules[part] else ("name",) for part in template]
-    return [*parts, ("build", tag, len(rules))]
+    children = [("rule", rule) if rule else ("name",) for rule in rules]
+    return [*(part if isinstance(part, str) else children[part] for part in template), ("build", tag, len(rules))]
 
 
-_RESERVED = {part for template in (*_FOR_TEMPLATES.values(), *_LAMBDA_TEMPLATES.values()) for part in template if isinstance(part, str)}
+_RESERVED = {
+    part
+    for template in (*_FOR_TEMPLATES.values(), *_LAMBDA_TEMPLATES.values())
+    for part in template
+    if isinstance(part, str)
+}

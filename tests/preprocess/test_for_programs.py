@@ -1,0 +1,285 @@
+"""FOR programs and their translation: the definitions, the published programs, the texts, the data sets."""
+
+from __future__ import annotations
+
+import json
+import operator
+import random
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from preprocess.corpora import CorpusError
+from preprocess.programs.__main__ import main
+from preprocess.programs.for2lam import PUBLISHED, SETTINGS, SUFFIXES
+from preprocess.programs.for_language import CHEN, KINDS, REBUILD, check_program, read_published
+from preprocess.programs.for_sampler import ForSampler
+from preprocess.programs.lambda_language import to_lambda
+from preprocess.programs.splits import chunks, fill
+from preprocess.programs.surface import for_text, lambda_text, read_for, read_lambda
+from tree_fairseq.errors import NotationError
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+PUBLISHED_FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "for2lam"
+BRACKET = notation_named("bracket")
+DIALECTS = st.sampled_from((CHEN, REBUILD))
+
+
+def programs(dialect):
+    def draw(seed, budget):
+        return ForSampler(random.Random(seed), dialect, budget).program()
+
+    return st.builds(draw, st.integers(0, 10**9), st.integers(0, 40))
+
+
+def slow_translation(node: Tree, dialect) -> Tree:
+    """The definition, by recursion."""
+    dummy, function, unit = Tree(dialect.dummy), Tree(dialect.function), Tree("Unit")
+    match node.label, node.children:
+        case "Assign", (variable, expression):
+            return Tree("Let", (variable, expression, unit))
+        case "If", (condition, first, second):
+            return Tree("If", (condition, slow_translation(first, dialect), slow_translation(second, dialect)))
+        case "For", (variable, start, condition, step, body):
+            again = Tree("Let", (dummy, slow_translation(body, dialect), Tree("App", (function, step))))
+            return Tree("Letrec", (function, variable, Tree("If", (condition, again, unit)), Tree("App", (function, start))))
+        case "Seq", (first, second):
+            left, right = slow_translation(first, dialect), slow_translation(second, dialect)
+            if left.label == "Let" and left.children[2] == unit:
+                return Tree("Let", (left.children[0], left.children[1], right))
+            return Tree("Let", (dummy, left, right))
+    raise AssertionError(node.label)
+
+
+def is_term(node: Tree) -> bool:
+    """Whether a tree is a LAMBDA program by that language's grammar."""
+    kinds = {"If": "CTT", "Let": "nTT", "Letrec": "nnTT", "App": "nE", "Unit": ""}
+    if node.label not in kinds:
+        return KINDS.get(node.label) == "E"
+    if len(node.children) != len(kinds[node.label]):
+        return False
+    for kind, child in zip(kinds[node.label], node.children, strict=True):
+        if not {"T": is_term(child), "n": not child.children}.get(kind, KINDS.get(child.label) == kind):
+            return False
+    return True
+
+
+@given(DIALECTS.flatmap(lambda dialect: st.tuples(st.just(dialect), programs(dialect))))
+def test_translation_is_the_definition(drawn):
+    dialect, program = drawn
+    check_program(program)
+    translated = to_lambda(program, dialect)
+    assert translated == slow_translation(program, dialect)
+    assert is_term(translated)
+
+
+@given(DIALECTS.flatmap(lambda dialect: st.tuples(st.just(dialect), programs(dialect))))
+def test_texts_are_read_back(drawn):
+    dialect, program = drawn
+    translated = to_lambda(program, dialect)
+    assert read_for(for_text(program, dialect), dialect) == program
+    assert read_lambda(lambda_text(translated)) == translated
+
+
+def test_the_published_example():
+    source = "if 0 > x then y = y else y = y endif ; x = 1 ; y = 1"
+    target = "let blank = if 0 > x then let y = y in () else let y = y in () in let x = 1 in let y = 1 in ()"
+    assert lambda_text(to_lambda(read_for(source, CHEN), CHEN)) == target
+
+
+def test_a_loop_and_both_kinds_of_sequence():
+    loop = read_for("for a1 = 0 ; a1 < a0 ; a1 + 1 do a0 = a0 - ( a1 - 2 ) endfor", REBUILD)
+    assert BRACKET.write(loop) == (
+        "( For a1 ( Const 0 ) ( Le ( Var a1 ) ( Var a0 ) ) ( Plus ( Var a1 ) ( Const 1 ) )"
+        " ( Assign a0 ( Minus ( Var a0 ) ( Minus ( Var a1 ) ( Const 2 ) ) ) ) )"
+    )
+    assert lambda_text(to_lambda(loop, REBUILD)) == (
+        "letrec a9 a1 = if a1 < a0 then let a8 = let a0 = a0 - ( a1 - 2 ) in () in a9 a1 + 1 else () in a9 0"
+    )
+    left, right = (read_for("a0 = 1 ; a0 = 2 ; a0 = 3", dialect) for dialect in (REBUILD, CHEN))
+    assert left == read_for("( a0 = 1 ; a0 = 2 ) ; a0 = 3", CHEN) != right
+    assert right == read_for("a0 = 1 ; ( a0 = 2 ; a0 = 3 )", REBUILD)
+    assert lambda_text(to_lambda(right, REBUILD)) == "let a0 = 1 in let a0 = 2 in let a0 = 3 in ()"
+    assert lambda_text(to_lambda(left, REBUILD)) == "let a8 = let a0 = 1 in let a0 = 2 in () in let a0 = 3 in ()"
+
+
+@pytest.mark.parametrize(("text", "column"), [
+    ("", 1), ("x", 2), ("x =", 4), ("x = 1 y", 7), ("x = if", 5),
+    ("if x then y = 1 else y = 1 endif", 6), ("x = ( 1", 8), ("x = 1 ; ", 8),
+])
+def test_text_that_is_no_program(text, column):
+    with pytest.raises(NotationError) as error:
+        read_for(text, CHEN)
+    assert error.value.column == column
+
+
+def test_deep_programs_need_no_recursion():
+    program = statement = read_for("x = 1", CHEN)
+    condition = Tree("Le", (Tree("Var", (Tree("x"),)),) * 2)
+    for _ in range(2_000):
+        program = Tree("If", (condition, program, statement))
+    check_program(program)
+    translated = to_lambda(program, CHEN)
+    assert read_for(for_text(program, CHEN), CHEN) == program
+    assert read_lambda(lambda_text(translated)) == translated
+
+
+def test_variables_are_declared_before_they_are_read():
+    def read_in(tree, declared):
+        return all(node.children[0].label in declared for node in tree.preorder() if node.label == "Var")
+
+    def declared_after(node, declared):
+        match node.label, node.children:
+            case "Assign", (variable, expression):
+                assert read_in(expression, declared)
+                return declared | {variable.label}
+            case "If", (condition, *branches):
+                assert read_in(condition, declared)
+                for branch in branches:
+                    declared_after(branch, declared)
+            case "For", (variable, start, condition, step, body):
+                inside = declared | {variable.label}
+                assert read_in(start, declared) and read_in(condition, inside) and read_in(step, inside)
+                declared_after(body, inside)
+            case _, (first, second):
+                return declared_after(second, declared_after(first, declared))
+        return declared
+
+    sampler = ForSampler(random.Random(1), REBUILD, 15)
+    after = [declared_after(sampler.program(), frozenset(["a0"])) for _ in range(2_000)]
+    assert all(names == set(REBUILD.variables[: len(names)]) for names in after)
+    assert max(map(len, after)) > 2
+
+
+@cache
+def published(name):
+    path = PUBLISHED_FOLDER / name
+    if not path.exists():
+        pytest.skip(f"{path} is not at hand")
+    return read_published(path)
+
+
+def node_counts(trees):
+    counts: dict[str, float] = {}
+    for tree in trees:
+        for node in tree.preorder():
+            counts[node.label] = counts.get(node.label, 0) + 1 / len(trees)
+    return counts
+
+
+@pytest.mark.parametrize("name", PUBLISHED.values())
+def test_published_programs(name):
+    trees = published(name)
+    assert len(trees) == 10_000
+    for tree in trees[::25]:
+        translated = to_lambda(tree, REBUILD)
+        assert is_term(translated) and translated == slow_translation(tree, REBUILD)
+        assert BRACKET.read(BRACKET.write(tree)) == tree
+        assert read_for(for_text(tree, REBUILD), REBUILD) == tree
+        assert read_lambda(lambda_text(translated)) == translated
+
+
+def test_drawn_programs_are_like_the_published_ones():
+    sampler = ForSampler(random.Random(7), REBUILD, 15)
+    theirs, ours = node_counts(published(PUBLISHED["test"])), node_counts([sampler.program() for _ in range(4_000)])
+    assert sum(theirs.values()) == pytest.approx(sum(ours.values()), rel=0.05)
+    for label in theirs:
+        if theirs[label] > 0.2:
+            assert ours[label] == pytest.approx(theirs[label], rel=0.1), label
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    ("{", "not JSON"), ("{}", "not a list"), ('["x"]', "program 1 is none of FOR"),
+    ('[{"tag": "Const", "contents": 1}]', "'Const' stands where one of Assign"),
+    ('[{"tag": "Assign", "contents": ["a0", {"tag": "Var", "contents": ["a", "b"]}]}]', "'Var' has 2 children instead of 1"),
+])
+def test_published_files_that_are_not_right(content, message, tmp_path):
+    path = tmp_path / "test_For.json"
+    path.write_text(content)
+    with pytest.raises(CorpusError, match=message) as error:
+        read_published(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(("setting", "mean"), [("SYN-S", 20), ("SYN-L", 50)])
+def test_lengths_of_both_settings(setting, mean, tmp_path):
+    sizes = ["--train", "300", "--valid", "50", "--test", "50"]
+    assert main(["for2lam", "--setting", setting, *sizes, "--output", str(tmp_path)]) == 0
+    lengths = [len(line.split()) for line in (tmp_path / "train.raw.for").read_text().splitlines()]
+    assert sum(lengths) / len(lengths) == pytest.approx(mean, rel=0.05)
+    assert SETTINGS[setting].shortest <= min(lengths) and max(lengths) <= SETTINGS[setting].longest
+
+
+def test_command_line(tmp_path, capsys):
+    arguments = ["for2lam", "--setting", "SYN-S", "--train", "600", "--valid", "60", "--test", "50"]
+    assert main([*arguments, "--output", str(tmp_path / "a")]) == 0
+    assert main([*arguments, "--output", str(tmp_path / "b")]) == 0
+    assert main([*arguments, "--output", str(tmp_path / "c"), "--seed", "2"]) == 0
+    assert main([*arguments, "--output", str(tmp_path / "d"), "--train", "20"]) == 0
+    assert "train: 600 programs" in capsys.readouterr().out
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == sorted(f"{split}.{kind}" for split in ("train", "valid", "test") for kind in SUFFIXES)
+    for name in names:
+        first, same, other_seed, fewer = ((tmp_path / folder / name).read_bytes() for folder in "abcd")
+        assert first == same != other_seed
+        assert name.startswith("train") or first == fewer
+    seen: set[str] = set()
+    for split, size in (("train", 600), ("valid", 60), ("test", 50)):
+        rows = [(tmp_path / "a" / f"{split}.{kind}").read_text().splitlines() for kind in SUFFIXES]
+        assert {len(row) for row in rows} == {size}
+        for source, target, source_text, target_text in zip(*rows, strict=True):
+            tree = BRACKET.read(source)
+            assert source not in seen
+            seen.add(source)
+            assert to_lambda(tree, CHEN) == BRACKET.read(target) == read_lambda(target_text)
+            assert read_for(source_text, CHEN) == tree
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_chunks_come_in_order(workers):
+    drawn = chunks(partial(operator.mul, 3), workers)
+    assert list(islice(drawn, 20)) == list(range(0, 60, 3))
+    drawn.close()
+
+
+def test_published_sets_become_valid_and_test(tmp_path):
+    sampler = ForSampler(random.Random(3), REBUILD, 15)
+    for name in PUBLISHED.values():
+        elements = [to_json(sampler.program()) for _ in range(60)]
+        (tmp_path / name).write_text(json.dumps([*elements, elements[0]]))
+    sides = {}
+    for flag in ([], ["--keep-duplicates"]):
+        out = tmp_path / f"out{len(flag)}"
+        arguments = ["for2lam", "--setting", "rebuild", "--train", "400", "--data", str(tmp_path), "--output", str(out)]
+        assert main([*arguments, *flag]) == 0
+        sides[len(flag)] = {split: (out / f"{split}.for").read_text().splitlines() for split in ("train", "valid", "test")}
+    distinct, all_of_them = sides[0], sides[1]
+    assert len(all_of_them["test"]) == 61 and all_of_them["test"][0] == all_of_them["test"][-1]
+    assert set(distinct["test"]) == set(all_of_them["test"])
+    assert set(distinct["test"] + distinct["valid"]) == set(all_of_them["test"] + all_of_them["valid"])
+    lines = [line for split in distinct.values() for line in split]
+    assert len(set(lines)) == len(lines) > len(distinct["train"]) == 400
+
+
+def to_json(tree: Tree):
+    """A program in the shape of the published files."""
+    if tree.label == "Const":
+        return {"tag": "Const", "contents": int(tree.children[0].label)}
+    parts = [to_json(child) if child.children else child.label for child in tree.children]
+    return {"tag": tree.label, "contents": parts if len(parts) > 1 else parts[0]}
+
+
+def test_too_few_programs_and_missing_files(tmp_path, capsys):
+    with pytest.raises(CorpusError, match="too few different programs for 3 lines of train, only 1"):
+        drawn = [[("a", "b")], [("c", "d"), ("e", "b")], *[[("a", "x")]] * 100]
+        fill({"train": 3, "valid": 1, "test": 0}, iter(drawn), set())
+    assert main(["for2lam", "--setting", "rebuild", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
+    assert "test_For.json is not there" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit):
+        main(["for2lam", "--setting", "SYN-S", "--data", str(tmp_path), "--output", str(tmp_path / "out")])
