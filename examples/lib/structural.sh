@@ -239,7 +239,8 @@ ablate() {
             ;;
         *) systems "$TRAVERSAL" "$BINARIZATION" -query-position --query-position ;;
     esac
-    case " ${MODEL[*]} ${EXTRA[*]} " in *" --tree-decay-init uniform "*) other=paper ;; *) other=uniform ;; esac
+    other=" ${MODEL[*]} ${EXTRA[*]} "
+    case ${other##* --tree-decay-init } in uniform*) other=paper ;; *) other=uniform ;; esac
     systems "$TRAVERSAL" "$BINARIZATION" "-decay-init-$other" --tree-decay-init "$other"
     systems "$TRAVERSAL" "$BINARIZATION" -parameter-free --parameter-free-tree-positions
     if [ "$TRAVERSAL" = dfs ]; then other=bfs; else other=dfs; fi

@@ -166,12 +166,12 @@ def test_ablations_differ_in_what_they_are_named_for(base):
     commands = commands_of("geo", base, "--stage", "ablate")
     runs = {value(command, "--save-dir").split("/")[-2].split("parsing")[1]: command for command in named(commands, "fairseq-train")}
     assert set(runs) == {
-        "-seed1", "-query-position-seed1", "-decay-init-uniform-seed1", "-parameter-free-seed1", "-bfs-seed1", "-none-seed1",
+        "-seed1", "-query-position-seed1", "-decay-init-paper-seed1", "-parameter-free-seed1", "-bfs-seed1", "-none-seed1",
     }  # fmt: skip
     for name, command in runs.items():
         arguments = parsed(command)
         assert arguments.query_position is ("query" in name)
-        assert str(arguments.tree_decay_init) == ("uniform" if "uniform" in name else "paper")
+        assert str(arguments.tree_decay_init) == ("paper" if "paper" in name else "uniform")
         assert arguments.parameter_free_tree_positions is ("free" in name)
         assert command[1].endswith({"-bfs-seed1": "data-bin-bfs", "-none-seed1": "data-bin-none"}.get(name, "data-bin"))
     full, *ablations = named(commands, "tree_fairseq.scoring")
