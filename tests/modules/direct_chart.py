@@ -36,18 +36,17 @@ def _levels(tokens, weight, query, height):
     for length in range(2, min(height, n) + 1):
         matrix = weight[min(length - 2, len(weight) - 1)]
         for start in range(n - length + 1):
-            pairs, scores = [], []
+            pairs, composed, scores = [], [], []
             for split in range(1, length):
-                pair = torch.cat([encoded[start, split], encoded[start + split, length - split]])
-                pairs.append(pair)
-                scores.append(query @ (matrix @ pair) / math.sqrt(width))
+                pairs.append(torch.cat([encoded[start, split], encoded[start + split, length - split]]))
+                composed.append(matrix @ pairs[-1])
+                scores.append(query @ composed[-1] / math.sqrt(width))
             shares = torch.stack(scores, dim=1).softmax(-1)  # H x splits
             weights[start, length] = shares
-            # By linearity, composing before pooling and after it is the same for one head; slices need the latter.
             if heads == 1:
-                encoded[start, length] = sum(share * (matrix @ pair) for share, pair in zip(shares[0], pairs))
+                encoded[start, length] = sum(share * vector for share, vector in zip(shares[0], composed))
             else:
+                # A head pools a slice of the children, so that pooling comes before composing.
                 spread = shares.repeat_interleave(width // heads, dim=0)  # D x splits
-                pooled = sum(spread[:, k].repeat(2) * pair for k, pair in enumerate(pairs))
-                encoded[start, length] = matrix @ pooled
+                encoded[start, length] = matrix @ sum(spread[:, k].repeat(2) * pair for k, pair in enumerate(pairs))
     return encoded, weights

@@ -195,7 +195,7 @@ def test_half_precision_is_finite_and_close(dtype):
     chart = chart_of(8, width=64)
     cells = chart.cells(padding_of([(0, 12), (4, 12)], 12))
     states = torch.randn(12, 2, 64)
-    states[:, 1] *= 300  # scores in the tens of thousands
+    states[:, 1] *= 300  # their squares are beyond half precision
     rounded = [tensor.to(dtype) for tensor in (states, chart.weight.detach(), chart.query.detach())]
     chart.weight.data, chart.query.data = (tensor.float() for tensor in rounded[1:])
     expected = chart(rounded[0].float(), cells)
@@ -206,7 +206,7 @@ def test_half_precision_is_finite_and_close(dtype):
     first = cells.sentence == 0
     error = (output.float() - expected)[first].norm() / expected[first].norm()
     assert error < (0.03 if dtype == torch.bfloat16 else 0.004)
-    output.float().square().mean().backward()
+    (1e-4 * output.float().square().mean()).backward()
     assert torch.isfinite(output).all()
     assert all(torch.isfinite(tensor.grad).all() for tensor in (inputs, *half.parameters()))
 

@@ -115,6 +115,18 @@ class Chart(nn.Module):
         """The cells of a batch up to this chart's height, see :meth:`ChartCells.build`."""
         return ChartCells.build(padding, self.height, outside)
 
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Completes the weights of a model without a chart by initial ones, and says which.
+
+        Args:
+            state_dict: of the whole model
+            name: of this module in it
+        """
+        own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
+        if not any(key in state_dict for key in own):
+            state_dict.update(own)
+            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
+
     def _say_if_low(self, cells: ChartCells) -> None:
         if cells.height < self.height and self.height not in _warned:
             _warned.add(self.height)

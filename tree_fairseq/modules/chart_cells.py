@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -64,20 +65,25 @@ class ChartCells:
         places = torch.arange(self.width, device=self.counts.device)
         return places >= self.counts.unsqueeze(1)
 
-    def spread(self, attention: Tensor, order: Tensor) -> Tensor:
+    @functools.cached_property
+    def shares(self) -> Tensor:
+        """``[B, S, N]`` float32, the share of each token in each cell."""
+        batch, columns = self.padding.shape
+        offset = torch.arange(columns, device=self.start.device) - self.start.unsqueeze(1)  # C x N
+        covers = (offset >= 0) & (offset < self.length.unsqueeze(1))
+        shares = torch.zeros(batch, self.width, columns, device=self.start.device)
+        shares[self.sentence, self.rank] = covers / self.length.unsqueeze(1)
+        return shares
+
+    def spread(self, attention: Tensor, order: Tensor | None = None) -> Tensor:
         """Shares the attention that a cell gets among its tokens.
 
         Args:
             attention: ``[R, T, S]``, of cells
-            order: ``[R]`` int64, sentence of each row
+            order: ``[R]`` int64, sentence of each row, where rows are not the sentences in order
 
         Returns:
             ``[R, T, N]``, of tokens, with the same sums
         """
-        batch, columns = self.padding.shape
-        column = torch.arange(columns, device=self.start.device)
-        offset = column - self.start.unsqueeze(1)
-        covers = (offset >= 0) & (offset < self.length.unsqueeze(1))  # C x N
-        share = attention.new_zeros(batch, self.width, columns)
-        share[self.sentence, self.rank] = covers.to(attention.dtype) / self.length.unsqueeze(1).to(attention.dtype)
-        return attention @ share.index_select(0, order)
+        shares = self.shares if order is None else self.shares.index_select(0, order)
+        return attention @ shares.to(attention.dtype)

@@ -1,0 +1,109 @@
+"""Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to phrases as well as to tokens."""
+
+from dataclasses import dataclass, fields
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_iwslt_de_en
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.models.treeformer_decoder import TreeformerDecoder
+from tree_fairseq.models.treeformer_encoder import TreeformerEncoder
+from tree_fairseq.modules.chart import ChartConfig
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeformerConfig(ChartConfig, TransformerConfig):
+    """All options of the model."""
+
+
+@register_model("treeformer")
+class TreeformerModel(TransformerModelBase):
+    """fairseq's transformer with a chart between encoder and decoder. It needs no trees.
+
+    Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be fine-tuned.
+    """
+
+    @classmethod
+    def add_args(cls, parser):
+        """Adds fairseq's flags and ours; architectures set the defaults."""
+        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
+        gen_parser_from_dataclass(parser, ChartConfig(), delete_default=True, with_prefix="")
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for any task of translation.
+
+        Raises:
+            InputError: options of the chart that cannot be, or one of fairseq's transformer that has no meaning with it
+        """
+        treeformer(args)
+        if args.cross_self_attention:
+            raise InputError(
+                "--cross-self-attention mixes target and source in one attention, which has no place for phrases",
+                hint="Leave it out.",
+            )
+        return super().build_model(TreeformerConfig.from_namespace(args), task)
+
+    @classmethod
+    def build_encoder(cls, cfg, src_dict, embed_tokens):
+        """The encoder with a chart on top."""
+        return TreeformerEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """The decoder that attends to tokens and phrases."""
+        return TreeformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+
+def _set_sizes(args, layers: int, width: int, feed_forward: int, heads: int) -> None:
+    """Sizes of both sides, where they are not given."""
+    sizes = {"layers": layers, "embed_dim": width, "ffn_embed_dim": feed_forward, "attention_heads": heads}
+    for name, size in sizes.items():
+        for side in ("encoder", "decoder"):
+            setattr(args, f"{side}_{name}", getattr(args, f"{side}_{name}", size))
+
+
+@register_model_architecture("treeformer", "treeformer")
+def treeformer(args):
+    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads; phrases of up to 10 tokens."""
+    # Checkpoints keep what is set here, so that other defaults of later versions leave them alone.
+    for option in fields(ChartConfig):
+        if not option.name.startswith("_"):
+            setattr(args, option.name, getattr(args, option.name, option.default))
+    base_architecture(args)
+
+
+@register_model_architecture("treeformer", "treeformer_iwslt_de_en")
+def treeformer_iwslt_de_en(args):
+    """The paper's model for IWSLT'14, either pair: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
+    transformer_iwslt_de_en(args)
+    treeformer(args)
+
+
+@register_model_architecture("treeformer", "treeformer_gigaword")
+def treeformer_gigaword(args):
+    """The paper's model for Gigaword: the size of that for IWSLT'14."""
+    treeformer_iwslt_de_en(args)
+
+
+@register_model_architecture("treeformer", "treeformer_cogs")
+def treeformer_cogs(args):
+    """The size of Csordás et al. (2021) for COGS: 2 + 2 layers, width 512, feed-forward 512, 4 heads."""
+    _set_sizes(args, 2, 512, 512, 4)
+    treeformer(args)
+
+
+@register_model_architecture("treeformer", "treeformer_cognition")
+def treeformer_cognition(args):
+    """The size in the script of CoGnition's authors: that for IWSLT'14."""
+    treeformer_iwslt_de_en(args)
+
+
+@register_model_architecture("treeformer", "treeformer_tiny")
+def treeformer_tiny(args):
+    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
+    _set_sizes(args, 2, 64, 128, 4)
+    treeformer(args)
