@@ -9,6 +9,7 @@ import random
 import pytest
 import torch
 
+from tests.benchmarks import gathered_chart
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.accumulation import descendants_first
 from tests.benchmarks.direct_positions import DirectPositions
@@ -19,6 +20,7 @@ from tests.benchmarks.reporting import Figure, Report
 from tests.benchmarks.tree_positions import random_places
 from tree_fairseq.data.batch import TreeBatch, collate_trees
 from tree_fairseq.modules.branch_paths import branch_paths
+from tree_fairseq.modules.chart import Chart, ChartConfig
 from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.modules.tree_positions import TreePositions, TreePositionsConfig
 from tree_fairseq.modules.tree_structure import TreeStructure
@@ -31,6 +33,7 @@ FIGURES = {
     "tree_transformer_generate": ["ratio"],
     "structural_beam": ["ratio", "validity"],
     "tree_positions": ["speedup", "memory_saving"],
+    "treeformer": ["ratio", "speedup_naive", "speedup_vectorised", "memory_ratio"],
     "preprocess": ["binarize_ratio", "parse_ratio", "cache_speedup"],
     "loading": ["share_of_step"],
 }
@@ -98,6 +101,16 @@ def test_the_wide_positions_are_those_that_rows_of_the_table_sum_up_to():
     module = TreePositions(2, 24, TreePositionsConfig(tree_levels=8, tree_position_dim=64))
     paths = branch_paths(parents, branches, 8)
     torch.testing.assert_close(DirectPositions(module, paths)(), module.encode(paths))
+
+
+@pytest.mark.parametrize("project_once", [False, True])
+def test_the_chart_with_gathers_is_the_chart_without(project_once):
+    torch.manual_seed(0)
+    chart = Chart(16, ChartConfig(treeformer_height=4))
+    states = torch.randn(6, 2, 16)
+    cells = chart.cells(torch.zeros(2, 6, dtype=torch.bool))
+    gathered = gathered_chart.encode(states, chart.weight[0], chart.query[0], 4, project_once)  # B x C / B x D
+    torch.testing.assert_close(gathered.flatten(0, 1), chart(states, cells))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "tree_transformer_generate": "beam search against the stock transformer's over as many positions",
     "structural_beam": "search for trees against fairseq's beam search, and how many outputs are trees",
     "tree_positions": "rows of the projected table against n * k * P values a node",
+    "treeformer": "the chart against the encoder under it, the triple loop and a gather for every level",
     "preprocess": "binarizing against fairseq-preprocess, parsing against bare Stanza, the parse cache",
     "loading": "loading and collating a batch against the training step on it",
 }

@@ -1,0 +1,183 @@
+"""Treeformer's chart against the encoder under it, the paper's triple loop and gathers of all splits of a level."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Callable
+
+import numpy as np
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.optim.adam import Adam
+from torch import Tensor
+
+from tests.benchmarks import gathered_chart
+from tests.benchmarks.measuring import Settings, Timing, keep_freed_memory, peak_bytes, side_by_side
+from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.translation_models import Task, stock_batch
+from tests.modules import direct_chart
+from tree_fairseq.models import treeformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.modules.chart import Chart, ChartConfig
+
+BATCH, COLUMNS, HEIGHT, WIDTH = 32, 30, 10, 512
+
+
+def encoder_step(arch: str, output: str, size: int, columns: int) -> Callable[[], None]:
+    """A training step of an encoder, the gradient of its output given.
+
+    Args:
+        arch: of the model that has it
+        output: entry of what it returns
+        size: sentences
+        columns: tokens of each, EOS among them
+    """
+    task = Task()
+    args = argparse.Namespace(dropout=0.3)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    torch.manual_seed(0)
+    encoder = ARCH_MODEL_REGISTRY[arch].build_model(args, task).encoder.train()
+    tokens = stock_batch(task, size, columns - 1, 1)["net_input"]["src_tokens"]
+    optimizer = Adam(encoder.parameters(), lr=5e-4, betas=(0.9, 0.98), weight_decay=1e-4)
+    gradient = torch.randn_like(encoder(tokens)[output][0])
+
+    def step() -> None:
+        optimizer.zero_grad()
+        encoder(tokens)[output][0].backward(gradient)
+        optimizer.step()
+
+    return step
+
+
+class Charts:
+    """Forward and backward pass of the chart and of those that compute the same.
+
+    Args:
+        size: sentences, B
+        columns: tokens of each, N
+        height: h
+    """
+
+    def __init__(self, size: int, columns: int, height: int):
+        torch.manual_seed(0)
+        self.chart = Chart(WIDTH, ChartConfig(treeformer_height=height))
+        self.states = torch.randn(columns, size, WIDTH, requires_grad=True)
+        self.cells = self.chart.cells(torch.zeros(size, columns, dtype=torch.bool))
+        self.gradient = torch.randn(len(self.cells.start), WIDTH)
+
+    def _backward(self, encoded: Tensor, gradient: Tensor) -> None:
+        torch.autograd.grad(encoded, [self.states, *self.chart.parameters()], gradient)
+
+    def levels(self) -> None:
+        """The product's."""
+        self._backward(self.chart(self.states, self.cells), self.gradient)
+
+    def gathered(self, project_once: bool) -> None:
+        """All splits of a level gathered."""
+        weights = (self.chart.weight[0], self.chart.query[0], self.chart.height)
+        encoded = gathered_chart.encode(self.states, *weights, project_once)
+        self._backward(encoded, self.gradient.view_as(encoded))
+
+    def loop(self) -> None:
+        """The paper's loops, over the first sentence."""
+        encoded = direct_chart.encode(self.states[:, 0], self.chart.weight, self.chart.query, self.chart.height)
+        self._backward(torch.stack(list(encoded.values())), self.gradient[: len(encoded)])
+
+    def saved_ratio(self) -> float:
+        """Bytes kept for the backward pass against those of the cells; parameters left out, indices counted in."""
+        kept = {}
+
+        def keep(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            encoded = self.chart(self.states, self.cells)
+        for parameter in self.chart.parameters():
+            kept.pop(parameter.untyped_storage().data_ptr(), None)
+        indices = (self.cells.start, self.cells.sentence, self.cells.length)
+        return (sum(kept.values()) + sum(index.nbytes for index in indices)) / encoded.nbytes
+
+
+def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) -> tuple[list[tuple[str, ...]], str]:
+    """A table of time over shapes (n, h), and a line on how well time follows the bound.
+
+    The bound has two terms, cells of two tokens or more, each a product of matrices, and splits; both are fitted at once.
+    """
+    charts = {f"{n}, {h}": Charts(size, n, h) for n, h in shapes}
+    timing = side_by_side({shape: chart.levels for shape, chart in charts.items()}, repeats)
+    taken = np.array([timing[shape].processor_median for shape in charts])
+    counts = []
+    for chart in charts.values():
+        length = chart.cells.length[chart.cells.sentence == 0]
+        counts.append((int((length > 1).sum()), int((length - 1).sum())))
+    n, h = np.array(shapes, float).T
+    terms = np.stack([np.ones_like(n), n], axis=1) if len(set(h)) == 1 else np.array([(1, *pair) for pair in counts], float)
+    fitted = terms @ np.linalg.lstsq(terms, taken, rcond=None)[0]
+    spread = ((taken - taken.mean()) ** 2).sum()
+    fit = 1 - ((taken - fitted) ** 2).sum() / spread if spread else 1.0
+    rows = [("n, h", "composed cells", "splits", "processor ms", "fitted ms")]
+    for shape, (cells, splits), seconds, expected in zip(charts, counts, taken, fitted):
+        rows.append((shape, str(cells), str(splits), milliseconds(seconds), milliseconds(expected)))
+    form = "a + b n" if len(set(h)) == 1 else "a + b cells + c splits"
+    return rows, f"{name}: processor time = {form}, R^2 = {fit:.4f} (b={size})."
+
+
+def row_of(label: str, taken: Timing, memory: str) -> tuple[str, ...]:
+    """A candidate as a row of the table."""
+    return label, milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median), memory
+
+
+def run(settings: Settings) -> Report:
+    """Time and memory at the paper's height, then their growth with the length of a sentence and with the height."""
+    size, columns, height = settings.choose((BATCH, COLUMNS, HEIGHT), (2, 6, 3))
+    charts = Charts(size, columns, height)
+    ratio = charts.saved_ratio()
+    # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
+    kept = not settings.quick and keep_freed_memory()
+    encoders = {
+        "stock": encoder_step("transformer_iwslt_de_en", "encoder_out", size, columns),
+        "chart": encoder_step("treeformer_iwslt_de_en", "cell_states", size, columns),
+    }
+    steps = side_by_side(encoders, settings.choose(9, 1))
+    works = {
+        "levels": charts.levels,
+        "projected": lambda: charts.gathered(project_once=True),
+        "composed": lambda: charts.gathered(project_once=False),
+    }
+    passes = side_by_side(works, settings.choose(5, 1))
+    loop = side_by_side({"loop": charts.loop}, settings.choose(2, 1), warm_up=0)["loop"]
+    rows = [("", "ms", "fastest to slowest", "processor ms", "peak MB")]
+    rows.append(row_of("training step: encoder", steps["stock"], ""))
+    rows.append(row_of("training step: encoder and chart", steps["chart"], ""))
+    labels = {"levels": "slices of levels", "projected": "gathers of products", "composed": "gathers of cells"}
+    for name, work in works.items():
+        rows.append(row_of(f"forward + backward: {labels[name]}", passes[name], megabytes(peak_bytes(work))))
+    rows.append(row_of("forward + backward: triple loop, one sentence", loop, ""))
+    lengths, heights = settings.choose(((16, 32, 64, 128, 256), (2, 4, 6, 8, 10, 15, 20)), ((6, 8), (2, 3, 4)))
+    small, repeats = settings.choose((8, 3), (1, 1))
+    over_n, linear = growth("Over n", [(n, height) for n in lengths], small, repeats)
+    over_h, bounded = growth("Over h", [(columns, h) for h in heights], small, repeats)
+    own = passes["levels"].processor_median
+    figures = [
+        Figure("ratio", steps["chart"].processor_median / steps["stock"].processor_median, 1.3, at_most=True),
+        Figure("speedup_naive", size * loop.processor_median / own, 20),
+        Figure("speedup_vectorised", passes["projected"].processor_median / own, 1.5),
+        Figure("memory_ratio", ratio, 1.5, at_most=True),
+    ]
+    return Report(
+        "treeformer",
+        f"b={size}, n={columns}, h={height}, d={WIDTH}, 6 layers of feed-forward 1024, 4 heads",
+        figures,
+        [rows, over_n, over_h],
+        [
+            f"{linear}\n{bounded}\n"
+            "Figures compare processor time. A step: forward pass, backward pass from a given gradient, Adam's update.\n"
+            f"The triple loop takes a sentence at a time; its figure is for {size} of them.\n"
+            "Gathers of products multiply each cell once, as the levels do; gathers of cells multiply each split "
+            f"({passes['composed'].processor_median / own:.1f} times as long as the levels).\n"
+            "Memory: bytes kept for the backward pass against those of the cells themselves. Peak MB: the most in use at "
+            "once beyond what was in use before the call, by torch's profiler.\n"
+            + ("The C library was told to keep freed memory." if kept else "The C library gives freed memory back.")
+        ],
+    )
