@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.trees.insertion import TargetTree, partial_tree
+from tree_fairseq.trees.insertion import TargetTree
 from tree_fairseq.trees.insertion_oracles import CentralityOracle, ExactOracle
+from tree_fairseq.trees.insertion_slots import partial_tree
 from tree_fairseq.trees.insertion_trajectories import step_count
 from tree_fairseq.trees.tree import Tree
 

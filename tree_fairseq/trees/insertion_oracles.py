@@ -63,7 +63,11 @@ class CentralityOracle:
 
 
 class ExactOracle:
-    """The fewest steps in which the regions of a partial tree can be filled, and all insertions that attain them.
+    """The fewest steps in which the slots of a partial tree can be filled, and all insertions that attain them.
+
+    Among the allowed insertions: beside an only child stand nodes under its own parent only, so that no slot needs to know
+    what its neighbour does. If nodes from farther up could come there, some trees, of eight nodes or more, would take a step
+    less.
 
     An insertion splits its region into regions that do not influence each other, so that a region takes one step more than
     the longest of the parts that its best insertion leaves. Regions are solved from the leaves up, each once: time grows
