@@ -23,7 +23,9 @@ from tree_fairseq.trees.symbols import parents_and_branches
 
 SMALL = ("--encoder-embed-dim", "6", "--decoder-embed-dim", "5", "--hidden-size", "8", "--init-range", "0.7")
 each_source = pytest.mark.parametrize("source", [True, False], ids=["tree", "sequence"])
-each_encoding = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}")
+each_encoding = pytest.mark.parametrize(
+    "encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}"
+)
 
 
 def model_of(pairs, *flags, seed=0):
@@ -71,7 +73,10 @@ def test_it_is_the_model_of_the_paper(encoding, trees, feeds, seed):
     """Values and gradients; a tree is translated into the next one."""
     batch = SymbolBatch.of(trees, encoding)
     task = SimpleNamespace(
-        source_dictionary=batch.dictionary, target_dictionary=batch.dictionary, source_symbols=batch.table, target_symbols=batch.table
+        source_dictionary=batch.dictionary,
+        target_dictionary=batch.dictionary,
+        source_symbols=batch.table,
+        target_symbols=batch.table,
     )
     torch.manual_seed(seed)
     flags = SMALL if feeds else (*SMALL, "--no-parent-attention-feeding")
@@ -275,8 +280,8 @@ def test_ten_trees_are_learned():
 
 def test_architectures_have_their_sizes():
     pairs = Pairs(True, True)
-    for arch, width in (("tree_to_tree_lstm", 512), ("tree_to_tree_lstm_program_translation", 256), ("tree_to_tree_lstm_tiny", 64)):
-        model = pairs.model(arch=arch)
+    for name, width in (("", 512), ("_program_translation", 256), ("_tiny", 64)):
+        model = pairs.model(arch=f"tree_to_tree_lstm{name}")
         assert model.encoder.tree_lstm.hidden_dim == model.encoder.embed_tokens.embedding_dim == width
         assert model.decoder.output_projection.in_features == width
     assert arguments("tree_to_tree_lstm_program_translation").dropout == 0.5

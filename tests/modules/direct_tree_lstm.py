@@ -9,7 +9,9 @@ from tree_fairseq.modules.top_down_lstm import TopDownLSTM
 from tree_fairseq.modules.tree_lstm import TreeLSTM
 
 
-def direct_tree_lstm(lstm: TreeLSTM, features: Tensor, parents: list[int], branches: list[int], node: int, states: dict) -> None:
+def direct_tree_lstm(
+    lstm: TreeLSTM, features: Tensor, parents: list[int], branches: list[int], node: int, states: dict
+) -> None:
     """Tai et al. (2015), eqs. 9 to 14, for a node and all below it.
 
     Args:
@@ -28,7 +30,8 @@ def direct_tree_lstm(lstm: TreeLSTM, features: Tensor, parents: list[int], branc
             below[branches[child]] = states[child]
     w_i, w_o, w_u, w_f = lstm.from_features.weight.split(width)
     b_i, b_o, b_u, b_f = lstm.from_features.bias.split(width)
-    matrices = [list(weight.split(width)) for weight in lstm.from_children.weight]  # U_i, U_o, U_u and those of forget gates
+    # U_i, U_o, U_u and those of forget gates
+    matrices = [list(weight.split(width)) for weight in lstm.from_children.weight]
     x, (u_i, u_o, u_u) = features[node], ([matrices[k][gate] for k in range(degree)] for gate in range(3))
 
     def of_children(weights: list[Tensor]) -> Tensor:

@@ -21,16 +21,18 @@ class TreeToTreeLSTMConfig(FairseqDataclass):
     decoder_embed_dim: int = field(default=512, metadata={"help": "width of the target's embeddings"})
     hidden_size: int = field(
         default=512,
-        metadata={"help": "width of the states of encoder and decoder; even where the source is sequences, half a direction"},
+        metadata={"help": "width of the states of encoder and decoder; half of it a direction of a sequence"},
     )
     dropout: float = field(
-        default=0.1, metadata={"help": "dropout of embeddings, of the states that are attended to and of what attention gives"}
+        default=0.1,
+        metadata={"help": "dropout of embeddings, of the states that are attended to and of what attention gives"},
     )
     no_parent_attention_feeding: bool = field(
         default=False, metadata={"help": "ablation: the children of a node are not given what attention gave the node"}
     )
     share_decoder_input_output_embed: bool = field(
-        default=False, metadata={"help": "one table for the target's embeddings and the output; they must be as wide as the states"}
+        default=False,
+        metadata={"help": "one table for the target's embeddings and the output; they must be as wide as the states"},
     )
     init_range: float = field(default=0.1, metadata={"help": "weights begin between minus this and this, uniformly"})
 
@@ -63,7 +65,7 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
                 f"not of {cfg.decoder_embed_dim}"
             )
         if task.source_symbols is None and cfg.hidden_size % 2:
-            raise InputError(f"--hidden-size {cfg.hidden_size} is odd, and the two directions of a sequence have half of it each")
+            raise InputError(f"--hidden-size {cfg.hidden_size} is odd, and each direction of a sequence has half of it")
         if task.source_symbols is None:
             encoder = BidirectionalLSTMEncoder(cfg, task.source_dictionary)
         else:

@@ -36,10 +36,10 @@ class GrowingStates:
 class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
 
-    Column t predicts the symbol of the slot that is filled next. The root's slot has the state of the source's root; any other
-    has what an LSTM of its branch makes of the state of its parent's slot and of the parent's symbol. In training all slots of
-    a level are computed together, so that there are as many steps as levels. What follows a complete tree has no slot: its
-    features are zero.
+    Column t predicts the symbol of the slot that is filled next. The root's slot has the state of the source's root; any
+    other has what an LSTM of its branch makes of the state of its parent's slot and of the parent's symbol. In training all
+    slots of a level are computed together, so that there are as many steps as levels. What follows a complete tree has no
+    slot: its features are zero.
 
     Args:
         cfg (TreeToTreeLSTMConfig): sizes and dropout
@@ -79,8 +79,8 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             **unused: other arguments of fairseq's decoders
 
         Returns:
-            logits ``[R, T, V]``, or those of the last column when decoding incrementally, and a dict with the attention to the
-            source, ``[R, T, N]``, when not training
+            logits ``[R, T, V]``, or those of the last column when decoding incrementally, and a dict with the attention to
+            the source, ``[R, T, N]``, when not training
         """
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, previous_tree)
         return features if features_only else self.output_layer(features), extra
@@ -129,7 +129,9 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             found.append((growing.next_parent(), growing.next_branch(), growing.count > 0))
         return tuple(torch.stack(part, dim=1) for part in zip(*found))
 
-    def _all_levels(self, tokens: Tensor, slots: tuple, roots: list[Tensor], source: tuple) -> tuple[Tensor, Optional[Tensor]]:
+    def _all_levels(
+        self, tokens: Tensor, slots: tuple, roots: list[Tensor], source: tuple
+    ) -> tuple[Tensor, Optional[Tensor]]:
         """Features ``[R, T, D]`` and attention of all columns, level by level."""
         parents, branches, mask = slots
         # A symbol's slot is that of the column before it.
@@ -148,13 +150,16 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
                 above = (state.index_select(0, levels.above[level]) for state in (h, c, e))
                 h, c = self.lstm.descend(*above, embedded[level], levels.branch_sizes[level], layers)
             grid = h.new_zeros(len(tokens) * width, h.size(1)).index_copy(0, places[level], h)
-            e, weights = (part.flatten(0, 1)[places[level]] for part in self.lstm.attend(grid.unflatten(0, (-1, width)), *source))
+            grid = grid.unflatten(0, (-1, width))  # R x width x D
+            e, weights = (part.flatten(0, 1)[places[level]] for part in self.lstm.attend(grid, *source))
             features.append(e)
             attention.append(weights)
         weights = None if self.training else levels.put(torch.cat(attention))
         return levels.put(torch.cat(features)), weights
 
-    def _next_columns(self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict) -> tuple[Tensor, Tensor]:
+    def _next_columns(
+        self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict
+    ) -> tuple[Tensor, Tensor]:
         """Features ``[R, 1, D]`` and attention of the last column."""
         growing = self.get_incremental_state(incremental_state, _STATE)
         if growing is None:

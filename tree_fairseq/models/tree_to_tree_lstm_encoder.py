@@ -72,14 +72,16 @@ class TreeToTreeLSTMEncoder(_MemoryEncoder):
             source_tree: their :mod:`tree_fairseq.data.symbol_tree_batch`
 
         Returns:
-            ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c of the
-            roots, each ``[B, D]``
+            ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c of
+            the roots, each ``[B, D]``
 
         Raises:
             MissingTreesError: the batch says nothing of the trees' structure
         """
         if source_tree is None:
-            raise MissingTreesError("this model reads symbol trees, but the batch has none; use --task structural_translation")
+            raise MissingTreesError(
+                "this model reads symbol trees, but the batch has none; use --task structural_translation"
+            )
         parents, padding = source_tree["parents"], src_tokens.eq(self.padding_idx)
         embedded = self.dropout(self.embed_tokens(src_tokens))
         states = self.tree_lstm(embedded, parents, source_tree["branches"], ~padding)
@@ -120,12 +122,13 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
             src_lengths: ``[B]``, unread: what is no padding is counted
 
         Returns:
-            ``encoder_out`` ``[N, B, D]``, ``encoder_padding_mask`` ``[B, N]`` and ``root_state``, the last h and c, ``[B, D]``
+            ``encoder_out`` ``[N, B, D]``, ``encoder_padding_mask`` ``[B, N]`` and ``root_state``, the last h and c, each
+            ``[B, D]``
         """
         padding = src_tokens.eq(self.padding_idx)
         lengths, columns = (~padding).sum(1), torch.arange(src_tokens.size(1), device=padding.device)
-        # fairseq's LSTM reads from the left end on, and no column that is padding in all rows. Afterwards a column is again its
-        # token's, so that attention says which.
+        # fairseq's LSTM reads from the left end on, and no column that is padding in all rows. Afterwards a column is again
+        # its token's, so that attention says which.
         first, width = (~padding).int().argmax(1, keepdim=True), int(lengths.max())
         moved = src_tokens.gather(1, (columns + first) % len(columns))[:, :width]
         states, h, c, _ = LSTMEncoder.forward(self, moved, lengths, enforce_sorted=False)

@@ -16,8 +16,8 @@ class TopDownLSTM(nn.Module):
 
         a_j ∝ exp(s_j · W_0 h)      e = tanh(W_1 Σ_j a_j s_j + W_2 h)
 
-    The state of its child on branch k is ``LSTM_k((h, c), [embedding of the node's symbol; e])``: that e goes to the children
-    is the paper's parent attention feeding.
+    The state of its child on branch k is ``LSTM_k((h, c), [embedding of the node's symbol; e])``: that e goes to the
+    children is the paper's parent attention feeding.
 
     Args:
         embed_dim: E, width of the symbols' embeddings
@@ -35,7 +35,9 @@ class TopDownLSTM(nn.Module):
         self.output = nn.Linear(2 * hidden_dim, hidden_dim, bias=False)
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
 
-    def descend(self, h: Tensor, c: Tensor, e: Tensor, embedded: Tensor, sizes: list[int], layers: list) -> tuple[Tensor, Tensor]:
+    def descend(
+        self, h: Tensor, c: Tensor, e: Tensor, embedded: Tensor, sizes: list[int], layers: list
+    ) -> tuple[Tensor, Tensor]:
         """The states of children, sorted by branch.
 
         Args:
