@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tree_fairseq.trees.insertion import TargetTree
-from tree_fairseq.trees.insertion_oracles import CentralityOracle, ExactOracle
+from tree_fairseq.trees.insertion_centrality import CentralityOracle
+from tree_fairseq.trees.insertion_exact import ExactOracle
 from tree_fairseq.trees.insertion_slots import partial_tree
 from tree_fairseq.trees.insertion_trajectories import step_count
 from tree_fairseq.trees.tree import Tree

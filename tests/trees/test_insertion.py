@@ -14,7 +14,8 @@ from tests.strategies import symbol_trees
 from tree_fairseq.trees.insertion import (
     ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, ROOT_LABEL, TargetTree, insert, slot_mask,
 )
-from tree_fairseq.trees.insertion_oracles import CentralityOracle, ExactOracle
+from tree_fairseq.trees.insertion_centrality import CentralityOracle
+from tree_fairseq.trees.insertion_exact import ExactOracle
 from tree_fairseq.trees.insertion_slots import partial_tree
 from tree_fairseq.trees.insertion_trajectories import Trajectory, step_count, trajectory
 from tree_fairseq.trees.notations import notation_named

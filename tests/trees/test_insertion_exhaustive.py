@@ -12,7 +12,7 @@ import pytest
 from tree_fairseq.trees.insertion import (
     ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, ROOT_LABEL, TargetTree, insert, slot_mask,
 )
-from tree_fairseq.trees.insertion_oracles import ExactOracle
+from tree_fairseq.trees.insertion_exact import ExactOracle
 from tree_fairseq.trees.insertion_slots import partial_tree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree, tree_from_preorder

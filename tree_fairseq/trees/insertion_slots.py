@@ -50,7 +50,8 @@ class PartialTree:
         nodes: [n] int64, the nodes of the target, in preorder of both
         parents: [n] int64, places of the parents in ``nodes``, -1 for the root
         regions: one for each slot that a node is allowed in
-        slots: [E] int64, ascending: slots of the allowed insertions
+        starts: [regions + 1] int64: the allowed insertions of region r are number ``starts[r]`` to ``starts[r + 1]`` of:
+        slots: [E] int64, ascending: their slots
         candidates: [E] int64: the nodes of the target to insert there, ascending for each slot
         region_of: [N] int64: the slot through which a node will come; -1 for those that are here
         tops: [N] int64: the used (or, beside siblings, the common) ancestor that bounds the node's region; -1 likewise
@@ -59,6 +60,7 @@ class PartialTree:
     nodes: np.ndarray
     parents: np.ndarray
     regions: list[Region]
+    starts: np.ndarray
     slots: np.ndarray
     candidates: np.ndarray
     region_of: np.ndarray
@@ -136,17 +138,19 @@ def _branches(target: TargetTree, node: int, below: list[int]) -> tuple[int, lis
 def _with_candidates(target: TargetTree, nodes: list[int], parents: list[int], regions: list[Region]) -> PartialTree:
     regions.sort()
     region_of, tops = (np.full(len(target), -1) for _ in range(2))
-    slots: list[int] = []
+    starts = [0]
     candidates: list[int] = []
     for region in regions:
         allowed, spans = _members(target, region)
         candidates.extend(allowed)
-        slots.extend([region.slot] * len(allowed))
+        starts.append(len(candidates))
         for start, end in spans:
             region_of[start:end] = region.slot
             tops[start:end] = region.top
-    arrays = (np.array(values, dtype=np.int64) for values in (slots, candidates))
-    return PartialTree(np.array(nodes), np.array(parents), regions, *arrays, region_of, tops)
+    bounds = np.array(starts)
+    slots = np.repeat(np.array([region.slot for region in regions], dtype=np.int64), bounds[1:] - bounds[:-1])
+    allowed_nodes = np.array(candidates, dtype=np.int64)
+    return PartialTree(np.array(nodes), np.array(parents), regions, bounds, slots, allowed_nodes, region_of, tops)
 
 
 def _members(target: TargetTree, region: Region) -> tuple[Sequence[int], tuple[tuple[int, int], ...]]:

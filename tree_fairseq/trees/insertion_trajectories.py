@@ -20,7 +20,7 @@ class Oracle(Protocol):
     def keys(self, state: PartialTree) -> np.ndarray:
         """[E] int64: of the insertions in one slot those with the least number are made; equal ones are ties."""
 
-    def ranks(self, state: PartialTree) -> np.ndarray:
+    def ranks(self, state: PartialTree, keys: np.ndarray | None = None) -> np.ndarray:
         """[E] int64: how far each insertion is behind the best of its slot, 0 for the best: what a model learns from."""
 
 
@@ -56,9 +56,9 @@ def trajectory(oracle: Oracle, generator: np.random.Generator | None = None) -> 
     """
     steps = np.zeros(len(oracle.target), dtype=np.int64)
     states, ranks = [], []
-    for state in _states(oracle, steps, 1, generator):
+    for state, keys in _states(oracle, steps, 1, generator):
         states.append(state)
-        ranks.append(oracle.ranks(state))
+        ranks.append(oracle.ranks(state, keys))
     starts = np.cumsum([0, *map(len, ranks)])
     slots, candidates = (np.concatenate([getattr(state, name) for state in states]) for name in ("slots", "candidates"))
     return Trajectory(steps, starts, slots, candidates, np.concatenate(ranks))
@@ -75,23 +75,25 @@ def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | 
     return sum(1 for _ in _states(oracle, steps, given, generator)) - 1
 
 
-def _states(oracle: Oracle, steps: np.ndarray, given: int, generator: np.random.Generator | None) -> Iterator[PartialTree]:
-    """Yield the partial trees on the oracle's way; writes to ``steps`` in which step each node comes."""
+def _states(
+    oracle: Oracle, steps: np.ndarray, given: int, generator: np.random.Generator | None
+) -> Iterator[tuple[PartialTree, np.ndarray]]:
+    """Yield the partial trees on the oracle's way with their keys; writes to ``steps`` in which step each node comes."""
     used = np.arange(len(steps)) < given
     step = 0
     while True:
         state = partial_tree(oracle.target, used.tolist())
-        yield state
-        if not len(state.slots):
+        keys = oracle.keys(state)
+        yield state, keys
+        if not len(keys):
             return
         step += 1
-        chosen = state.candidates[_best(state.slots, oracle.keys(state), generator)]
+        chosen = state.candidates[_best(state, keys, generator)]
         used[chosen] = True
         steps[chosen] = step
 
 
-def _best(slots: np.ndarray, keys: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
+def _best(state: PartialTree, keys: np.ndarray, generator: np.random.Generator | None) -> np.ndarray:
     """The place of one of the least keys of each slot."""
     ties = np.arange(len(keys)) if generator is None else generator.permutation(len(keys))
-    order = np.lexsort((ties, keys, slots))
-    return order[np.flatnonzero(np.diff(slots, prepend=-1))]
+    return np.lexsort((ties, keys, state.slots))[state.starts[:-1]]

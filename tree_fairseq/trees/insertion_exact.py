@@ -1,7 +1,4 @@
-"""What to insert first: the most central nodes (the paper's oracle), or those that exact search finds.
-
-Both give each allowed insertion of a partial tree a number, the lower the better.
-"""
+"""The exact oracle of insertion-based decoding: all insertions after which the fewest steps are left."""
 
 from __future__ import annotations
 
@@ -9,57 +6,6 @@ import numpy as np
 
 from tree_fairseq.trees.insertion import ANCESTOR, DESCENDANT, TargetTree
 from tree_fairseq.trees.insertion_slots import PartialTree, Region
-
-
-class CentralityOracle:
-    """Closeness centrality (Equation 4): the node with the least sum of distances to its region is inserted first.
-
-    Distances are those of the graph of the region, where neighbouring siblings are joined too, as in the paper's program:
-    without these edges subtrees of a region would fall apart. With ``sibling_edges=False`` they are those of the target
-    tree, as the paper says.
-    """
-
-    def __init__(self, target: TargetTree, sibling_edges: bool = True):
-        self.target = target
-        depths, ends = np.array(target.depths), np.array(target.ends)
-        self.sizes = ends - np.arange(len(target))
-        paths = _root_paths(depths)
-        meeting = _meeting_depths(depths)
-        each = np.arange(len(target))[:, None]
-        # [N, N]: the lowest common ancestor
-        self.meeting = paths[each, meeting]
-        self.inside = depths[:, None] + depths - 2 * meeting
-        self.outside = self.inside
-        if sibling_edges:
-            branches = np.array(target.ranks)[paths[each, meeting + 1]]
-            apart = np.abs(branches - branches.T)
-            # Of two nodes in one line none branches off: their distance is the difference of their depths.
-            forked = (self.meeting != each) & (self.meeting != each.T)
-            self.inside = self.inside - (forked & (apart == 1))
-            # Where the common ancestor is out of the region the way leads over all siblings between.
-            self.outside = np.where(forked, depths[:, None] + depths - 2 * meeting - 2 + apart, self.inside)
-
-    def distance_sums(self, state: PartialTree) -> np.ndarray:
-        """[N] int64: for each node, the sum of its distances to the nodes of its region; the inverse of its centrality."""
-        same = state.region_of[:, None] == state.region_of
-        distances = np.where(self.meeting == state.tops[:, None], self.outside, self.inside)
-        return (distances * same).sum(1)
-
-    def keys(self, state: PartialTree) -> np.ndarray:
-        """[E] int64: the order of the insertions in each slot: by centrality, then nodes with fewer descendants first.
-
-        Equal numbers in one slot are ties.
-        """
-        sums = self.distance_sums(state)[state.candidates]
-        return sums * (len(self.target) + 1) + self.sizes[state.candidates]
-
-    def ranks(self, state: PartialTree) -> np.ndarray:
-        """[E] int64: rank of each insertion in its slot from 0 (Equation 5); ties are broken by label, then by place."""
-        labels = self.target.label_order[state.candidates]
-        order = np.lexsort((state.candidates, labels, self.keys(state), state.slots))
-        ranks = np.empty_like(order)
-        ranks[order] = np.arange(len(order)) - np.searchsorted(state.slots, state.slots)
-        return ranks
 
 
 class ExactOracle:
@@ -100,22 +46,23 @@ class ExactOracle:
         tree takes delays its slot, but not the tree.
         """
         costs: list[int] = []
-        start = 0
-        candidates = state.candidates.tolist()
-        ends = np.searchsorted(state.slots, [region.slot for region in state.regions], side="right").tolist()
-        for region, end in zip(state.regions, ends, strict=True):
+        candidates, starts = state.candidates.tolist(), state.starts.tolist()
+        for region, start, end in zip(state.regions, starts[:-1], starts[1:], strict=True):
             costs.extend(self._costs(region, candidates[start:end]))
-            start = end
         return np.array(costs, dtype=np.int64) + 1
 
     keys = costs
 
-    def ranks(self, state: PartialTree) -> np.ndarray:
-        """[E] int64: how many steps each insertion delays its slot; 0 for all that are optimal."""
-        costs = self.costs(state)
-        firsts = np.flatnonzero(np.diff(state.slots, prepend=-1))
-        least = np.minimum.reduceat(costs, firsts) if len(firsts) else costs
-        return costs - np.repeat(least, np.diff(firsts, append=len(costs)))
+    def ranks(self, state: PartialTree, keys: np.ndarray | None = None) -> np.ndarray:
+        """[E] int64: how many steps each insertion delays its slot; 0 for all that are optimal.
+
+        Args:
+            keys: of this state, where they are known
+        """
+        costs = self.costs(state) if keys is None else keys
+        if not len(costs):
+            return costs
+        return costs - np.repeat(np.minimum.reduceat(costs, state.starts[:-1]), state.starts[1:] - state.starts[:-1])
 
     def steps(self, state: PartialTree) -> int:
         """The fewest steps from a partial tree to the target."""
@@ -170,8 +117,8 @@ class ExactOracle:
         children = target.children[top]
         below = range(top + 1, target.ends[top])
         for node in below:
-            if path := target.path(top, node):
-                self.above[node][depth] = 1 + min([self._cost_above(top, each, node) for each in path])
+            if target.parents[node] != top:
+                self.above[node][depth] = 1 + self._best_above(top, node)
         singles = [
             min([max(self.forest[node], self.above[node][depth]) for node in range(child, target.ends[child])])
             for child in children
@@ -180,9 +127,43 @@ class ExactOracle:
         for rank, child in enumerate(children):
             self.beside[child] = max(gaps[0][rank], gaps[rank + 1][len(children) - rank - 1])
         for node in below:
-            inner = min([self._cost_between(top, each, node) for each in (node, *target.path(top, node))])
-            self.between[node][depth] = 1 + inner
+            self.between[node][depth] = 1 + self._best_between(top, node)
         self.forest[top] = 1 + min([self._cost_below(top, node) for node in below])
+
+
+    def _best_above(self, top: int, bottom: int) -> int:
+        """The least of `_cost_above` on the way; most of the time is spent here, and calls would double it."""
+        target, above = self.target, self.above
+        parents, depths = target.parents, target.depths
+        depth = depths[top]
+        node = parents[bottom]
+        lower = self.between[node]
+        least = len(parents)
+        while node != top:
+            upper, under = above[node][depth], lower[depths[node]]
+            cost = upper if upper > under else under
+            if cost < least:
+                least = cost
+            node = parents[node]
+        return max(least, self.beside[bottom])
+
+    def _best_between(self, top: int, bottom: int) -> int:
+        """The least of `_cost_between` on the way, likewise."""
+        target, between, beside = self.target, self.between, self.beside
+        parents, depths = target.parents, target.depths
+        depth, lower = depths[top], between[bottom]
+        node, least = bottom, len(parents)
+        while node != top:
+            parent = parents[node]
+            cost, under, sides = between[parent][depth], lower[depths[node]], beside[node]
+            if under > cost:
+                cost = under
+            if sides > cost:
+                cost = sides
+            if cost < least:
+                least = cost
+            node = parent
+        return least
 
 
 def _interval_steps(singles: list[int]) -> list[list[int]]:
@@ -199,24 +180,3 @@ def _interval_steps(singles: list[int]) -> list[list[int]]:
                 for left in range(length)
             ])
     return steps
-
-
-def _root_paths(depths: np.ndarray) -> np.ndarray:
-    """[N, depth + 2] int64: the ancestor of each node at each depth, itself included; what stands deeper means nothing."""
-    levels = np.arange(depths.max() + 2)
-    nodes = np.arange(len(depths))[:, None]
-    return np.maximum.accumulate(np.where(depths[:, None] == levels, nodes, 0), axis=0)
-
-
-def _meeting_depths(depths: np.ndarray) -> np.ndarray:
-    """[N, N] int64: the depth of the lowest common ancestor of two nodes, in preorder.
-
-    It is one less than the least depth after the first of the nodes, up to the second.
-    """
-    count = len(depths)
-    later = np.arange(count)[:, None] < np.arange(count)
-    least = np.minimum.accumulate(np.where(later, depths, count + 1), axis=1) - 1
-    upper = np.where(later, least, 0)
-    meeting = upper + upper.T
-    np.fill_diagonal(meeting, depths)
-    return meeting
