@@ -137,7 +137,9 @@ class ChartFunction(torch.autograd.Function):
 class _BackwardPass:
     """Gradients of a chart, from the highest level to the tokens.
 
-    Sums over splits, of which there may be many, are in single precision at least.
+    A cell is a child in one split of each longer cell that starts where it starts, or ends where it ends. Its gradient is a
+    sum over those, of theirs once composition is undone, with the weights that the splits had in pooling: two slices again.
+    Sums are in single precision at least.
 
     Args:
         by_start: the cells, ``[N, B, H, h, D / H]``
@@ -149,49 +151,57 @@ class _BackwardPass:
     def __init__(self, by_start: Tensor, weight: Tensor, scorers: Tensor, pooling: list[Tensor]):
         self.weight, self.scorers, self.pooling = weight, scorers, pooling
         self.cells = _Levels(by_start, torch.empty_like(by_start))
-        height = self.cells.height
+        self.height = height = self.cells.height
         for level in range(1, height):
             self.cells.at_end(level).copy_(self.cells.at_start(level))
         wide = scorers.dtype
-        self.of_cells = _Levels(*(torch.zeros_like(by_start, dtype=wide) for _ in range(2)))
-        sets = scorers.size(0)
-        self.of_scores = _Levels(*(scorers.new_zeros(*by_start.shape[:4], sets) for _ in range(2)))
+        # By start: what is received for a cell, then what it hands to left children; by end: what it hands to right ones.
+        self.of_children = _Levels(torch.zeros_like(by_start, dtype=wide), torch.empty_like(by_start, dtype=wide))
+        # The weight of a cell in each longer one, in the order of those.
+        self.shares = _Levels(*(scorers.new_zeros(*by_start.shape[:4], height) for _ in range(2)))
+        self.of_scores = _Levels(*(scorers.new_zeros(*by_start.shape[:4], len(scorers)) for _ in range(2)))
         self.of_weight = torch.zeros_like(weight, dtype=wide)
         self.of_scorers = torch.zeros_like(scorers)
 
     def receive(self, gradient: Tensor, cells: ChartCells) -> None:
         """Takes the gradient of the wanted cells, ``[C, D]``."""
         values = gradient.to(self.scorers.dtype).view(len(gradient), self.cells.by_start.size(2), -1)
-        self.of_cells.by_start[cells.start, cells.sentence, :, cells.length - 1] = values
+        self.of_children.by_start[cells.start, cells.sentence, :, cells.length - 1] = values
 
     def _of_states(self, level: int) -> Tensor:
         """The whole gradient of a level's cells, ``[m * B, D]``; that of their scorers is added up on the way."""
-        of_states = self.of_cells.at_start(level) + self.of_cells.at_end(level)  # m x B x H x D / H
-        rows, batch = of_states.shape[:2]
-        of_states = of_states.view(rows * batch, -1)
-        if level < self.cells.height:
-            of_scores = torch.stack([self.of_scores.at_start(level), self.of_scores.at_end(level)], dim=2)
-            of_scores = of_scores.permute(0, 1, 4, 2, 3).reshape(rows * batch, -1)  # m * B x G * 2 * H
-            states = self.cells.at_start(level).reshape(rows * batch, -1).to(of_scores.dtype)
-            self.of_scorers.view(of_scores.size(1), -1).addmm_(of_scores.t(), states)
-            of_states.addmm_(of_scores, self.scorers.flatten(0, 2))
-        return of_states
+        received = self.of_children.at_start(level)  # m x B x H x D / H
+        rows, batch = received.shape[:2]
+        of_states = received.reshape(rows * batch, -1)
+        if level == self.height:
+            return of_states
+        slot = self.height - level
+        as_left = self.shares.at_start(level)[..., level:], self.of_children.by_start[:rows, :, :, level:]
+        as_right = self.shares.at_end(level)[..., :slot], self.of_children.by_end[level - 1 :, :, :, :slot]
+        of_states = of_states + _weighted_sum(*as_left) + _weighted_sum(*as_right)
+        of_scores = torch.stack([self.of_scores.at_start(level), self.of_scores.at_end(level)], dim=2)
+        of_scores = of_scores.permute(0, 1, 4, 2, 3).reshape(rows * batch, -1)  # m * B x G * 2 * H
+        states = self.cells.at_start(level).reshape(rows * batch, -1).to(of_scores.dtype)
+        self.of_scorers.view(of_scores.size(1), -1).addmm_(of_scores.t(), states)
+        return of_states.addmm_(of_scores, self.scorers.flatten(0, 2))
 
     def through(self, level: int) -> None:
         """Passes the gradient of a level on to its children."""
         weights, which = self.pooling[level - 2], min(level - 2, len(self.weight) - 1)
-        of_states = self._of_states(level)
-        narrow = of_states.to(self.weight.dtype)
-        shape, width = (*weights.shape[:3], -1), narrow.size(1)
+        narrow = self._of_states(level).to(self.weight.dtype)
+        of_pooled = (narrow @ self.weight[which]).view(*weights.shape[:2], 2, weights.size(2), -1)  # m x B x 2 x H x D / H
         of_weights = torch.zeros_like(weights)
-        for side, half in (("left", slice(0, width)), ("right", slice(width, None))):
-            children, of_children = (getattr(levels, side)(level) for levels in (self.cells, self.of_cells))
-            pooled = _weighted_sum(weights, children)
-            self.of_weight[which, :, half] += (narrow.t() @ pooled).to(self.of_weight.dtype)
-            of_pooled = (narrow @ self.weight[which, :, half]).view(shape)  # m x B x H x D / H
-            products = torch.bmm(children.flatten(0, 2), of_pooled.flatten(0, 2).unsqueeze(2))
-            of_weights += products.view(weights.shape).to(of_weights.dtype)
-            of_children.addcmul_(weights.unsqueeze(-1), of_pooled.to(weights.dtype).unsqueeze(-2))
+        sides = (self.cells.left(level), self.cells.right(level)), of_pooled.unbind(2), self.of_weight[which].chunk(2, dim=1)
+        for children, of_side, of_half in zip(*sides):
+            of_half.add_(narrow.t() @ _weighted_sum(weights, children))
+            products = torch.bmm(of_side.flatten(0, 2).unsqueeze(1), children.flatten(0, 2).mT)
+            of_weights += products.view(weights.shape)
+        self.of_children.at_start(level).copy_(of_pooled[:, :, 0])
+        self.of_children.at_end(level).copy_(of_pooled[:, :, 1])
+        # No cell of this level ends so near the start.
+        self.of_children.by_end[: level - 1, :, :, self.height - level] = 0
+        self.shares.left(level)[..., level - 1] = weights
+        self.shares.right(level)[..., self.height - level] = weights
         of_splits = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
         for side in (self.of_scores.left, self.of_scores.right):
             side(level)[..., which] += of_splits
