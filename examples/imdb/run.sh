@@ -12,8 +12,10 @@ TOY_CORPUS_FLAGS=(--limit 120 --valid 20)
 # Optimisation: a batch has to hold the longest review
 BATCH_TOKENS=4096 DEVICE_TOKENS=4096 POSITIONS=4096
 
-# Ablations: those of Table 3; leaves that see their sentence alone; a root over all sentences
-ABLATIONS=("leaf-attention-sentence --leaf-attention sentence" "document-root-super --document-root super")
+# Ablations: those of Table 3; leaves that see their sentence alone; the mean of all roots, or a root over all sentences
+ABLATIONS=(
+    "leaf-attention-sentence --leaf-attention sentence" "document-root-mean --document-root mean" "document-root-super --document-root super"
+)
 CONTROLS=(right-branching random)
 LENGTH_BOUNDS=(100 200 400 800)
 settings() { CORPUS_FLAGS+=(--workers "$WORKERS"); }

@@ -39,14 +39,18 @@ def direct_states(model, tree: Tree) -> list[tuple[Tree, Tensor]]:
     return [(node, states[column][0]) for column, node in enumerate(nodes)]
 
 
-def direct_logits(model, documents: list[list[Tree]], super_root: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+def direct_logits(model, documents: list[list[Tree]], document_root: str) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Scores of the documents; of the nodes of each tree in preorder; and of its leaves."""
     linear = model.readout.linear
     roots, nodes, leaves = [], [], []
     for document in documents:
         trees = [direct_states(model, binarize(tree, "right")) for tree in document]
-        whole = direct_states(model, binarize(Tree(str(BOS), document), "right")) if super_root else trees[0]
-        roots.append(linear.weight @ whole[0][1] + linear.bias)
+        if document_root == "super":
+            whole = direct_states(model, binarize(Tree(str(BOS), document), "right"))[0][1]
+        else:
+            own = [states[0][1] for states in trees]
+            whole = own[0] if document_root == "first" else sum(own) / len(own)
+        roots.append(linear.weight @ whole + linear.bias)
         for states in trees:
             scores = [(node, linear.weight @ h + linear.bias) for node, h in states if not node.label.startswith(INTERMEDIATE)]
             nodes += [score for node, score in scores if not node.is_leaf]
@@ -57,14 +61,14 @@ def direct_logits(model, documents: list[list[Tree]], super_root: bool) -> tuple
 @settings(max_examples=15, deadline=None)
 @given(
     documents=st.lists(st.lists(row_trees(6), min_size=1, max_size=4), min_size=1, max_size=3),
-    document_root=st.sampled_from(["first", "super"]),
+    document_root=st.sampled_from(["first", "mean", "super"]),
     extra=st.integers(0, 2),
 )
 def test_it_is_the_recursion_of_the_paper(documents, document_root, extra):
     model = build_classifier(ARCH, document_root=document_root)
     rows = collate_documents(documents, extra)
     scores = model(**inputs_of(model, rows, node_logits=True))
-    expected, nodes, leaves = direct_logits(model, documents, document_root == "super")
+    expected, nodes, leaves = direct_logits(model, documents, document_root)
     is_node, is_leaf = rows["end"] > rows["start"], rows["tokens"] != PAD
     found = torch.cat([scores["logits"], scores["node_logits"][is_node], scores["leaf_logits"][is_leaf]])
     expected = torch.cat([expected, *(torch.stack(part) for part in (nodes, leaves) if part)])
@@ -82,9 +86,9 @@ def test_long_documents(document_root):
 
 
 def test_documents_are_read_at_their_root():
-    """What is not the first sentence matters where a super-root sees it."""
+    """What is not the first sentence matters where it is read."""
     one, two = (Tree("4", [Tree(word), Tree("6")]) for word in "57")
-    for document_root, equal in (("first", True), ("super", False)):
+    for document_root, equal in (("first", True), ("mean", False), ("super", False)):
         model = build_classifier(ARCH, document_root=document_root)
         left, right = (model(**inputs_of(model, collate_documents([[one, one, tree]])))["logits"] for tree in (one, two))
         assert torch.equal(left, right) == equal

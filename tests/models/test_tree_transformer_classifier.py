@@ -20,21 +20,26 @@ DOCUMENTS = [[tree_of(["5", "4", "6"]), tree_of("8"), tree_of(["7", ["6", "5", "
 
 
 @settings(max_examples=10, deadline=None)
-@given(documents=st.lists(st.lists(row_trees(6), min_size=1, max_size=3), min_size=1, max_size=3), extra=st.integers(0, 2))
-def test_every_sentence_alone_and_the_first_for_the_document(documents, extra):
-    model = build_classifier(ARCH, "--leaf-attention", "sentence")
+@given(
+    documents=st.lists(st.lists(row_trees(6), min_size=1, max_size=3), min_size=1, max_size=3),
+    document_root=st.sampled_from(["first", "mean"]),
+    extra=st.integers(0, 2),
+)
+def test_every_sentence_alone_and_the_first_or_all_for_the_document(documents, document_root, extra):
+    model = build_classifier(ARCH, "--leaf-attention", "sentence", document_root=document_root)
     rows = collate_documents(documents, extra)
     scores = model(**inputs_of(model, rows, node_logits=True))
     linear, roots, others = model.readout.linear, [], []
     for document in documents:
-        for place, tree in enumerate(document):
+        tops = []
+        for tree in document:
             alone = collate_documents([[tree]])
             states = TreeTransformerEncoder.forward(model.encoder, alone["tokens"], source_tree=alone)["encoder_out"][0][:, 0]
             own = [linear.weight @ state + linear.bias for state in states]
             num_leaves = alone["tokens"].size(1)
-            if place == 0:
-                roots.append(own[0] if tree.is_leaf else own[num_leaves])
+            tops.append(own[0] if tree.is_leaf else own[num_leaves])
             others.append((own[:num_leaves], own[num_leaves:]))
+        roots.append(tops[0] if document_root == "first" else sum(tops) / len(tops))
     leaves, nodes = ([score for part in others for score in part[kind]] for kind in (0, 1))
     expected = torch.stack([*roots, *nodes, *leaves])
     is_node, is_leaf = rows["end"] > rows["start"], rows["tokens"] != PAD
@@ -43,7 +48,7 @@ def test_every_sentence_alone_and_the_first_for_the_document(documents, extra):
     assert_gradients_equal(model, found, expected)
 
 
-@pytest.mark.parametrize("document_root", ["first", "super"])
+@pytest.mark.parametrize("document_root", ["first", "mean", "super"])
 def test_options_reach_the_encoder(document_root):
     rows = collate_documents(DOCUMENTS)
     flags = ([], ["--leaf-attention", "sentence"], ["--no-subtree-mask"], ["--no-hierarchical-embeddings"])

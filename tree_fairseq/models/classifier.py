@@ -28,10 +28,11 @@ class ClassifierConfig(FairseqDataclass):
 class TreeReadoutConfig(ClassifierConfig):
     """Options of models that read trees."""
 
-    document_root: ChoiceEnum(["first", "super"]) = field(
+    document_root: ChoiceEnum(["first", "mean", "super"]) = field(
         default="first",
         metadata={
-            "help": "where a document of several sentences is read: at the root of its first sentence, or at a node above all roots"
+            "help": "where a document of several sentences is read: at the root of its first sentence, at the mean of the roots of all, "
+            "or at a node above all roots"
         },
     )
 

@@ -12,6 +12,7 @@ from tree_fairseq.data.batch import TreeBatch
 from tree_fairseq.errors import InputError
 from tree_fairseq.models.tree_transformer_encoder import TreeTransformerEncoder
 from tree_fairseq.modules.document_attention import DocumentAttention
+from tree_fairseq.modules.document_roots import READINGS
 from tree_fairseq.modules.document_structure import DocumentStructure
 from tree_fairseq.modules.shared_rows import SharedRows
 from tree_fairseq.modules.tree_structure import TreeStructure
@@ -39,13 +40,13 @@ class DocumentEncoder(TreeTransformerEncoder):
     of their document and count their positions from its start: all is as if the trees of a document were
     one forest. With ``sentence`` all is as if every sentence were alone.
 
-    A document is read at the root of its first sentence (the paper), or at a super-root above all of
-    its trees, which is embedded as the label ``<s>``, accumulates the whole document and sees all of it.
+    A document is read at the root of its first sentence (the paper), at the mean of the roots of all, or at a super-root above
+    all of its trees, which is embedded as the label ``<s>``, accumulates the whole document and sees all of it.
     The root of a sentence of one leaf is the leaf.
 
     Args:
         cfg: that of a Tree-Transformer, with ``leaf_attention`` (``document`` or ``sentence``) and
-            ``document_root`` (``first`` or ``super``)
+            ``document_root`` (``first``, ``mean`` or ``super``)
         dictionary: of the leaves
         embed_tokens: table of the leaves
     """
@@ -56,6 +57,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.join_leaves = cfg.leaf_attention == "document"
         self.super_root = cfg.document_root == "super"
+        self.read_documents = READINGS.get(cfg.document_root)
 
     def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
         """Encodes a batch of documents.
@@ -69,14 +71,14 @@ class DocumentEncoder(TreeTransformerEncoder):
         Raises:
             InputError: learned positions do not reach the end of the text
         """
-        shared = None
+        sentences, shared = sentence_trees, None
         if self.join_leaves and not _single(sentence_trees["document"]):
             # What leaves see does not end with their sentence, and nodes see no other tree of their row.
             is_node = sentence_trees["end"] > sentence_trees["start"]
             shared = SharedRows.build(sentence_trees["tokens"].ne(self.padding_idx), is_node, sentence_trees["document"])
-            sentence_trees = shared.pack(sentence_trees, self.padding_idx)
-        tokens, document = sentence_trees["tokens"], sentence_trees["document"]
-        batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
+            sentences = shared.pack(sentence_trees, self.padding_idx)
+        tokens, document = sentences["tokens"], sentences["document"]
+        batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
         structure = self._documents(batch, document)
         embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
         if self.super_root:
@@ -84,21 +86,17 @@ class DocumentEncoder(TreeTransformerEncoder):
             embedded.append(self.forward_labels(label))
         x, _ = self.forward_layers(torch.cat(embedded, dim=1), structure.padding, structure)
         num_leaves, num_nodes = tokens.size(1), batch.label.size(1)
-        if self.super_root:
-            roots = x[-1].index_select(0, structure.super_roots.first_row)
-        else:
-            first_row = (document.diff(prepend=document.new_tensor([-1])) > 0).nonzero().squeeze(1)
-            roots = x[self._has_node(batch, first_row) * num_leaves, first_row]
         leaves, nodes = x[: num_leaves + num_nodes].transpose(0, 1).split([num_leaves, num_nodes], dim=1)
         if shared is not None:
             leaves, nodes = shared.unpack(leaves, shared.leaves), shared.unpack(nodes, shared.nodes)
+        if self.super_root:
+            roots = x[-1].index_select(0, structure.super_roots.first_row)
+        else:
+            has_node = (sentence_trees["end"] > sentence_trees["start"]).any(1)
+            states = torch.cat([leaves, nodes], dim=1)  # R x (N + M) x D
+            own = states[torch.arange(len(states), device=x.device), has_node * leaves.size(1)]
+            roots = self.read_documents(own, sentence_trees["document"])
         return DocumentStates(leaves, nodes, roots)
-
-    def _has_node(self, batch: TreeBatch, first_row: Tensor) -> Tensor:
-        """``[B]`` bool, whether the first sentence of each document has nodes; the root is the first of the row then."""
-        if not batch.is_node.size(1):
-            return torch.zeros_like(first_row, dtype=torch.bool)
-        return batch.is_node[first_row, 0] & (batch.start[first_row, 0] == 0)
 
     def _documents(self, batch: TreeBatch, document: Tensor) -> Union[DocumentStructure, TreeStructure]:
         """What the layers need to know; of sentences that nothing joins, the trees alone."""
