@@ -14,6 +14,7 @@ from tree_fairseq.models.classifier import ClassifierConfig, SequenceClassifier
 from tree_fairseq.models.encoder_options import add_encoder_args
 from tree_fairseq.models.sizes import set_defaults, set_sizes
 from tree_fairseq.models.word_embeddings import build_word_embeddings
+from tree_fairseq.modules.bidirectional_lstm import last_states
 from tree_fairseq.modules.class_readout import ClassReadout
 
 
@@ -93,10 +94,8 @@ class LSTMClassifier(SequenceClassifier):
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
         """The last state of each direction in the upper layer, ``[B, D]`` of both together."""
-        # fairseq takes the longest text for the width of the batch.
-        tokens = src_tokens[:, : int(src_lengths.max())]
-        _, last, _, _ = self.encoder(tokens, src_lengths, enforce_sorted=False)
-        return last[-1]
+        words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x D
+        return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
 
 
 @register_model_architecture("transformer_classifier", "transformer_classifier")
