@@ -7,7 +7,7 @@ set -euo pipefail
 # Data: fetched where --data is an empty folder; lower-cased Moses tokens, joint BPE
 DATASET=iwslt14 SOURCE=de TARGET=en FETCH=iwslt14_de_en
 BPE_SIZE=10000
-OWN_USAGE='  --setting S       treeformer: plain text, as in the paper of Treeformer, options of its own (--setting treeformer --help)'
+OWN_USAGE='  --setting S         treeformer: plain text, as in the paper of Treeformer, options of its own (--setting treeformer --help)'
 
 # Without trees: settings of another paper
 treeformer() {

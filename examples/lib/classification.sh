@@ -16,25 +16,16 @@ CORPUS_FLAGS=() CORPUS_SOURCES=() GROUP_METRICS=() LENGTH_BOUNDS=(10 20 30 40 50
 ABLATIONS=() CONTROLS=()
 TOY_CORPUS_FLAGS=(--limit 120)
 
-usage() {
+option_usage() {
     cat << USAGE
-usage: $0 --data DIR --out DIR [options] [-- flags of fairseq-train]
-
-  --data DIR          the data set, see the README beside this script (with --toy: made up where it is not given)
-  --out DIR           everything that is written, result.json among it
-${OWN_USAGE:+$OWN_USAGE
-}  --arch A            architecture, $DEFAULT_ARCH where not given; the others read the same folder
-  --stage S           prepare | preprocess | train | generate | score | ablate: up to that stage, skipping what is done;
-                      all but ablate where not given
+  --arch A            architecture, $DEFAULT_ARCH where not given; the others read the same folder
+  --stage S           $STAGE_USAGE
   --subset N          train on N examples
   --average N         classify with the average of the last N epochs; 0, where not given: with the best epoch on the validation set
-  --seed S            of training, 1 where not given
-  --seeds S,S,...     one model for each; result.json has the means
+$SEED_USAGE
   --parser P          stanza, right-branching, balanced or random
   --parser-dir DIR    folder of the parser's model, where it is not to be downloaded
   --workers N         processes for preparing and parsing (all cores)
-  --toy               tiny sizes, to see that everything runs
-  --dry-run           print the commands, run none
 USAGE
 }
 
@@ -156,15 +147,7 @@ system() {
 }
 
 # systems PARSER SUFFIX VARIANT FLAGS...: the same model with every seed; the last SCORED runs
-systems() {
-    local seed before=("${@:1:3}")
-    shift 3
-    SCORED=()
-    for seed in $SEEDS; do
-        system "${before[@]}" "$seed" "$@"
-        SCORED+=("${RUN:-}")
-    done
-}
+systems() { each_seed 3 "$@"; }
 
 # ablate: Table 3 of the paper, what the recipe adds to it, and trees that know nothing of the sentence
 ablate() {
@@ -182,7 +165,7 @@ ablate() {
 
 # recipe ARGUMENTS...: everything
 recipe() {
-    VARIANT='' ABLATING=''
+    VARIANT=''
     parse_options "$@"
     if declare -F settings > /dev/null; then settings; fi
     places
@@ -191,13 +174,5 @@ recipe() {
     reached preprocess || return 0
     run_name "$ARCH" "$SUFFIX$MAIN_VARIANT$AVERAGED-seed${SEEDS%% *}" "${EXTRA[@]}"
     MAIN_RUN=$RUN
-    systems "$MAIN_PARSER" "$SUFFIX" "$MAIN_VARIANT" "${MAIN_FLAGS[@]}"
-    local main=("${SCORED[@]}")
-    means "${main[@]}"
-    if reached ablate; then
-        ABLATING=1
-        ablate
-        means "${main[@]}" # every run that is scored writes the result anew
-    fi
-    say "done: $STAGE"
+    main_systems "$MAIN_PARSER" "$SUFFIX" "$MAIN_VARIANT" "${MAIN_FLAGS[@]}"
 }

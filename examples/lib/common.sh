@@ -10,6 +10,26 @@ if ! command -v fairseq-train > /dev/null && [ -d "$ROOT/.venv/bin" ]; then PATH
 
 STAGES='prepare preprocess train generate score ablate' # in their order; recipes that end with another one name their own
 
+# What --help says of options that several kinds of recipe have
+STAGE_USAGE="prepare | preprocess | train | generate | score | ablate: up to that stage, skipping what is done;
+                      all but ablate where not given"
+SEED_USAGE="  --seed S            of training, 1 where not given
+  --seeds S,S,...     one model for each; result.json has the means"
+
+# usage: what --help prints; option_usage, which every kind of recipe has, prints the options of its own
+usage() {
+    cat << USAGE
+usage: $0 --data DIR --out DIR${NEEDED_USAGE:-} [options] [-- flags of fairseq-train]
+
+  --data DIR          the data set, see the README beside this script (${GENERATED:-with --toy: made up where it is not given})
+  --out DIR           everything that is written, result.json among it
+${OWN_USAGE:+$OWN_USAGE
+}$(option_usage)
+  --toy               tiny sizes, to see that everything runs
+  --dry-run           print the commands, run none
+USAGE
+}
+
 # read_options NAMES ARGUMENTS...: --name VALUE into NAME for each of the names, --toy, --dry-run, and EXTRA after --
 read_options() {
     local names=" $1 " name
@@ -157,4 +177,30 @@ beside() {
 # means RUNS...: into the result, where there are several
 means() {
     if reached score && [ $# -gt 1 ]; then run python "$LIBRARY/mean_of_seeds.py" --result "$OUT/result.json" "$@"; fi
+}
+
+# each_seed COUNT ARGUMENTS...: system with every seed after the first COUNT arguments; SCORED, their runs
+each_seed() {
+    local count=$1 seed
+    shift
+    SCORED=()
+    for seed in $SEEDS; do
+        system "${@:1:count}" "$seed" "${@:count+1}"
+        SCORED+=("${RUN:-}")
+    done
+}
+
+# main_systems ARGUMENTS...: the systems that were asked for, and what is set beside them: ablations or, in recipes that end so, a sweep
+main_systems() {
+    local last=${STAGES##* }
+    ABLATING=''
+    systems "$@"
+    local main=("${SCORED[@]}")
+    means "${main[@]}"
+    if reached "$last"; then
+        ABLATING=1
+        "$last"
+        means "${main[@]}" # every run that is scored writes the result anew
+    fi
+    say "done: $STAGE"
 }

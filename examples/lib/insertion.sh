@@ -5,29 +5,21 @@
 . "$LIBRARY/insertion_models.sh"
 
 DEFAULT_ARCH=tree_insertion_transformer
-OWN_STAGES=bounds
+OWN_STAGES=bounds NEEDED_USAGE=' --domain NAME'
 GENERATE_BATCH_SIZE=32
 
-usage() {
+option_usage() {
     cat << USAGE
-usage: $0 --data DIR --out DIR --domain NAME [options] [-- flags of fairseq-train]
-
-  --data DIR          the data set, see the README beside this script (with --toy: made up where it is not given)
-  --out DIR           everything that is written, result.json among it
   --domain NAME       ${DOMAINS[*]}
   --arch A            $DEFAULT_ARCH (where not given), sequence_insertion_transformer, insertion_left_to_right or
                       tree_gru; with _overnight at the end the paper's size
   --simplify S        merged (where not given): calls and filters are merged; none: forms as published
   --oracle O          what tree_insertion_transformer learns from: centrality (where not given), the paper's, or exact
   --supervision S     what sequence_insertion_transformer learns from: binary (where not given) or uniform
-  --stage S           prepare | preprocess | train | generate | score | ablate: up to that stage, skipping what is done;
-                      all but ablate where not given. bounds: print how few steps the test sets can take, nothing else
+  --stage S           $STAGE_USAGE. bounds: print how few steps the test sets can take, nothing else
   --subset N          train on N pairs
-  --seed S            of training, 1 where not given
-  --seeds S,S,...     one model for each; result.json has the means
+$SEED_USAGE
   --workers N         processes for preprocessing (all cores)
-  --toy               tiny sizes, to see that everything runs
-  --dry-run           print the commands, run none
 USAGE
 }
 
@@ -127,15 +119,7 @@ system() {
 }
 
 # systems VARIANT FLAGS...: the same model with every seed; the last SCORED runs
-systems() {
-    local seed variant=$1
-    shift
-    SCORED=()
-    for seed in $SEEDS; do
-        system "$variant" "$seed" "$@"
-        SCORED+=("$RUN")
-    done
-}
+systems() { each_seed 1 "$@"; }
 
 # ablate: Table 3 of the paper, and deletion, which it names as open
 ablate() {
@@ -152,7 +136,6 @@ ablate() {
 
 # recipe ARGUMENTS...: everything
 recipe() {
-    ABLATING=''
     parse_options "$@"
     places
     get_data
@@ -167,13 +150,5 @@ recipe() {
     reached train || { say "done: $STAGE"; return 0; }
     run_name "$ARCH" "$WAY-seed${SEEDS%% *}" "${EXTRA[@]}"
     MAIN_RUN=$RUN
-    systems ''
-    local main=("${SCORED[@]}")
-    means "${main[@]}"
-    if reached ablate; then
-        ABLATING=1
-        ablate
-        means "${main[@]}" # every run that is scored writes the result anew
-    fi
-    say "done: $STAGE"
+    main_systems ''
 }

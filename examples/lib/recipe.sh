@@ -4,23 +4,15 @@
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . "$LIBRARY/architectures.sh"
 
-usage() {
+option_usage() {
     cat << USAGE
-usage: $0 --data DIR --out DIR [options] [-- flags of fairseq-train]
-
-  --data DIR        the data set, see the README beside this script (with --toy: made up where it is not given)
-  --out DIR         everything that is written, result.json among it
-${OWN_USAGE:+$OWN_USAGE
-}  --arch A          architecture, $DEFAULT_ARCH where not given; the baselines are stock architectures on the same folder
-  --stage S         prepare | preprocess | train | generate | score | ablate: up to that stage, skipping what is done;
-                    all but ablate where not given
-  --subset N        train on N pairs
-  --parser P        stanza, right-branching, balanced or random
-  --parser-dir DIR  folder of the parser's model, where it is not to be downloaded
-  --trees DIR       ready-made trees {train,valid,test}.$SOURCE, one line of brackets for each line of OUT/words
-  --workers N       processes for tokenising and parsing (all cores)
-  --toy             tiny sizes, to see that everything runs
-  --dry-run         print the commands, run none
+  --arch A            architecture, $DEFAULT_ARCH where not given; the baselines are stock architectures on the same folder
+  --stage S           $STAGE_USAGE
+  --subset N          train on N pairs
+  --parser P          stanza, right-branching, balanced or random
+  --parser-dir DIR    folder of the parser's model, where it is not to be downloaded
+  --trees DIR         ready-made trees {train,valid,test}.$SOURCE, one line of brackets for each line of OUT/words
+  --workers N         processes for tokenising and parsing (all cores)
 USAGE
 }
 

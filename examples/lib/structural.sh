@@ -11,26 +11,18 @@ SETTINGS=() SETS=(test=) VALID='' KEEP_VALID=no THRESHOLD_SOURCE=0 THRESHOLD_TAR
 SAVE_INTERVAL=1 AVERAGE=10 BEAM=5 MAX_LENGTH=200 GENERATE_BATCH_SIZE=64
 PRIMARY=accuracy SCORE_FLAGS=() CORPUS_FLAGS=()
 
-usage() {
+option_usage() {
     cat << USAGE
-usage: $0 --data DIR --out DIR [options] [-- flags of fairseq-train]
-
-  --data DIR          the data set, see the README beside this script (${GENERATED:-with --toy: made up where it is not given})
-  --out DIR           everything that is written, result.json among it
   --setting S         ${SETTINGS[*]:-this data set has a single one}
   --arch A            architecture, $DEFAULT_ARCH where not given; the baselines are stock architectures on the same folder
-  --stage S           prepare | preprocess | train | generate | score | ablate: up to that stage, skipping what is done;
-                      all but ablate where not given
+  --stage S           $STAGE_USAGE
   --traversal T       dfs (where not given) or bfs
   --binarization B    lcrs (where not given) or none
   --text T            what stock architectures see of a tree: linearized, its symbols (where not given), or raw, its line
   --keep-valid YES    yes: train also on the lines that were held out for validation; no: do not ($KEEP_VALID where not given)
   --subset N          train on N pairs
-  --seed S            of training, 1 where not given
-  --seeds S,S,...     one model for each; result.json has the means
+$SEED_USAGE
   --workers N         processes for preprocessing (all cores)
-  --toy               tiny sizes, to see that everything runs
-  --dry-run           print the commands, run none
 USAGE
 }
 
@@ -174,15 +166,7 @@ system() {
 }
 
 # systems TRAVERSAL BINARIZATION VARIANT FLAGS...: the same model with every seed; the last SCORED runs
-systems() {
-    local seed before=("${@:1:3}")
-    shift 3
-    SCORED=()
-    for seed in $SEEDS; do
-        system "${before[@]}" "$seed" "$@"
-        SCORED+=("${RUN:-}")
-    done
-}
+systems() { each_seed 3 "$@"; }
 
 # without FLAG WORDS...: WITHOUT, the words less the flag
 without() {
@@ -225,16 +209,7 @@ recipe() {
     stage prepare "$(key "=$DATASET" "=$SETTING" "=$SOURCE" "=$TARGET" "${CORPUS_FLAGS[@]/#/=}" "=$SUBSET" "=$VALID" \
         "=$KEEP_VALID" "=$TOY" "${DATA:-=}")" prepare
     reached preprocess || return 0
-    ABLATING=''
     run_name "$ARCH" "$(suffix "$TRAVERSAL" "$BINARIZATION")-seed${SEEDS%% *}" "${EXTRA[@]}"
     MAIN_RUN=$RUN
-    systems "$TRAVERSAL" "$BINARIZATION" ''
-    local main=("${SCORED[@]}")
-    means "${main[@]}"
-    if reached ablate; then
-        ABLATING=1
-        ablate
-        means "${main[@]}" # every run that is scored writes the result anew
-    fi
-    say "done: $STAGE"
+    main_systems "$TRAVERSAL" "$BINARIZATION" ''
 }

@@ -12,24 +12,15 @@ TEST_SUBSETS=() OPTIONS='' OWN_USAGE='' SETTING='' VARIANT='' RUN_VARIANT='' COR
 # Phrases have up to 10 tokens; what --stage sweep goes through
 HEIGHT=10 SWEEP_LAYERS=(2 4 6 8) SWEEP_HEIGHTS=(2 5 10 15 20) SWEEP_LENGTHS=(10 20 40 80 160)
 
-usage() {
+option_usage() {
     cat << USAGE
-usage: $0 --data DIR --out DIR [options] [-- flags of fairseq-train]
-
-  --data DIR          the data set, see the README beside this script (with --toy: made up where it is not given)
-  --out DIR           everything that is written, result.json among it
-${OWN_USAGE:+$OWN_USAGE
-}  --arch A            architecture, $DEFAULT_ARCH where not given, or $BASELINE
+  --arch A            architecture, $DEFAULT_ARCH where not given, or $BASELINE
   --encoder-layers N  layers of the encoder, $LAYERS where not given
   --height H          tokens of the longest phrases of a treeformer*, $HEIGHT where not given
-  --stage S           prepare | preprocess | train | generate | score | sweep: up to that stage, skipping what is done;
-                      all but sweep where not given
+  --stage S           ${STAGE_USAGE//ablate/sweep}
   --subset N          train on N pairs
-  --seed S            of training, 1 where not given
-  --seeds S,S,...     one model for each; result.json has the means
+$SEED_USAGE
   --workers N         processes for preparing (all cores)
-  --toy               tiny sizes, to see that everything runs
-  --dry-run           print the commands, run none
 USAGE
 }
 
@@ -131,7 +122,7 @@ named() {
 # others SEED: OTHERS, the scored runs to set RUN beside: all others with the same seed and extra flags; none in a sweep
 others() {
     OTHERS=()
-    [ -z "${SWEEPING:-}" ] || return 0
+    [ -z "$ABLATING" ] || return 0
     local file extra=${RUN##*/}
     extra=${extra#"${extra%%+*}"}
     for file in "$WORK"/runs/*"$RUN_VARIANT-seed$1$extra"/score.json; do
@@ -159,19 +150,12 @@ system() {
 }
 
 # systems ARCH LAYERS HEIGHT: the same model with every seed; the last SCORED runs
-systems() {
-    local seed
-    SCORED=()
-    for seed in $SEEDS; do
-        system "$1" "$2" "$3" "$seed"
-        SCORED+=("$RUN")
-    done
-}
+systems() { each_seed 3 "$@"; }
 
 # sweep: encoders of several depths with and without a chart, charts of several heights, and how long encoders take for
 # sentences of several lengths (section 6.5, appendix B and section 6.8 of the paper)
 sweep() {
-    local layers height rows=() SWEEPING=1
+    local layers height rows=()
     for layers in "${SWEEP_LAYERS[@]}"; do
         systems "$BASELINE" "$layers" "$FULL_HEIGHT"
         rows+=("${SCORED[@]}")
@@ -203,12 +187,5 @@ recipe() {
     reached train || return 0
     run_name "$(named "$ARCH" "$ENCODER_LAYERS" "$HEIGHT")" "$RUN_VARIANT-seed${SEEDS%% *}" "${EXTRA[@]}"
     MAIN_RUN=$RUN
-    systems "$ARCH" "$ENCODER_LAYERS" "$HEIGHT"
-    local main=("${SCORED[@]}")
-    means "${main[@]}"
-    if reached sweep; then
-        sweep
-        means "${main[@]}" # every run that is scored writes the result anew
-    fi
-    say "done: $STAGE"
+    main_systems "$ARCH" "$ENCODER_LAYERS" "$HEIGHT"
 }

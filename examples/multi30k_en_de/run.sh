@@ -28,7 +28,7 @@ AVERAGE=8 BEAM=5 LENPEN=1 GENERATE_TOKENS=4096
 PRIMARY=sacrebleu_2016
 SCORE_FLAGS=(--lowercase)
 LENGTH_BOUNDS=(9 11 13 16)
-OWN_USAGE='  --setting S       treeformer: plain text, encoders of 6 layers, options of its own (--setting treeformer --help)'
+OWN_USAGE='  --setting S         treeformer: plain text, encoders of 6 layers, options of its own (--setting treeformer --help)'
 
 # Without trees: the same sizes but for the encoder, the epoch that is best on the validation set
 treeformer() {

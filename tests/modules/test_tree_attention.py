@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from fairseq.modules import MultiheadAttention
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -180,8 +181,8 @@ def test_cross_attention_to_leaves_alone_is_fairseq_s(batch_of_forests, seed):
     memory = TreeMemory(structure, torch.arange(len(tokens)))
     output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
     leaves = states[: structure.num_leaves]
-    expected, expected_weights = super(TreeCrossAttention, module).forward(
-        queries, leaves, leaves, key_padding_mask=~batch.is_leaf, need_weights=True
+    expected, expected_weights = MultiheadAttention.forward(
+        module, queries, leaves, leaves, key_padding_mask=~batch.is_leaf, need_weights=True
     )
     torch.testing.assert_close(output, expected)
     torch.testing.assert_close(weights, expected_weights)
@@ -270,7 +271,6 @@ def test_decoding_shares_one_copy_of_a_sentence_among_its_beams(beams, attend_no
     memory = TreeMemory(structure, rows)
     expected, expected_weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
 
-    module.set_beam_size(beams)
     accumulated = []
     if attend_nodes:
         module.accumulation.register_forward_hook(lambda *_: accumulated.append(1))
@@ -285,7 +285,6 @@ def test_decoding_shares_one_copy_of_a_sentence_among_its_beams(beams, attend_no
 def test_decoding_goes_on_when_sentences_are_finished():
     """fairseq drops the rows of finished sentences from the state."""
     module = attention("cross")
-    module.set_beam_size(2)
     tokens, tree = collated([(3, [(0, 3, 0)]), (5, [(0, 5, 0), (1, 4, 1)])], PAD, True, 0)
     _, structure = structure_of(tree, tokens)
     states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double)

@@ -212,14 +212,7 @@ class Manifest:
             )
         if (name := f"dict.{CLASS}.txt") in self.files:
             verify_dictionary(folder / name, self.files[name])
-        for split in splits:
-            if split not in record.splits:
-                raise MissingTreesError(
-                    f"{folder} has classes for {', '.join(record.splits) or 'no split'}, but not for {split}: preprocess it with the "
-                    "dictionaries of this folder (--srcdict, --tgtdict)"
-                )
-            for name in record.splits[split].files:
-                verify_size(folder / name, self.files[name])
+        self._verify_splits(folder, "classes", record.splits, splits)
         return record
 
     def verify_insertion_quickly(self, folder: str | os.PathLike, splits: Iterable[str]) -> InsertionRecord:
@@ -240,15 +233,19 @@ class Manifest:
             )
         for lang in (self.source_lang, record.lang):
             verify_dictionary(folder / f"dict.{lang}.txt", self.files[f"dict.{lang}.txt"])
+        self._verify_splits(folder, "trajectories", record.splits, splits)
+        return record
+
+    def _verify_splits(self, folder: Path, what: str, records: dict, splits: Iterable[str]) -> None:
+        """Compares the sizes of the files of splits, whose records are given."""
         for split in splits:
-            if split not in record.splits:
+            if split not in records:
                 raise MissingTreesError(
-                    f"{folder} has trajectories for {', '.join(record.splits) or 'no split'}, but not for {split}: preprocess it with the "
+                    f"{folder} has {what} for {', '.join(records) or 'no split'}, but not for {split}: preprocess it with the "
                     "dictionaries of this folder (--srcdict, --tgtdict)"
                 )
-            for name in record.splits[split].files:
+            for name in records[split].files:
                 verify_size(folder / name, self.files[name])
-        return record
 
     def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
         """Compares the dictionaries' hashes and the sizes of the files: what can be done at every start.

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from tree_fairseq.data.sequence_dictionary import SequenceDictionary
 from tree_fairseq.modules.bracket_links import bracket_links
+from tree_fairseq.modules.shared_memory import row_order
 from tree_fairseq.modules.tree_attention import TreeCrossAttention
 from tree_fairseq.modules.tree_memory import TreeMemory
 
@@ -121,7 +122,7 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         """What each column gets from the source, ``[R, T, D]``."""
         [states] = encoder_out["encoder_out"]
         if self.reads_trees:
-            padding = TreeMemory(encoder_out["tree_structure"][0], encoder_out["order"][0])
+            padding = TreeMemory(encoder_out["tree_structure"][0], row_order(encoder_out))
         else:
             padding = encoder_out["encoder_padding_mask"][0] if encoder_out["encoder_padding_mask"] else None
         attended, _ = self.attention(

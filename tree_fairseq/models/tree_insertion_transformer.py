@@ -3,17 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.models.insertion_encoder_options import FilledInEncoderConfig, InsertionEncoderConfig, fill_in_encoder
+from tree_fairseq.models.growing_transformer import GrowingTransformer
+from tree_fairseq.models.insertion_encoder_options import FilledInEncoderConfig, InsertionEncoderConfig
 from tree_fairseq.models.sizes import set_defaults, set_sizes
 from tree_fairseq.models.tree_insertion_transformer_decoder import TreeInsertionDecoder
-from tree_fairseq.models.tree_insertion_transformer_encoder import build_encoder
 from tree_fairseq.modules.memory_attention import Memory
 
 
@@ -39,22 +38,10 @@ class TreeInsertionTransformerConfig(TreeInsertionModelConfig, FilledInEncoderCo
 
 
 @register_model("tree_insertion_transformer")
-class TreeInsertionTransformerModel(TransformerModelBase):
-    """A transformer whose decoder reads partial trees and says what to insert in each of their slots.
+class TreeInsertionTransformerModel(GrowingTransformer):
+    """A transformer whose decoder reads partial trees and says what to insert in each of their slots."""
 
-    Attributes:
-        reads_trees: whether it reads trees of the source
-    """
-
-    def __init__(self, cfg, encoder, decoder):
-        super().__init__(cfg, encoder, decoder)
-        self.reads_trees = cfg.insertion_encoder == "tree"
-
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags and ours; architectures set the defaults."""
-        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
-        gen_parser_from_dataclass(parser, TreeInsertionModelConfig(), delete_default=True, with_prefix="")
+    flags = TreeInsertionModelConfig
 
     @classmethod
     def build_model(cls, args, task):
@@ -73,18 +60,9 @@ class TreeInsertionTransformerModel(TransformerModelBase):
         for name, value in _without_meaning(cfg).items():
             if value:
                 raise InputError(f"--{name} does not go with insertions", hint="Leave it out.")
-        fill_in_encoder(cfg, args, task)
         # A checkpoint says by itself whether its model deletes, whatever the command that reads it was told.
         cfg.deletion = args.deletion = getattr(args, "deletion", task.cfg.deletion)
-        model = super().build_model(cfg, task)
-        # With this in its checkpoints the model is built without the folder of the encoder.
-        args.pretrained_description = cfg.pretrained_description
-        return model
-
-    @classmethod
-    def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder of the source."""
-        return build_encoder(cfg, src_dict, embed_tokens)
+        return cls.build_with_encoder(cfg, args, task)
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
@@ -122,8 +100,7 @@ class TreeInsertionTransformerModel(TransformerModelBase):
         Returns:
             what the decoder's layers need; :meth:`Memory.select` keeps some rows of it
         """
-        trees = {"source_tree": source_tree} if self.reads_trees else {}
-        return self.decoder.read(self.encoder(src_tokens, src_lengths=src_lengths, **trees))
+        return self.decoder.read(self.read(src_tokens, src_lengths, source_tree))
 
     def decode(self, memory: Memory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial trees, one for each row of the memory; see :meth:`forward`."""

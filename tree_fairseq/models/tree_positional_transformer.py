@@ -3,14 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
-from torch import Tensor
 
 from tree_fairseq.data.symbol_table import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.models.extended_transformer import TreeReadingTransformer
 from tree_fairseq.models.sizes import set_defaults, set_sizes
 from tree_fairseq.models.tree_positional_transformer_decoder import TreePositionalDecoder
 from tree_fairseq.models.tree_positional_transformer_encoder import TreePositionalEncoder
@@ -37,19 +36,12 @@ class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConf
 
 
 @register_model("tree_positional_transformer")
-class TreePositionalTransformerModel(TransformerModelBase):
-    """fairseq's transformer, in which symbols of trees have positions in trees, and words those in sequences.
-
-    Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be fine-tuned.
-    """
+class TreePositionalTransformerModel(TreeReadingTransformer):
+    """fairseq's transformer, in which symbols of trees have positions in trees, and words those in sequences."""
 
     reads_symbol_trees = True
-
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags and ours; architectures set the defaults."""
-        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
-        gen_parser_from_dataclass(parser, TreePositionalModelConfig(), delete_default=True, with_prefix="")
+    flags = TreePositionalModelConfig
+    encoder_class, decoder_class = TreePositionalEncoder, TreePositionalDecoder
 
     @classmethod
     def build_model(cls, args, task):
@@ -69,47 +61,6 @@ class TreePositionalTransformerModel(TransformerModelBase):
         cfg = TreePositionalTransformerConfig.from_namespace(args)
         cfg.source_symbols, cfg.target_symbols = task.source_symbols, task.target_symbols
         return super().build_model(cfg, task)
-
-    @classmethod
-    def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder of a sequence or of symbol trees."""
-        return TreePositionalEncoder(cfg, src_dict, embed_tokens)
-
-    @classmethod
-    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """The decoder of a sequence or of symbol trees."""
-        return TreePositionalDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        source_tree: Optional[dict[str, Tensor]] = None,
-        previous_tree: Optional[dict[str, Tensor]] = None,
-        return_all_hiddens: bool = True,
-        **kwargs,
-    ):
-        """Scores target tokens.
-
-        Args:
-            src_tokens: ``[B, N]``
-            src_lengths: ``[B]``
-            prev_output_tokens: ``[B, T]``
-            source_tree: where the source is trees, their :mod:`tree_fairseq.data.symbol_tree_batch`
-            previous_tree: where the target is trees, that of ``prev_output_tokens``; found out where left out
-            return_all_hiddens: keep every layer's states
-            **kwargs: of the decoder
-
-        Returns:
-            logits ``[B, T, vocabulary]`` and the decoder's dict
-        """
-        encoder_out = self.encoder(
-            src_tokens, src_lengths=src_lengths, return_all_hiddens=return_all_hiddens, source_tree=source_tree
-        )
-        if previous_tree is not None:
-            encoder_out["previous_tree"] = [previous_tree]
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths, **kwargs)
 
 
 @register_model_architecture("tree_positional_transformer", "tree_positional_transformer")

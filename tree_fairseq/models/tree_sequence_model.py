@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from typing import Optional
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.data.insertion_dictionary import InsertionDictionary
 from tree_fairseq.data.sequence_dictionary import SequenceDictionary
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.models.insertion_encoder_options import FilledInEncoderConfig, InsertionEncoderConfig, fill_in_encoder
+from tree_fairseq.models.growing_transformer import GrowingTransformer
+from tree_fairseq.models.insertion_encoder_options import FilledInEncoderConfig, InsertionEncoderConfig
 from tree_fairseq.models.sizes import set_defaults
-from tree_fairseq.models.tree_insertion_transformer_encoder import build_encoder
 
 LEFT_TO_RIGHT = "left-to-right"
 INSERTION = "insertion"
@@ -27,30 +26,17 @@ class TreeSequenceConfig(InsertionEncoderConfig, FilledInEncoderConfig, Transfor
     bracket_numbers: int = 1
 
 
-class TreeSequenceModel(TransformerModelBase):
-    """Writes trees as sequences of labels and brackets, with any of the encoders that trees are grown from.
+class TreeSequenceModel(GrowingTransformer):
+    """Writes trees as sequences of labels and brackets, with any of the encoders that trees are grown from."""
 
-    Attributes:
-        reads_trees: whether it reads trees of the source
-    """
-
+    flags = InsertionEncoderConfig
     writes: str
     """How it writes sequences, and so what it has to be given: from the left to the right, or by insertions."""
-
-    def __init__(self, cfg, encoder, decoder):
-        super().__init__(cfg, encoder, decoder)
-        self.reads_trees = cfg.insertion_encoder == "tree"
 
     @property
     def sequences(self) -> SequenceDictionary:
         """Its labels and brackets."""
         return self.decoder.dictionary
-
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags and ours; architectures set the defaults."""
-        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
-        gen_parser_from_dataclass(parser, InsertionEncoderConfig(), delete_default=True, with_prefix="")
 
     @classmethod
     def build_model(cls, args, task):
@@ -66,13 +52,9 @@ class TreeSequenceModel(TransformerModelBase):
         cfg = TreeSequenceConfig.from_namespace(args)
         for name in cls.refused_options(cfg):
             raise InputError(f"--{name} does not go with --arch {args.arch}", hint="Leave it out.")
-        fill_in_encoder(cfg, args, task)
         # A checkpoint says by itself how many brackets have embeddings, whatever folder it is used with.
         cfg.bracket_numbers = args.bracket_numbers = getattr(args, "bracket_numbers", _bracket_numbers(task))
-        model = super().build_model(cfg, task)
-        # With this in its checkpoints the model is built without the folder of the encoder.
-        args.pretrained_description = cfg.pretrained_description
-        return model
+        return cls.build_with_encoder(cfg, args, task)
 
     @classmethod
     def refused_options(cls, cfg: TreeSequenceConfig) -> list[str]:
@@ -94,11 +76,6 @@ class TreeSequenceModel(TransformerModelBase):
         return super().build_embedding(cfg, dictionary, embed_dim, path)
 
     @classmethod
-    def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder of the source."""
-        return build_encoder(cfg, src_dict, embed_tokens)
-
-    @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         """The decoder of sequences."""
         return cls.build_sequence_decoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
@@ -107,20 +84,6 @@ class TreeSequenceModel(TransformerModelBase):
     def build_sequence_decoder(cls, cfg, sequences: SequenceDictionary, embed_tokens):
         """The decoder over labels and brackets."""
         raise NotImplementedError
-
-    def read(self, src_tokens: Tensor, src_lengths: Tensor, source_tree: Optional[dict[str, Tensor]] = None) -> dict[str, list]:
-        """Reads sources.
-
-        Args:
-            src_tokens: ``[B, S]``
-            src_lengths: ``[B]``
-            source_tree: collated trees of the source, for an encoder that reads them, see :mod:`tree_fairseq.data.batch`
-
-        Returns:
-            fairseq's dict of lists
-        """
-        trees = {"source_tree": source_tree} if self.reads_trees else {}
-        return self.encoder(src_tokens, src_lengths=src_lengths, **trees)
 
     def require_length(self, tokens: Tensor) -> None:
         """Makes sure that there are positions for sequences ``[B, L]``.

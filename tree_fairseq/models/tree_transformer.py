@@ -2,11 +2,9 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Optional
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import (
     base_architecture,
     transformer_iwslt_de_en,
@@ -15,6 +13,7 @@ from fairseq.models.transformer.transformer_legacy import (
 from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.models.extended_transformer import TreeReadingTransformer
 from tree_fairseq.models.sizes import set_sizes
 from tree_fairseq.models.tree_transformer_decoder import TreeTransformerDecoder
 from tree_fairseq.models.tree_transformer_encoder import TreeTransformerEncoder
@@ -41,20 +40,12 @@ class TreeTransformerConfig(TreeModelConfig, TransformerConfig):
 
 
 @register_model("tree_transformer")
-class TreeTransformerModel(TransformerModelBase):
-    """fairseq's transformer whose encoder and cross-attention read constituency trees.
-
-    Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be
-    fine-tuned.
-    """
+class TreeTransformerModel(TreeReadingTransformer):
+    """fairseq's transformer whose encoder and cross-attention read constituency trees."""
 
     reads_trees = True
-
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags and ours; architectures set the defaults."""
-        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
-        gen_parser_from_dataclass(parser, TreeModelConfig(), delete_default=True, with_prefix="")
+    flags = TreeModelConfig
+    encoder_class, decoder_class = TreeTransformerEncoder, TreeTransformerDecoder
 
     @classmethod
     def build_model(cls, args, task):
@@ -75,43 +66,6 @@ class TreeTransformerModel(TransformerModelBase):
         cfg = TreeTransformerConfig.from_namespace(args)
         cfg.num_labels = len(task.label_dictionary)
         return super().build_model(cfg, task)
-
-    @classmethod
-    def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder over leaves and nodes."""
-        return TreeTransformerEncoder(cfg, src_dict, embed_tokens)
-
-    @classmethod
-    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """The decoder that attends to leaves and nodes."""
-        return TreeTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        source_tree: Optional[dict[str, Tensor]] = None,
-        return_all_hiddens: bool = True,
-        **kwargs,
-    ):
-        """Scores target tokens.
-
-        Args:
-            src_tokens: ``[B, N]``
-            src_lengths: ``[B]``
-            prev_output_tokens: ``[B, T]``
-            source_tree: collated trees, see :mod:`tree_fairseq.data.batch`
-            return_all_hiddens: keep every layer's states
-            **kwargs: of the decoder
-
-        Returns:
-            logits ``[B, T, vocabulary]`` and the decoder's dict
-        """
-        encoder_out = self.encoder(
-            src_tokens, src_lengths=src_lengths, return_all_hiddens=return_all_hiddens, source_tree=source_tree
-        )
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths, **kwargs)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Completes a stock transformer's weights with this model's initial ones, and says which."""

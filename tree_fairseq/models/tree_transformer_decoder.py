@@ -7,6 +7,7 @@ from typing import Optional
 from torch import Tensor
 
 from tree_fairseq.models.structured_memory_decoder import StructuredMemoryDecoder
+from tree_fairseq.modules.shared_memory import row_order
 from tree_fairseq.modules.tree_attention import TreeCrossAttention
 from tree_fairseq.modules.tree_memory import TreeMemory
 
@@ -20,7 +21,7 @@ class TreeTransformerDecoder(StructuredMemoryDecoder):
 
     def memory(self, encoder_out: dict[str, list]) -> dict[str, list]:
         """Trees, and the sentence of each row."""
-        return {"encoder_padding_mask": [TreeMemory(encoder_out["tree_structure"][0], encoder_out["order"][0])]}
+        return {"encoder_padding_mask": [TreeMemory(encoder_out["tree_structure"][0], row_order(encoder_out))]}
 
     def describe_attention(self, attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
         """The weights of the leaves."""

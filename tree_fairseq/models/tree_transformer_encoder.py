@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tree_fairseq.data.batch import TreeBatch
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.modules.shared_memory import with_rows_moved
 from tree_fairseq.modules.tree_attention import TreeSelfAttention
 from tree_fairseq.modules.tree_structure import TreeStructure
 
@@ -103,7 +104,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
 
         Returns:
             fairseq's dict of lists. ``encoder_out`` is ``[S, B, D]``, leaves first;
-            ``tree_structure`` holds the trees, ``order`` the sentence of each decoder row
+            ``tree_structure`` holds the trees, ``order`` the sentence of each decoder row; it is empty where rows are sentences
         """
         if source_tree is None:
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
@@ -120,9 +121,9 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             "src_tokens": [],
             "src_lengths": [batch.is_leaf.sum(1, dtype=torch.int32, keepdim=True)],
             "tree_structure": [structure],
-            "order": [torch.arange(len(src_tokens), device=src_tokens.device)],
+            "order": [],
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
         """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
-        return {**encoder_out, "order": [encoder_out["order"][0].index_select(0, new_order)]}
+        return with_rows_moved(encoder_out, new_order)

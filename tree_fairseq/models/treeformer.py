@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_iwslt_de_en
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.models.extended_transformer import ExtendedTransformer
 from tree_fairseq.models.sizes import set_defaults, set_sizes
 from tree_fairseq.models.treeformer_decoder import TreeformerDecoder
 from tree_fairseq.models.treeformer_encoder import TreeformerEncoder
@@ -21,17 +21,11 @@ class TreeformerConfig(ChartConfig, TransformerConfig):
 
 
 @register_model("treeformer")
-class TreeformerModel(TransformerModelBase):
-    """fairseq's transformer with a chart between encoder and decoder. It needs no trees.
+class TreeformerModel(ExtendedTransformer):
+    """fairseq's transformer with a chart between encoder and decoder. It needs no trees."""
 
-    Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be fine-tuned.
-    """
-
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags and ours; architectures set the defaults."""
-        gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
-        gen_parser_from_dataclass(parser, ChartConfig(), delete_default=True, with_prefix="")
+    flags = ChartConfig
+    encoder_class, decoder_class = TreeformerEncoder, TreeformerDecoder
 
     @classmethod
     def build_model(cls, args, task):
@@ -47,16 +41,6 @@ class TreeformerModel(TransformerModelBase):
                 hint="Leave it out.",
             )
         return super().build_model(TreeformerConfig.from_namespace(args), task)
-
-    @classmethod
-    def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder with a chart on top."""
-        return TreeformerEncoder(cfg, src_dict, embed_tokens)
-
-    @classmethod
-    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """The decoder that attends to tokens and phrases."""
-        return TreeformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
 @register_model_architecture("treeformer", "treeformer")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tree_fairseq.modules.chart import Chart
 from tree_fairseq.modules.chart_cells import ChartCells
+from tree_fairseq.modules.shared_memory import with_rows_moved
 
 
 class TreeformerEncoder(TransformerEncoderBase):
@@ -68,5 +69,4 @@ class TreeformerEncoder(TransformerEncoderBase):
 
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
         """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
-        order = [held.index_select(0, new_order) for held in encoder_out["order"]] or [new_order]
-        return {**encoder_out, "order": order}
+        return with_rows_moved(encoder_out, new_order)

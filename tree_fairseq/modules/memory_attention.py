@@ -104,6 +104,6 @@ class TreeMemoryAttention(_ReadsMemory, TreeCrossAttention):
 
     def project(self, encoder_out: dict[str, list]) -> LayerMemory:
         """Keys and values of leaves and nodes."""
-        memory = TreeMemory(encoder_out["tree_structure"][0], encoder_out["order"][0])
-        projected = self._project(encoder_out["encoder_out"][0], memory, beams=1)
+        memory = TreeMemory(encoder_out["tree_structure"][0], order=None)
+        projected = self.read(encoder_out["encoder_out"][0], memory)
         return LayerMemory(projected["prev_key"], projected["prev_value"], projected["prev_key_padding_mask"])

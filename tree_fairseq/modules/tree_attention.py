@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from tree_fairseq.modules.heads import split_heads
 from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.modules.shared_memory import SharedMemoryAttention
 from tree_fairseq.modules.sight import Sight
 from tree_fairseq.modules.tree_memory import TreeMemory
 from tree_fairseq.modules.tree_structure import TreeStructure
@@ -95,12 +96,8 @@ class TreeSelfAttention(TreeAttention):
         return functional.scaled_dot_product_attention(query, key, value, None if bias is None else bias.to(query.dtype), dropout)
 
 
-class TreeCrossAttention(TreeAttention):
-    """Decoder cross-attention over leaves and accumulated nodes (eqs. 21 to 24).
-
-    Keys and values are put where fairseq keeps those of a decoding that is under way, so fairseq's
-    own attention does the rest, incremental decoding and sharing among the beams included; values
-    are accumulated once a sentence and layer.
+class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
+    """Decoder cross-attention over leaves and accumulated nodes (eqs. 21 to 24); values are accumulated once a sentence and layer.
 
     Args:
         attend_nodes: false keeps the memory to the leaves, an ablation
@@ -112,36 +109,8 @@ class TreeCrossAttention(TreeAttention):
         if not attend_nodes:
             self.accumulation = None
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Optional[Tensor],
-        value: Optional[Tensor],
-        key_padding_mask: TreeMemory,
-        incremental_state: Optional[dict] = None,
-        **kwargs,
-    ) -> tuple[Tensor, Optional[Tensor]]:
-        """Attends from target positions to trees.
-
-        Args:
-            query: ``[T, rows, D]``, rows = B in training, B * K or fewer in generation
-            key: ``[S, B, encoder's D]``, leaves then nodes of B sentences; read once a decoding
-            value: the same; unread
-            key_padding_mask: trees and rows, handed on unread by fairseq's decoder layer
-            incremental_state: state of a decoding under way
-            **kwargs: of :class:`fairseq.modules.MultiheadAttention`
-
-        Returns:
-            ``[T, rows, D]`` and, where asked for, the attention weights over S positions
-        """
-        state = {} if incremental_state is None else incremental_state
-        if "prev_key" not in self._get_input_buffer(state):
-            beams = 1 if incremental_state is None else self.beam_size
-            self._set_input_buffer(state, self._project(key, key_padding_mask, beams))
-        return super().forward(query, None, None, incremental_state=state, **kwargs)
-
-    def _project(self, states: Tensor, memory: TreeMemory, beams: int) -> dict[str, Optional[Tensor]]:
-        """Keys and values of the sentences in the order of the rows, one for all beams of a sentence."""
+    def read(self, states: Tensor, memory: TreeMemory) -> dict[str, Tensor]:
+        """Keys and values of ``[S, B, encoder's D]``, leaves then nodes of B sentences; see :meth:`SharedMemoryAttention.read`."""
         structure = memory.structure
         padding = structure.padding
         if self.attend_nodes:
@@ -149,12 +118,9 @@ class TreeCrossAttention(TreeAttention):
         else:
             states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
             values = self._split_heads(self.v_proj(states))
-        # A sentence of nothing but padding is looked at all the same, so that its rows stay finite.
-        padding = padding & ~padding.all(dim=1, keepdim=True)
-        keys = self._split_heads(self.k_proj(states))
-        sentences = memory.order[::beams]
         return {
-            "prev_key": keys.index_select(0, sentences),
-            "prev_value": values.index_select(0, sentences),
-            "prev_key_padding_mask": padding.index_select(0, sentences),
+            "prev_key": self._split_heads(self.k_proj(states)),
+            "prev_value": values,
+            # A sentence of nothing but padding is looked at all the same, so that its rows stay finite.
+            "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
         }

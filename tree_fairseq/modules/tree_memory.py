@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 from torch import Tensor
 
@@ -18,8 +19,8 @@ class TreeMemory:
 
     Attributes:
         structure: trees of the B sentences
-        order: ``[rows]`` int64, sentence of each row
+        order: ``[rows]`` int64, sentence of each row; None where they are the B sentences in order
     """
 
     structure: TreeStructure
-    order: Tensor
+    order: Optional[Tensor]

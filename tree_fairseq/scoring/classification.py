@@ -13,27 +13,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.classification_runs import ClassificationOptions, score_run
-from tree_fairseq.scoring.command import add_run_arguments, pairs, score_and_publish
+from tree_fairseq.scoring.command import add_run_arguments, bucket_lines, difference_lines, group_lines, reference_sets, score_and_publish
 
 
 def report(scores: dict) -> str:
     """The scores as lines of text."""
     lines = [f"{name} = {value:.2f}" for name, value in scores["metrics"].items()]
-    for row in scores["differences"]:
-        lines.append(
-            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
-            f"(p = {row['p_value']:.4f}, {row['only_system']} to {row['only_baseline']}, {row['signature']})"
-        )
+    lines += difference_lines(scores)
     for subset, confusion in scores["confusion"].items():
         lines += [f"confusion of {subset}: rows are right, columns predicted", *table(confusion)]
-    for subset, rows in scores["groups"].items():
-        lines += [f"accuracy of {subset}, {name}: {row['accuracy']:.2f} ({row['sentences']})" for name, row in rows.items()]
-    for subset, rows in scores["by_length"].items():
-        parts = (f"{row['from']}-{row['to'] or ''}: {row['accuracy']:.2f} ({row['sentences']})" for row in rows)
-        lines.append(f"accuracy of {subset} by words  " + "  ".join(parts))
-    return "\n".join(lines)
+    return "\n".join([*lines, *group_lines(scores), *bucket_lines(scores, "by_length", "words")])
 
 
 def table(confusion: dict) -> list[str]:
@@ -45,10 +35,7 @@ def table(confusion: dict) -> list[str]:
 
 def options_from_arguments(args: argparse.Namespace) -> ClassificationOptions:
     """The options that a command line asks for. Raises ScoringError where they do not go together."""
-    sets = pairs(args.sets)
-    if args.references.is_file() and len(sets) > 1:
-        raise ScoringError(f"--references {args.references} is one file for {len(sets)} sets: give the folder")
-    return ClassificationOptions(args.references, sets, tuple(args.group_metrics), tuple(args.length_bounds))
+    return ClassificationOptions(args.references, reference_sets(args), tuple(args.group_metrics), tuple(args.length_bounds))
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tree_fairseq.compat import allow_checkpoint_classes
-from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.scoring.checkpoint import checkpoint_facts
 from tree_fairseq.scoring.result import SCORE_FILE, build_result, read_runs, read_scores, write_json
 from tree_fairseq.scoring.structural_runs import OUTCOMES_FILE
@@ -34,6 +34,45 @@ def add_run_arguments(parser: ArgumentParser, primary: str) -> None:
 def pairs(values: Sequence[str]) -> dict[str, str]:
     """``NAME=VALUE`` arguments as a dictionary."""
     return dict(value.partition("=")[::2] for value in values)
+
+
+def reference_sets(args: Namespace) -> dict[str, str]:
+    """The test sets of ``--sets``, whose references are in a folder or, of a single one, a file.
+
+    Raises:
+        ScoringError: one file is given for several sets
+    """
+    sets = pairs(args.sets)
+    if args.references.is_file() and len(sets) > 1:
+        raise ScoringError(f"--references {args.references} is one file for {len(sets)} sets: give the folder")
+    return sets
+
+
+def difference_lines(scores: dict) -> list[str]:
+    """How a run differs from those it was set beside, example by example, as lines of text."""
+    return [
+        f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
+        f"(p = {row['p_value']:.4f}, {row['only_system']} to {row['only_baseline']}, {row['signature']})"
+        for row in scores["differences"]
+    ]
+
+
+def group_lines(scores: dict) -> list[str]:
+    """Accuracy of each group of each test set, as lines of text."""
+    return [
+        f"accuracy of {subset}, {name}: {row['accuracy']:.2f} ({row['sentences']})"
+        for subset, rows in scores["groups"].items()
+        for name, row in rows.items()
+    ]
+
+
+def bucket_lines(scores: dict, key: str, measure: str) -> list[str]:
+    """Accuracy of each test set by a measure, such as words, whose buckets stand under a key, as lines of text."""
+    lines = []
+    for subset, rows in scores[key].items():
+        parts = (f"{row['from']}-{row['to'] or ''}: {row['accuracy']:.2f} ({row['sentences']})" for row in rows)
+        lines.append(f"accuracy of {subset} by {measure}  " + "  ".join(parts))
+    return lines
 
 
 def run_content(args: Namespace, scores: dict) -> dict:

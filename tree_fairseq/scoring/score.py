@@ -10,18 +10,15 @@ test sets were made from, and ``raw/{subset}.{target}`` where untokenised refere
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, paired_bootstrap, split_compounds
-from tree_fairseq.scoring.command import add_run_arguments, pairs, publish, run_content
+from tree_fairseq.scoring.command import add_run_arguments, pairs, score_and_publish
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -131,32 +128,23 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _score(args: argparse.Namespace) -> dict:
+def _score(args: argparse.Namespace) -> tuple[dict, None]:
     options = ScoreOptions(
         args.words, (args.source_lang, args.target_lang), pairs(args.sets), args.lowercase, args.compound_split,
         tuple(args.length_bounds), args.samples,
     )
-    content = run_content(args, score_run(args.run, options, args.against))
+    scores = score_run(args.run, options, args.against)
     if args.attention is not None:
         from tree_fairseq.scoring.attention_share import measure  # builds the task: only where it is asked for
 
-        content["attention"] = {
-            subset: measure(args.checkpoint, args.attention, subset) for subset in options.sets
-        }
-    return content
+        scores["attention"] = {subset: measure(args.checkpoint, args.attention, subset) for subset in options.sets}
+    return scores, None
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    try:
-        content = _score(args)
-        publish(args, content, report(content))
-    except TreeFairseqError as error:
-        logger.error("%s", error)
-        return 1
-    return 0
+    return score_and_publish(args, lambda: _score(args), report)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError, ScoringError
-from tree_fairseq.scoring.command import add_run_arguments, pairs, score_and_publish
+from tree_fairseq.scoring.command import add_run_arguments, bucket_lines, difference_lines, group_lines, reference_sets, score_and_publish
 from tree_fairseq.scoring.exact_match import unordered_labels
 from tree_fairseq.scoring.lines import LINES
 from tree_fairseq.scoring.structural_outcomes import SCHEMES, VALIDITY
@@ -30,19 +30,10 @@ from tree_fairseq.trees.notations import NOTATIONS
 def report(scores: dict) -> str:
     """The scores as lines of text."""
     lines = [f"{name} = {value:.{4 if name.startswith(VALIDITY) else 2}f}" for name, value in scores["metrics"].items()]
-    for row in scores["differences"]:
-        lines.append(
-            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
-            f"(p = {row['p_value']:.4f}, {row['only_system']} to {row['only_baseline']}, {row['signature']})"
-        )
-    for key, measure in (("by_size", "nodes"), ("by_depth", "depth")):
-        for subset, rows in scores[key].items():
-            parts = (f"{row['from']}-{row['to'] or ''}: {row['accuracy']:.2f} ({row['sentences']})" for row in rows)
-            lines.append(f"accuracy of {subset} by {measure}  " + "  ".join(parts))
+    lines += difference_lines(scores)
+    lines += bucket_lines(scores, "by_size", "nodes") + bucket_lines(scores, "by_depth", "depth")
     lines += [f"{count} outputs of {subset} reached a limit and are partial" for subset, count in scores["partial"].items() if count]
-    for subset, rows in scores["groups"].items():
-        lines += [f"accuracy of {subset}, {name}: {row['accuracy']:.2f} ({row['sentences']})" for name, row in rows.items()]
-    return "\n".join(lines)
+    return "\n".join([*lines, *group_lines(scores)])
 
 
 def options_from_arguments(args: argparse.Namespace) -> StructuralOptions:
@@ -66,9 +57,7 @@ def options_from_arguments(args: argparse.Namespace) -> StructuralOptions:
             raise MissingTreesError(f"{args.data} holds no symbol trees of {language}: give --notation")
         notation = notation or (record or grown).notation
         encoding = record.encoding if args.symbols else None
-    sets = pairs(args.sets)
-    if args.references.is_file() and len(sets) > 1:
-        raise ScoringError(f"--references {args.references} is one file for {len(sets)} sets: give the folder")
+    sets = reference_sets(args)
     unordered = unordered_labels(notation) if args.unordered is None else tuple(args.unordered)
     return StructuralOptions(
         args.references, language, notation, encoding, sets, unordered, args.scheme, tuple(args.size_bounds),
