@@ -28,7 +28,8 @@ from tree_fairseq.models import (
 )
 from tree_fairseq.scoring import classification_scorer, regression_scorer
 from tree_fairseq.tasks import (
-    structural_translation, tree_classification, tree_insertion, tree_sentence_classification, tree_translation,
+    autocast_translation, structural_translation, tree_classification, tree_insertion, tree_sentence_classification,
+    tree_translation,
 )
 from tree_fairseq.version import __version__
 
@@ -41,6 +42,7 @@ unknown_words.install()
 
 __all__ = [
     "__version__",
+    "autocast_translation",
     "classification_scorer",
     "insertion_left_to_right",
     "pretrained_pieces",
