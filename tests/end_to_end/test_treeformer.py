@@ -105,6 +105,26 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     assert model["encoder.chart.weight"].std() == pytest.approx(64**-0.5, rel=0.05)
 
 
+@pytest.mark.parametrize("arch", ["treeformer_tiny", "transformer"])
+def test_bfloat16_on_the_cpu(data_bin, tmp_path, arch):
+    """--task autocast_translation trains on fairseq's own folders, and what it trained translates under fairseq's own task."""
+    sizes = STOCK_SIZES if arch == "transformer" else ()
+    runs, dtypes = {}, {}
+    for name, flags in (("stock", ()), ("float", ("--task", "autocast_translation")), ("half", ("--task", "autocast_translation", "--cpu-autocast"))):
+        seen = dtypes[name] = set()
+        hook = torch.nn.modules.module.register_module_forward_hook(
+            lambda module, _, output, seen=seen: seen.add(output.dtype) if isinstance(module, torch.nn.Linear) else None
+        )
+        try:
+            runs[name] = train(data_bin, tmp_path / name, *sizes, *flags, arch=arch)
+        finally:
+            hook.remove()
+    assert dtypes["stock"] == dtypes["float"] == {torch.float32} and torch.bfloat16 in dtypes["half"]
+    losses = {name: valid_losses(run.log) for name, run in runs.items()}
+    assert losses["float"] == losses["stock"] and losses["half"] == pytest.approx(losses["stock"], rel=0.03)
+    assert len(hypotheses(generate(runs["half"]))) == 16
+
+
 def test_a_height_beyond_every_sentence_works_and_says_so(data_bin, tmp_path, monkeypatch):
     monkeypatch.setattr(chart, "_warned", set())
     high = train(data_bin, tmp_path, "--treeformer-height", 40)
