@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from preprocess.agreement_linzen import TABLE, TEST, example, find, load_table, load_test
 from preprocess.agreement_subjects import COMMON_NOUNS, NOUNS, agreements
+from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
 from preprocess.logical_forms import raw_lines
-from tree_fairseq.errors import InputError, ParserError
+from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
@@ -154,24 +154,22 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def prepare(args: argparse.Namespace) -> dict[str, int]:
+    """Writes what the command line asks for; how many examples each split has."""
+    args.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=args.output) as work:
+        splits = load(args, Path(work))
+    splits = shorten(splits, args.subset, args.limit, args.seed)
+    # Attractors are looked at where models are tested.
+    splits = {split: lines if split == "test" else [line._replace(groups=()) for line in lines] for split, lines in splits.items()}
+    report(splits)
+    return write_splits(splits, args.output, "tsv")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
-    try:
-        args.output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=args.output) as work:
-            splits = load(args, Path(work))
-        splits = shorten(splits, args.subset, args.limit, args.seed)
-        # Attractors are looked at where models are tested.
-        splits = {split: lines if split == "test" else [line._replace(groups=()) for line in lines] for split, lines in splits.items()}
-        report(splits)
-        counts = write_splits(splits, args.output, "tsv")
-    except (CorpusError, InputError, ParserError) as error:
-        sys.stderr.write(f"agreement: {error}\n")
-        return 1
-    sys.stderr.write("prepared agreement: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
-    return 0
+    return prepare_data_set("agreement", "agreement", lambda: prepare(args))
 
 
 if __name__ == "__main__":

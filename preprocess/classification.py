@@ -9,14 +9,11 @@ formats of ``fairseq-preprocess --task tree_classification``.
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 import tempfile
 from pathlib import Path
 
 from preprocess import reviews, sentiment_treebank
-from preprocess.corpora import CorpusError
-from preprocess.fetch import FetchError
+from preprocess.command import prepare_data_set
 from preprocess.labelled_lines import Splits, report, rewritten, shorten, write_splits
 
 ABOUT = {
@@ -72,24 +69,22 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def prepare(args: argparse.Namespace) -> dict[str, int]:
+    """Writes what the command line asks for; how many examples each split has."""
+    args.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=args.output) as work:
+        splits, suffix = load(args, Path(work))
+    splits = shorten(splits, args.subset, args.limit, args.seed)
+    if args.lowercase:
+        splits = rewritten(splits, str.lower)
+    report(splits)
+    return write_splits(splits, args.output, suffix)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
-    try:
-        args.output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=args.output) as work:
-            splits, suffix = load(args, Path(work))
-        splits = shorten(splits, args.subset, args.limit, args.seed)
-        if args.lowercase:
-            splits = rewritten(splits, str.lower)
-        report(splits)
-        counts = write_splits(splits, args.output, suffix)
-    except (CorpusError, FetchError) as error:
-        sys.stderr.write(f"classification: {error}\n")
-        return 1
-    sys.stderr.write(f"prepared {args.name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
-    return 0
+    return prepare_data_set("classification", args.name, lambda: prepare(args))
 
 
 if __name__ == "__main__":

@@ -10,17 +10,15 @@ A tenth of the training data selects, the official development set is tested (Ap
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, write_lines
 from preprocess.glue_formats import TASKS
 from preprocess.labelled_lines import Splits, hold_out, report, shorten
 from preprocess.moses import Tokenizer, TokenizerOptions
 from tree_fairseq.data.pretrained_pieces import PretrainedPieces, PretrainedPiecesConfig
-from tree_fairseq.errors import TreeFairseqError
 
 SEED = 1
 
@@ -82,22 +80,20 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def prepare(args: argparse.Namespace) -> dict[str, int]:
+    """Writes what the command line asks for; how many examples each split has."""
+    splits = shorten(load(args.name, args.data, args.seed), args.subset, args.limit, args.seed)
+    splits = segmented(splits, segmenter(args.name, args.pieces_of))
+    if not TASKS[args.name].is_rated:
+        report(splits)
+    files = {split: [f"{line.text}\t{line.name}" for line in lines] for split, lines in splits.items()}
+    return {split: write_lines(args.output / f"{split}.tsv", rows) for split, rows in files.items()}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
-    try:
-        splits = shorten(load(args.name, args.data, args.seed), args.subset, args.limit, args.seed)
-        splits = segmented(splits, segmenter(args.name, args.pieces_of))
-        if not TASKS[args.name].is_rated:
-            report(splits)
-        files = {split: [f"{line.text}\t{line.name}" for line in lines] for split, lines in splits.items()}
-        counts = {split: write_lines(args.output / f"{split}.tsv", rows) for split, rows in files.items()}
-    except (CorpusError, TreeFairseqError) as error:
-        sys.stderr.write(f"glue: {error}\n")
-        return 1
-    sys.stderr.write(f"prepared {args.name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
-    return 0
+    return prepare_data_set("glue", args.name, lambda: prepare(args))
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
-import sys
 from pathlib import Path
 
+from preprocess.command import prepare_data_set
 from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, write_lines, write_pairs
-from preprocess.fetch import FetchError
 
 # data set -> "module:function", imported when asked for
 LOADERS = {
@@ -79,13 +78,11 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     languages = (args.source, args.target)
     options = PrepareOptions(args.work or args.output.parent / "official", args.workers)
-    try:
-        counts = write_corpus(load(args.name, args.data, languages, options), args.output, languages, args.subset, args.limit)
-    except (CorpusError, FetchError) as error:
-        sys.stderr.write(f"prepare: {error}\n")
-        return 1
-    sys.stderr.write(f"prepared {args.name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
-    return 0
+
+    def prepare() -> dict[str, int]:
+        return write_corpus(load(args.name, args.data, languages, options), args.output, languages, args.subset, args.limit)
+
+    return prepare_data_set("prepare", args.name, prepare)
 
 
 if __name__ == "__main__":

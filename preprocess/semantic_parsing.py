@@ -11,12 +11,10 @@ compares with the lines written here, so that an unknown symbol is never right.
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from pathlib import Path
 
 from preprocess import active_logical, cogs, ifttt, utterances
-from preprocess.corpora import CorpusError
+from preprocess.command import prepare_data_set
 from preprocess.ifttt_programs import ARGUMENTS
 from preprocess.logical_forms import Splits, report_duplicates, shorten, write_splits
 from tree_fairseq.trees.notations import NOTATIONS
@@ -83,19 +81,17 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def prepare(args: argparse.Namespace) -> dict[str, int]:
+    """Writes what the command line asks for; how many pairs each split has."""
+    splits = shorten(load(args), args.subset, args.limit, args.seed)
+    report_duplicates(splits)
+    return write_splits(splits, args.output, (args.source, args.target))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
-    try:
-        splits = shorten(load(args), args.subset, args.limit, args.seed)
-        report_duplicates(splits)
-        counts = write_splits(splits, args.output, (args.source, args.target))
-    except CorpusError as error:
-        sys.stderr.write(f"semantic_parsing: {error}\n")
-        return 1
-    sys.stderr.write(f"prepared {args.name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
-    return 0
+    return prepare_data_set("semantic_parsing", args.name, lambda: prepare(args))
 
 
 if __name__ == "__main__":
