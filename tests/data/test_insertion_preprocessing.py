@@ -15,9 +15,10 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.data import export
 from tree_fairseq.data.check import check_folder
+from tree_fairseq.data.file_record import MANIFEST_NAME
 from tree_fairseq.data.insertion_labels import LabelWords
 from tree_fairseq.data.insertion_store import InsertionStore
-from tree_fairseq.data.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.trees.insertion import ROOT_LABEL, TargetTree

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.data.corpora import prefixes, run_preprocess, write_corpus
-from tree_fairseq.data.manifest import FileRecord, Manifest, SideRecord, SplitRecord
+from tree_fairseq.data.file_record import FileRecord
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.side_files import require_equal_lengths
+from tree_fairseq.data.side_record import SideRecord, SplitRecord
 from tree_fairseq.data.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, LeafMismatchError, MissingTreesError
 from tree_fairseq.parsing.base import ParserOptions

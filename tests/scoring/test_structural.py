@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from tree_fairseq.data.file_record import FileRecord
 from tree_fairseq.data.insertion_record import InsertionRecord
-from tree_fairseq.data.manifest import FileRecord, Manifest
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.symbol_sides import SymbolSideRecord
 from tree_fairseq.scoring import structural
 from tree_fairseq.scoring.__main__ import SCORERS, main

@@ -20,10 +20,11 @@ from typing import Mapping, Sequence
 from fairseq.data.data_utils import infer_language_pair
 
 from tree_fairseq.data.disk_space import reporting_full_disk
+from tree_fairseq.data.file_record import MANIFEST_NAME, FileRecord
 from tree_fairseq.data.folder_trees import TreeSide, add_side, enter_tokens, make_label_dictionary, start_manifest, write_side
 from tree_fairseq.data.inputs import TextInput, inspect_text
 from tree_fairseq.data.label_dictionary import label_dictionary_name
-from tree_fairseq.data.manifest import MANIFEST_NAME, FileRecord, Manifest
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.side_files import write_leaves
 from tree_fairseq.data.split_trees import SplitTrees, bytes_needed, encode_split
 from tree_fairseq.data.staging import Staging, clear_published

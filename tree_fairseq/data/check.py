@@ -16,8 +16,9 @@ from tree_fairseq.data.class_check import class_problems
 from tree_fairseq.data.inputs import file_sha256
 from tree_fairseq.data.insertion_check import insertion_problems
 from tree_fairseq.data.label_dictionary import load_label_dictionary
-from tree_fairseq.data.manifest import Manifest, SplitRecord, verify_dictionary, verify_size
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.side_files import require_equal_lengths
+from tree_fairseq.data.side_record import SplitRecord
 from tree_fairseq.data.staging import staging_path
 from tree_fairseq.data.structure import malformed_lines
 from tree_fairseq.data.symbol_sides import SymbolSideRecord
@@ -72,8 +73,8 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
     if staging_path(folder).exists() and any(staging_path(folder).iterdir()):
         problems.append(f"{staging_path(folder)} is there: a command that builds this folder is running or was stopped; give it again")
     for name, record in manifest.files.items():
-        verify = verify_dictionary if name.startswith("dict.") else verify_size
-        problems += _problems_of(lambda: verify(folder / name, record))
+        verify = record.verify_content if name.startswith("dict.") else record.verify_size
+        problems += _problems_of(lambda: verify(folder / name))
         path = folder / name
         if not quick and path.exists() and path.stat().st_size == record.size and file_sha256(path) != record.sha256:
             if not name.startswith("dict."):

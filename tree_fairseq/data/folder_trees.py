@@ -11,9 +11,11 @@ from typing import Iterable, Mapping
 from fairseq.data import Dictionary
 
 from tree_fairseq.data.disk_space import require_room
+from tree_fairseq.data.file_record import FileRecord
 from tree_fairseq.data.label_dictionary import label_dictionary_name, load_label_dictionary, save_label_dictionary
-from tree_fairseq.data.manifest import FileRecord, Manifest, SideRecord, verify_dictionary
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.side_files import dictionary_of_census, finish_split, take_census
+from tree_fairseq.data.side_record import SideRecord
 from tree_fairseq.data.split_trees import SplitTrees
 from tree_fairseq.data.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.data.tree_store import store_bytes, tree_file_paths
@@ -185,7 +187,7 @@ def _enter_dictionary(manifest: Manifest, path: Path, in_use: bool) -> None:
     """Enters a dictionary, which must be the known one if there are files that stay and were made with that."""
     known = manifest.files.get(path.name)
     if known is not None and in_use:
-        verify_dictionary(path, known)
+        known.verify_content(path)
     enter_files(manifest, [path])
 
 

@@ -10,76 +10,15 @@ from pathlib import Path
 from typing import Any, Iterable
 
 from tree_fairseq.data.classification_record import CLASS, ClassificationRecord
-from tree_fairseq.data.inputs import file_sha256
+from tree_fairseq.data.file_record import MANIFEST_NAME, FileRecord
 from tree_fairseq.data.insertion_record import InsertionRecord
+from tree_fairseq.data.side_record import SideRecord, SplitRecord
 from tree_fairseq.data.staging import write_json
 from tree_fairseq.data.symbol_sides import SymbolSideRecord, SymbolSplitRecord
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.version import __version__
 
-MANIFEST_NAME = "tree.json"
 FORMAT_VERSION = 1
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """Size in bytes and SHA-256 of a file."""
-
-    size: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: str | os.PathLike) -> FileRecord:
-        """The record of an existing file."""
-        return cls(os.stat(path).st_size, file_sha256(path))
-
-
-@dataclass
-class SplitRecord:
-    """The trees of one side of one split.
-
-    Attributes:
-        prefix: name of the token files without extension, such as ``train.en-de.en``
-        lines: lines
-        leaves: leaves of all lines, without EOS
-        nodes: nodes of all lines' full forests
-        failed: numbers of the lines, from 1, in which a sentence could not be parsed and was given a flat tree
-        unknown_labels: nodes whose label is not in the label dictionary
-        files: names of the token files and tree files
-    """
-
-    prefix: str
-    lines: int
-    leaves: int
-    nodes: int
-    failed: list[int]
-    unknown_labels: int
-    files: list[str]
-
-
-@dataclass
-class SideRecord:
-    """The trees of one language.
-
-    Attributes:
-        side: ``source`` or ``target``
-        parser: the parser's options, for parsing new text the same way (:meth:`options`)
-        identity: name, version and model of the parser that ran
-        labels: name of the label dictionary
-        splits: by name (``train``, ``valid``, ``valid1``, ...)
-    """
-
-    side: str
-    parser: dict[str, Any]
-    identity: dict[str, Any]
-    labels: str
-    splits: dict[str, SplitRecord] = field(default_factory=dict)
-
-    @property
-    def options(self) -> ParserOptions:
-        """How the text of this side was parsed."""
-        return ParserOptions.from_json(self.parser)
 
 
 @dataclass
@@ -211,7 +150,7 @@ class Manifest:
                 f"{folder} is no folder for classification: {MANIFEST_NAME} says nothing of classes. Preprocess with --task tree_classification"
             )
         if (name := f"dict.{CLASS}.txt") in self.files:
-            verify_dictionary(folder / name, self.files[name])
+            self.files[name].verify_content(folder / name)
         self._verify_splits(folder, "classes", record.splits, splits)
         return record
 
@@ -232,7 +171,7 @@ class Manifest:
                 "--task tree_insertion"
             )
         for lang in (self.source_lang, record.lang):
-            verify_dictionary(folder / f"dict.{lang}.txt", self.files[f"dict.{lang}.txt"])
+            self.files[f"dict.{lang}.txt"].verify_content(folder / f"dict.{lang}.txt")
         self._verify_splits(folder, "trajectories", record.splits, splits)
         return record
 
@@ -245,7 +184,7 @@ class Manifest:
                     "dictionaries of this folder (--srcdict, --tgtdict)"
                 )
             for name in records[split].files:
-                verify_size(folder / name, self.files[name])
+                self.files[name].verify_size(folder / name)
 
     def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
         """Compares the dictionaries' hashes and the sizes of the files: what can be done at every start.
@@ -264,38 +203,10 @@ class Manifest:
         is_symbols = lang in self.symbols
         labels = [] if is_symbols else [self.side(lang).labels]
         for name in (f"dict.{lang}.txt", *labels):
-            verify_dictionary(folder / name, self.files[name])
+            self.files[name].verify_content(folder / name)
         for split in splits:
             for name in (self.symbol_split if is_symbols else self.split)(lang, split).files:
-                verify_size(folder / name, self.files[name])
-
-
-def verify_dictionary(path: Path, record: FileRecord) -> None:
-    """Makes sure that a dictionary is the recorded one.
-
-    Raises:
-        CorruptFileError: it is missing.
-        DictionaryMismatchError: it has another content.
-    """
-    if not path.exists():
-        raise CorruptFileError(f"{path} is missing. Preprocess again")
-    if FileRecord.of(path) != record:
-        raise DictionaryMismatchError(
-            f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one in "
-            f"{MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
-        )
-
-
-def verify_size(path: Path, record: FileRecord) -> None:
-    """Makes sure that a file exists and has the recorded size.
-
-    Raises:
-        CorruptFileError: otherwise.
-    """
-    if not path.exists():
-        raise CorruptFileError(f"{path} is missing. Preprocess again")
-    if (size := path.stat().st_size) != record.size:
-        raise CorruptFileError(f"{path} has {size} bytes where {record.size} were written: it was cut off or replaced. Preprocess again")
+                self.files[name].verify_size(folder / name)
 
 
 def _from_json(values: dict[str, Any]) -> Manifest:

@@ -17,7 +17,7 @@ from torch import Tensor
 from tree_fairseq.data.classification_record import CLASS, TEXT
 from tree_fairseq.data.classification_rows import class_targets, example_class
 from tree_fairseq.data.labelled_texts import LabelledTexts
-from tree_fairseq.data.manifest import Manifest, verify_dictionary, verify_size
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.number_dictionary import NumberDictionary
 from tree_fairseq.data.split_stores import joined
 from tree_fairseq.data.token_files import found_impl, token_file_names, token_prefix
@@ -90,11 +90,11 @@ def load_sentences(
     numbers = itertools.count() if combine else [0]
     names = list(itertools.takewhile(record.splits.__contains__, (f"{split}{number or ''}" for number in numbers)))
     manifest.verify_classes_quickly(folder, names or [split])
-    verify_dictionary(folder / f"dict.{TEXT}.txt", manifest.files[f"dict.{TEXT}.txt"])
+    manifest.files[f"dict.{TEXT}.txt"].verify_content(folder / f"dict.{TEXT}.txt")
     texts = [folder / token_prefix(name, TEXT, CLASS, TEXT) for name in names]
     for prefix in texts:
         for file in token_file_names(prefix, found_impl(prefix)):
-            verify_size(folder / file, manifest.files[file])
+            manifest.files[file].verify_size(folder / file)
     sources = [_tokens(prefix, text_dictionary, dataset_impl) for prefix in texts]
     labels = joined([_tokens(folder / record.splits[name].prefix, class_dictionary, dataset_impl) for name in names], 1)
     counts = [len(lines) for lines in sources]

@@ -14,7 +14,7 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.data.encode import read_chunk_labels, read_chunk_text, read_chunk_trees
 from tree_fairseq.data.label_dictionary import build_label_dictionary
-from tree_fairseq.data.manifest import SplitRecord
+from tree_fairseq.data.side_record import SplitRecord
 from tree_fairseq.data.split_trees import SplitTrees
 from tree_fairseq.data.token_files import found_impl, token_file_names, token_lengths
 from tree_fairseq.data.tree_store import TreeStore, TreeStoreWriter, tree_file_paths

@@ -9,7 +9,8 @@ from typing import Collection
 from tree_fairseq.data.class_trees import word_options
 from tree_fairseq.data.classification_record import NODE_SYMBOL, ClassificationRecord
 from tree_fairseq.data.folder_trees import TreeSide, same_parses
-from tree_fairseq.data.manifest import Manifest, SideRecord
+from tree_fairseq.data.manifest import Manifest
+from tree_fairseq.data.side_record import SideRecord
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Callable, Iterator, Mapping
 
 from tree_fairseq.data.disk_space import reporting_full_disk
+from tree_fairseq.data.file_record import MANIFEST_NAME
 from tree_fairseq.data.folder_trees import add_side, enter_tokens, make_label_dictionary, start_manifest, write_side
 from tree_fairseq.data.inputs import TextInput
-from tree_fairseq.data.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.side_files import write_leaves
 from tree_fairseq.data.split_trees import SplitTrees, bytes_needed, encode_split
 from tree_fairseq.data.staging import Staging, clear_published
