@@ -10,7 +10,8 @@ from tests.benchmarks.insertion_corpus import MADE_UP_SIZES, made_up, write_doma
 from tests.benchmarks.naive_insertion import grow
 from tests.generators.test_insertion_search import LABELS, Reluctant
 from tests.models.insertion_pairs import Examples, build_insertion
-from tree_fairseq.generators.insertion_search import InsertionGenerator, InsertionLimits
+from tree_fairseq.generators.growing_search import InsertionLimits
+from tree_fairseq.generators.insertion_search import InsertionGenerator
 from tree_fairseq.trees.notations import notation_named
 
 NOTATION = notation_named("bracket")

@@ -15,7 +15,8 @@ from tests.generators.table_models import batch
 from tests.models.insertion_pairs import LABELS as LABEL_COUNT
 from tests.models.insertion_pairs import Examples, build_insertion
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.generators.insertion_search import InsertionGenerator, InsertionLimits
+from tree_fairseq.generators.growing_search import InsertionLimits
+from tree_fairseq.generators.insertion_search import InsertionGenerator
 from tree_fairseq.trees.insertion import KINDS, slot_mask
 
 SOURCES = [[4, 5], [7], [5, 6, 7], [9, 8, 4, 4, 5], [6], [4, 9], [5, 5], [8, 7, 6]]

@@ -13,7 +13,7 @@ from tests.criterions.slot_batches import label_dictionary
 from tests.generators.table_models import batch
 from tree_fairseq.data.sequence_dictionary import SequenceDictionary
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.generators.insertion_search import InsertionLimits
+from tree_fairseq.generators.growing_search import InsertionLimits
 from tree_fairseq.generators.left_to_right_search import LeftToRightGenerator
 from tree_fairseq.generators.sequence_hypotheses import balanced_hypothesis
 from tree_fairseq.generators.sequence_insertion_search import SequenceInsertionGenerator

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -12,31 +11,12 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.data.insertion_dictionary import InsertionDictionary
-from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.generators.growing_search import GrowingSearch, InsertionLimits
 from tree_fairseq.generators.insertion_ensemble import InsertionEnsemble, InsertionModel, SlotAnswers
 from tree_fairseq.generators.partial_trees import PartialTrees
-from tree_fairseq.generators.sequence_hypotheses import refuse_constraints
 from tree_fairseq.trees.insertion import KINDS
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class InsertionLimits:
-    """Where decoding ends even if slots are still to be filled.
-
-    Attributes:
-        steps: that a tree may take, the one in which nothing changes among them
-        nodes: that a tree may have, without the root that decoding begins with
-    """
-
-    steps: int = 50
-    nodes: int = 250
-
-    def __post_init__(self):
-        for flag, value in (("--max-insertion-steps", self.steps), ("--max-nodes", self.nodes)):
-            if value < 1:
-                raise StructuralSearchError(f"{flag} is at least 1, not {value}")
 
 
 class TracedStep(NamedTuple):
@@ -63,7 +43,7 @@ class _Sentence:
     trace: list[TracedStep] = field(default_factory=list)
 
 
-class InsertionGenerator:
+class InsertionGenerator(GrowingSearch):
     """Generates trees for a batch, the best answer in every slot; one hypothesis a sentence.
 
     In each step the models read the partial trees of all sentences that are not finished, and every slot gets what they think best:
@@ -82,6 +62,8 @@ class InsertionGenerator:
             limits, ``roots`` for those that grew from their root in several places or in none
     """
 
+    grown = "trees"
+
     def __init__(
         self,
         models: Sequence[InsertionModel],
@@ -90,47 +72,31 @@ class InsertionGenerator:
         normalize_scores: bool = True,
         keep_steps: bool = False,
     ):
-        self.ensemble = InsertionEnsemble(models, dictionary)
+        super().__init__(InsertionEnsemble(models, dictionary), dictionary.eos(), limits, normalize_scores)
         self.dictionary = dictionary
-        self.eos = dictionary.eos()  # which fairseq's commands leave out of what they print
-        self.limits = limits
-        self.normalize_scores = normalize_scores
         self.keep_steps = keep_steps
-        self.counts: Counter[str] = Counter()
 
-    @torch.no_grad()
-    def generate(self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None) -> list[list[dict]]:
+    def grow(self, net_input: dict[str, Any]) -> list[dict]:
         """Grows a tree for each sentence of a batch.
 
         Args:
-            models: unused, those that the generator was made with count
-            sample: fairseq's batch; a partial tree in it is not looked at
-            prefix_tokens, constraints: None
+            net_input: of fairseq's batch
 
         Returns:
-            for each sentence one hypothesis:
+            for each sentence
 
             - ``tokens`` ``[L]`` int64: the tree as a sequence, see :meth:`InsertionDictionary.sequence`
             - ``labels``, ``parents`` ``[N]`` int64: its nodes in preorder, the root that decoding began with among them
-            - ``score``: mean log-probability of all answers of all slots in all steps; their sum where scores are not normalised
             - ``positional_scores`` ``[L]``: log-probabilities with which the labels of ``tokens`` were inserted, 0 for brackets
-            - ``steps``: how many were taken
-            - ``is_complete``: whether it was finished, and is one tree under that root
-            - ``alignment``, ``attention``: None
+            - what :meth:`ended` tells; ``is_complete`` wants one tree under that root
             - ``trace``, ``history``: a :class:`TracedStep` for each step, and the trees after each; where steps are kept
-
-        Raises:
-            StructuralSearchError: there is a prefix or a constraint
         """
-        refuse_constraints(prefix_tokens, constraints)
-        net_input = sample["net_input"]
         count, device = len(net_input["src_tokens"]), net_input["src_tokens"].device
         sentences = [_Sentence() for _ in range(count)]
         rows = torch.arange(count, device=device)
         memories = self.ensemble.read(net_input)
         trees = PartialTrees.roots(count, self.dictionary.root, self.dictionary.pad(), device)
         sums = torch.zeros(count, 2, device=device)  # of log-probabilities, and of answers
-        before = dict(self.counts)
         step = 0
         while len(rows):
             step += 1
@@ -148,8 +114,7 @@ class InsertionGenerator:
             rows, sums = rows[going], sums[going]
             if len(going):
                 trees, memories = trees.select(going), [memory.select(going) for memory in memories]
-        self._tell(before)
-        return [[sentence.hypothesis] for sentence in sentences]
+        return [sentence.hypothesis for sentence in sentences]
 
     def _within_limit(self, answers: SlotAnswers, row: Tensor, trees: PartialTrees) -> tuple[SlotAnswers, Tensor]:
         """Nothing changes any more in trees that would become too large; and which they are, ``[B]`` bool."""
@@ -190,18 +155,8 @@ class InsertionGenerator:
             reason = _REASONS[all_ends[place]]
             if reason is None and int((parents == 0).sum()) != 1:
                 reason = "roots"
-            self.counts["trees"] += 1
-            if reason is not None:
-                self.counts[reason] += 1
-            total, answered = all_sums[place]
             sentence = sentences[all_rows[place]]
-            sentence.hypothesis = self._hypothesis(labels, parents, scores) | {
-                "score": total / answered if self.normalize_scores else total,
-                "steps": step,
-                "is_complete": reason is None,
-                "alignment": None,
-                "attention": None,
-            }
+            sentence.hypothesis = self._hypothesis(labels, parents, scores) | self.ended(*all_sums[place], step, reason)
             if self.keep_steps:
                 sentence.hypothesis["trace"] = sentence.trace
                 sentence.hypothesis["history"] = [{"tokens": self._tokens_after(step)} for step in sentence.trace]
@@ -228,12 +183,10 @@ class InsertionGenerator:
                 parents.append(above)
         return self.dictionary.sequence(labels, parents)
 
-    def _tell(self, before: dict[str, int]) -> None:
-        """Says so where a batch has incomplete trees."""
-        if all(self.counts[name] == before.get(name, 0) for name in _SAYS):
-            return
+    def tell(self) -> None:
+        """Says how many trees are incomplete so far, and why."""
         why = [text.format(self.counts[name], self.limits) for name, text in _SAYS.items() if self.counts[name]]
-        logger.warning("[insertion] of %d trees so far, %s", self.counts["trees"], ", ".join(why))
+        logger.warning("[insertion] of %d trees so far, %s", self.counts[self.grown], ", ".join(why))
 
 
 _AGREED, _NODES, _STEPS = range(3)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.generators.growing_search import GrowingSearch, InsertionLimits
 from tree_fairseq.generators.insertion_ensemble import InsertionEnsemble
-from tree_fairseq.generators.insertion_search import InsertionLimits
-from tree_fairseq.generators.sequence_hypotheses import balanced_hypothesis, refuse_constraints
+from tree_fairseq.generators.sequence_hypotheses import balanced_hypothesis
 from tree_fairseq.models.sequence_insertion_transformer import SequenceInsertionTransformerModel
 from tree_fairseq.modules.sequence_insertion import InsertionPlaces
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 _TOKENS_PER_NODE = 3
 
 
-class SequenceInsertionGenerator:
+class SequenceInsertionGenerator(GrowingSearch):
     """Generates sequences for a batch, the best answer in every slot; one hypothesis a sentence.
 
     A sentence is finished when nothing is inserted; that step counts. Where a limit is reached the partial sequence is returned.
@@ -35,6 +35,8 @@ class SequenceInsertionGenerator:
         counts: how many sequences were generated (``sequences``), and how many of these are partial: ``tokens`` or ``steps`` for the limits
     """
 
+    grown = "sequences"
+
     def __init__(
         self,
         models: Sequence[SequenceInsertionTransformerModel],
@@ -44,46 +46,28 @@ class SequenceInsertionGenerator:
         self.sequences = models[0].sequences
         if any(len(model.sequences) != len(self.sequences) for model in models):
             raise StructuralSearchError("models with different numbers of brackets cannot be in an ensemble")
-        self.ensemble = InsertionEnsemble(models, self.sequences)
-        self.eos = self.sequences.eos()  # which fairseq's commands leave out of what they print
-        self.limits = limits
+        super().__init__(InsertionEnsemble(models, self.sequences), self.sequences.eos(), limits, normalize_scores)
         positions = min(model.max_decoder_positions() for model in models)
         self.most_tokens = min(_TOKENS_PER_NODE * limits.nodes + 2, positions)  # BOS and EOS among them
-        self.normalize_scores = normalize_scores
-        self.counts: Counter[str] = Counter()
 
-    @torch.no_grad()
-    def generate(self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None) -> list[list[dict]]:
+    def grow(self, net_input: dict[str, Any]) -> list[dict]:
         """Grows a sequence for each sentence of a batch.
 
         Args:
-            models: unused, those that the generator was made with count
-            sample: fairseq's batch; a partial sequence in it is not looked at
-            prefix_tokens, constraints: None
+            net_input: of fairseq's batch
 
         Returns:
-            for each sentence one hypothesis:
-
-            - ``tokens`` and ``positional_scores`` ``[L]``: the sequence, as :func:`balanced_hypothesis` has it
-            - ``score``: mean log-probability of all answers of all slots in all steps; their sum where scores are not normalised
-            - ``steps``: how many were taken
-            - ``is_complete``: whether it was finished
-            - ``alignment``, ``attention``: None
-
-        Raises:
-            StructuralSearchError: there is a prefix or a constraint
+            for each sentence ``tokens`` and ``positional_scores`` ``[L]``, the sequence as :func:`balanced_hypothesis` has it, and
+            what :meth:`ended` tells
         """
-        refuse_constraints(prefix_tokens, constraints)
-        net_input = sample["net_input"]
         source = net_input["src_tokens"]
         count, pad = len(source), self.sequences.pad()
-        found: list[list[dict]] = [[] for _ in range(count)]
+        found: list[dict] = [{} for _ in range(count)]
         rows = torch.arange(count, device=source.device)
         memories = self.ensemble.read(net_input)
         tokens = torch.tensor([[self.sequences.bos(), self.sequences.eos()]], device=source.device).repeat(count, 1)
         scores = torch.zeros(tokens.shape, device=source.device)
         sums = torch.zeros(count, 2, device=source.device)  # of log-probabilities, and of answers
-        before = dict(self.counts)
         step = 0
         while len(rows):
             step += 1
@@ -102,11 +86,8 @@ class SequenceInsertionGenerator:
             is_finished = is_unchanged if step < self.limits.steps else torch.ones_like(is_unchanged)
             for place in is_finished.nonzero().flatten().tolist():
                 reason = "tokens" if is_too_long[place] else None if is_unchanged[place] else "steps"
-                hypothesis = self._hypothesis(tokens[place], scores[place], sums[place])
-                found[int(rows[place])] = [{**hypothesis, "steps": step, "is_complete": reason is None}]
-                self.counts["sequences"] += 1
-                if reason is not None:
-                    self.counts[reason] += 1
+                hypothesis = self._hypothesis(tokens[place], scores[place])
+                found[int(rows[place])] = hypothesis | self.ended(*sums[place].tolist(), step, reason)
             going = (~is_finished).nonzero().flatten()
             if len(going) < len(rows):
                 rows, tokens, scores, sums = (part[going] for part in (rows, tokens, scores, sums))
@@ -114,25 +95,17 @@ class SequenceInsertionGenerator:
                     width = int((tokens != pad).sum(1).amax())
                     tokens, scores = tokens[:, :width], scores[:, :width]
                     memories = [memory.select(going) for memory in memories]
-        self._tell(before)
         return found
 
-    def _hypothesis(self, tokens: Tensor, scores: Tensor, sums: Tensor) -> dict:
+    def _hypothesis(self, tokens: Tensor, scores: Tensor) -> dict[str, Tensor]:
         length = int((tokens != self.sequences.pad()).sum())
-        total, answered = sums.tolist()
-        return {
-            **balanced_hypothesis(tokens[1 : length - 1], scores[1 : length - 1], self.sequences),
-            "score": total / answered if self.normalize_scores else total,
-            "alignment": None,
-            "attention": None,
-        }
+        return balanced_hypothesis(tokens[1 : length - 1], scores[1 : length - 1], self.sequences)
 
-    def _tell(self, before: dict[str, int]) -> None:
-        """Says so where a batch has partial sequences."""
-        if any(self.counts[name] > before.get(name, 0) for name in ("tokens", "steps")):
-            logger.warning(
-                "[insertion] of %d sequences so far, %d would have had more than %d tokens and are partial (--max-nodes %d), %d were not "
-                "finished after --max-insertion-steps %d",
-                self.counts["sequences"], self.counts["tokens"], self.most_tokens - 2, self.limits.nodes, self.counts["steps"],
-                self.limits.steps,
-            )
+    def tell(self) -> None:
+        """Says how many sequences are partial so far, and why."""
+        logger.warning(
+            "[insertion] of %d sequences so far, %d would have had more than %d tokens and are partial (--max-nodes %d), %d were not "
+            "finished after --max-insertion-steps %d",
+            self.counts[self.grown], self.counts["tokens"], self.most_tokens - 2, self.limits.nodes, self.counts["steps"],
+            self.limits.steps,
+        )

@@ -10,7 +10,8 @@ from tree_fairseq.data.insertion_record import InsertionRecord
 from tree_fairseq.errors import StructuralSearchError, SymbolTreeError
 from tree_fairseq.generators.bracketed_output import print_brackets
 from tree_fairseq.generators.command_output import print_after
-from tree_fairseq.generators.insertion_search import InsertionGenerator, InsertionLimits
+from tree_fairseq.generators.growing_search import InsertionLimits
+from tree_fairseq.generators.insertion_search import InsertionGenerator
 from tree_fairseq.generators.left_to_right_search import LeftToRightGenerator
 from tree_fairseq.generators.sequence_insertion_search import SequenceInsertionGenerator
 from tree_fairseq.generators.trace_files import TraceFiles
