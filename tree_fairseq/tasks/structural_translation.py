@@ -50,7 +50,8 @@ class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTrees
 class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Translates between sides of which ``fairseq-preprocess --source-modality … --target-modality …`` made symbol trees.
 
-    Any architecture trains under it. Whatever the model, generated trees are complete and well-formed.
+    Any architecture trains under it. Whatever the model, generated trees are complete and well-formed. A tree says itself where
+    it ends, so EOS is not learned: under ``--task translation`` a model that was trained here would never end.
 
     Args:
         cfg (StructuralTranslationConfig): options
