@@ -12,13 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from tree_fairseq.modules.bidirectional_lstm import last_states
-
-
-def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    packed = nn.utils.rnn.pack_padded_sequence(texts, lengths, enforce_sorted=False)
-    last = lstm(packed)[1][0].view(lstm.num_layers, 2, len(lengths), -1)
-    return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
+from tree_fairseq.modules.bidirectional_lstm import last_states, packed_last_states
 
 
 @settings(max_examples=25, deadline=None)
