@@ -36,6 +36,7 @@ from tree_fairseq.version import __version__
 compat.allow_checkpoint_classes()
 compat.load_checkpoints_with_care()
 compat.resume_with_other_batches()
+compat.open_log_files_once()
 compat.be_one_package(__name__, __file__)
 preprocess_hook.install()
 unknown_words.install()

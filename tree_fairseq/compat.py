@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import logging
+import os
 import pickle
 import re
 import sys
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import iterators
+from fairseq.logging import progress_bar
 
 from tree_fairseq.errors import CheckpointError
 
@@ -156,3 +158,27 @@ def resume_with_other_batches() -> None:
 
     setattr(state_dict, _MARK, True)
     iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict
+
+
+def open_log_files_once() -> None:
+    """Makes fairseq open a ``--log-file`` once.
+
+    It opens the file anew for every epoch and every validation. Each line is then in it as often as it was
+    opened, and a long training ends when the process may open no more files.
+    """
+    build = progress_bar.progress_bar
+    if hasattr(build, _MARK):
+        return
+
+    @functools.wraps(build)
+    def build_with_one_log(iterator, log_format=None, log_interval=100, log_file=None, *args, **kwargs):
+        if log_file is not None and is_open(log_file):
+            log_file = None
+        return build(iterator, log_format, log_interval, log_file, *args, **kwargs)
+
+    def is_open(path: str) -> bool:
+        files = [handler for handler in progress_bar.logger.handlers if isinstance(handler, logging.FileHandler)]
+        return any(handler.baseFilename == os.path.abspath(path) for handler in files)
+
+    setattr(build_with_one_log, _MARK, True)
+    progress_bar.progress_bar = build_with_one_log
