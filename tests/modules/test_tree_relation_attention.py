@@ -33,10 +33,10 @@ def direct(attention, relations, states, batch, child_relations) -> list[list[to
             heads = []
             for head in range(HEADS):
                 scores = torch.stack([
-                    query[i][head] @ (key[j][head] + embedding(relations.keys, kinds[row, i, j].tolist())) / size**0.5 for j in nodes
+                    query[i][head] @ (key[j][head] + embedding(relations.keys, kinds[:, row, i, j].tolist())) / size**0.5 for j in nodes
                 ])
                 shares = scores.softmax(0)
-                heads.append(sum(shares[j] * (value[j][head] + embedding(relations.values, kinds[row, i, j].tolist())) for j in nodes))
+                heads.append(sum(shares[j] * (value[j][head] + embedding(relations.values, kinds[:, row, i, j].tolist())) for j in nodes))
             output[-1].append(attention.out_proj(torch.cat(heads)))
     return output
 

@@ -40,7 +40,7 @@ def check(batch, child_relations: bool) -> None:
     for row, parents in enumerate(rows(batch)):
         for start in range(len(parents)):
             for goal in range(len(parents)):
-                assert found[row, start, goal].tolist() == expected_rows(parents, start, goal, child_relations), (row, start, goal)
+                assert found[:, row, start, goal].tolist() == expected_rows(parents, start, goal, child_relations), (row, start, goal)
 
 
 @pytest.mark.parametrize("child_relations", [True, False])
@@ -72,8 +72,8 @@ def test_the_papers_example():
     """Figure 2: from D to I one up, two across, two down; from B to K and back a relation of its own."""
     names = "ABCDEKFGHIJ"
     parents = torch.tensor([[-1, 0, 1, 2, 2, 1, 1, 6, 7, 7, 7]])
-    found = pair_relations(preorder({"labels": torch.full_like(parents, 5), "parents": parents}))[0]
-    pair = {f"{start}{goal}": found[i, j].tolist() for i, start in enumerate(names) for j, goal in enumerate(names)}
+    found = pair_relations(preorder({"labels": torch.full_like(parents, 5), "parents": parents}))[:, 0]
+    pair = {f"{start}{goal}": found[:, i, j].tolist() for i, start in enumerate(names) for j, goal in enumerate(names)}
     assert pair["DI"] == pair["DH"] == pair["DJ"] == [UP + 1, DOWN + 2, ACROSS + 2]
     assert pair["ID"] == [UP + 2, DOWN + 1, ACROSS - 2]
     assert (pair["BK"], pair["KB"]) == ([CHILD + 1, NOTHING, NOTHING], [CHILD_OF + 1, NOTHING, NOTHING])

@@ -129,13 +129,13 @@ class InsertionGenerator(GrowingSearch):
         self, trees: PartialTrees, answers: SlotAnswers, row: Tensor, rows: Tensor, sentences: list[_Sentence]
     ) -> tuple[PartialTrees, Tensor]:
         """Inserts and deletes; the new trees, and which are as before, ``[B]`` bool."""
-        is_inserted = answers.labels != self.dictionary.keep
-        is_unchanged = torch.ones_like(rows, dtype=torch.bool).index_fill_(0, row[is_inserted], False)
+        inserted = (answers.labels != self.dictionary.keep).nonzero().squeeze(1)
+        is_unchanged = torch.ones_like(rows, dtype=torch.bool).index_fill_(0, row[inserted], False)
         wrong = None
         if answers.is_wrong is not None:
             wrong = answers.is_wrong & (trees.parents >= 0)
             is_unchanged &= ~wrong.any(dim=1)
-        grown, moved = trees.inserted(answers.slots[is_inserted], answers.labels[is_inserted], answers.scores[is_inserted])
+        grown, moved = trees.inserted(answers.slots[inserted], answers.labels[inserted], answers.scores[inserted])
         is_deleted = None
         if wrong is not None:
             is_deleted = wrong.gather(1, moved.clamp(min=0)) & (moved >= 0)
@@ -163,10 +163,10 @@ class InsertionGenerator(GrowingSearch):
 
     def _hypothesis(self, labels: Tensor, parents: Tensor, scores: Tensor) -> dict[str, Tensor]:
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
-        is_bracket = (tokens == self.dictionary.open) | (tokens == self.dictionary.close)
+        is_label = tokens < self.dictionary.open
         # The sequence begins with the root that decoding began with, or with its only child.
-        said = scores[len(labels) - int((~is_bracket).sum()) :]
-        positional = torch.zeros(len(tokens)).masked_scatter_(~is_bracket, said.float())
+        said = scores[len(labels) - int(is_label.sum()) :]
+        positional = torch.zeros(len(tokens)).masked_scatter_(is_label, said.float())
         return {"tokens": tokens, "labels": labels, "parents": parents, "positional_scores": positional}
 
     def _tokens_after(self, step: TracedStep) -> Tensor:

@@ -25,8 +25,12 @@ from tree_fairseq.trees.insertion import ANCESTOR, DESCENDANT, FIRST_CHILD, KIND
 
 ROLES = 5
 AS_ANCESTOR, AS_DESCENDANT, AS_PARENT, AS_LEFT, AS_RIGHT = range(ROLES)
-_MOST = 3
 _NOBODY = -1
+# Of up to three nodes that a slot sees, the roles in which it does, by kind of slot.
+_SEEN_AS = {
+    DESCENDANT: (AS_ANCESTOR, 0, 0), ANCESTOR: (AS_DESCENDANT, 0, 0), FIRST_CHILD: (AS_PARENT, AS_RIGHT, 0),
+    NEXT_SIBLING: (AS_PARENT, AS_LEFT, AS_RIGHT),
+}  # fmt: skip
 
 
 class InsertionSlots(nn.Module):
@@ -42,6 +46,7 @@ class InsertionSlots(nn.Module):
         for matrix in self.maps.weight.split(width):
             nn.init.xavier_uniform_(matrix)
         nn.init.zeros_(self.maps.bias)
+        self.register_buffer("roles", torch.tensor([_SEEN_AS[kind] for kind in range(KINDS)]), persistent=False)
 
     def forward(self, states: Tensor, trees: PreorderTrees) -> tuple[Tensor, Tensor]:
         """Adds up the neighbours of the slots.
@@ -60,37 +65,32 @@ class InsertionSlots(nn.Module):
         # Row 0 is nobody, and is left out of sums.
         mapped = functional.pad(mapped, (0, 0, 1, 0))
         rank = trees.is_node.flatten().cumsum(0) - 1
-        node, role = neighbours(trees).view(-1, _MOST, 2).index_select(0, slots).unbind(2)  # Z x 3
+        node = neighbours(trees).view(-1, self.roles.size(1)).index_select(0, slots)  # Z x 3
+        role = self.roles.index_select(0, slots % KINDS)
         rows = (rank[node.clamp(min=0)] * ROLES + role + 1).masked_fill(node == _NOBODY, 0)
         return slots, functional.embedding_bag(rows, mapped, mode="sum", padding_idx=0)
 
 
 def neighbours(trees: PreorderTrees) -> Tensor:
-    """Which nodes the slots see, and as what.
+    """Which nodes the slots see; as what, :class:`InsertionSlots` knows of each kind.
 
     Returns:
-        ``[B, N, 4, 3, 2]`` int64: of each slot up to three nodes, as places in the flattened ``[B * N]`` nodes or -1, and the roles
-        in which they are seen; of slots that there are not, anything
+        ``[B, N, 4, 3]`` int64: of each slot up to three nodes, as places in the flattened ``[B * N]`` nodes or -1; of slots that
+        there are not, anything
     """
     batch, width = trees.parents.shape
-    own = trees.places.expand(batch, width)
     parents = trees.parents
+    own = trees.places.expand(batch, width)
+    nobody = own.new_full((1, 1), _NOBODY).expand(batch, width)
     # The next sibling stands where the subtree ends, if the node there has the same parent.
     following = trees.ends.clamp(max=width - 1)
     has_next = (trees.ends < width) & (parents.gather(1, following) == parents)
-    seen = own.new_full((batch, width, KINDS, _MOST, 2), _NOBODY)
-    for kind, place, node, role in (
-        (DESCENDANT, 0, own, AS_ANCESTOR),
-        (ANCESTOR, 0, own, AS_DESCENDANT),
-        (FIRST_CHILD, 0, own, AS_PARENT),
-        (FIRST_CHILD, 1, (own + 1).clamp(max=width - 1), AS_RIGHT),
-        (NEXT_SIBLING, 0, parents, AS_PARENT),
-        (NEXT_SIBLING, 1, own, AS_LEFT),
-        (NEXT_SIBLING, 2, following.masked_fill(~has_next, _NOBODY), AS_RIGHT),
-    ):
-        seen[:, :, kind, place, 0] = node
-        seen[:, :, kind, place, 1] = role
-    first = width * torch.arange(batch, device=own.device).view(-1, 1, 1, 1)
-    nodes = seen[..., 0]
-    nodes += first.masked_fill(nodes == _NOBODY, 0)
-    return seen
+    seen_by = {
+        DESCENDANT: (own, nobody, nobody),
+        ANCESTOR: (own, nobody, nobody),
+        FIRST_CHILD: (own, (own + 1).clamp(max=width - 1), nobody),
+        NEXT_SIBLING: (parents, own, following.masked_fill(~has_next, _NOBODY)),
+    }
+    nodes = torch.stack([node for kind in range(KINDS) for node in seen_by[kind]], dim=2)
+    first = width * torch.arange(batch, device=own.device).view(-1, 1, 1)
+    return (nodes + first).masked_fill(nodes == _NOBODY, _NOBODY).unflatten(2, (KINDS, -1))

@@ -5,12 +5,11 @@ B is the number of trees, N of nodes of the largest one; nodes are padded on the
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-
-from tree_fairseq.modules.tree_levels import node_depths
 
 
 @dataclass(frozen=True)
@@ -39,26 +38,25 @@ class PreorderTrees:
             parents: ``[B, N]`` int64, each before its children
             is_node: ``[B, N]`` bool, false at padding
         """
-        depths = node_depths(parents)
         places = torch.arange(parents.size(1), device=parents.device)
         is_later = places > places.unsqueeze(1)  # i x j
-        # A subtree ends before the next node that is no deeper than its root.
-        is_outside = is_later & (depths.unsqueeze(1) <= depths.unsqueeze(2))
+        # A subtree ends before the next node whose parent stands before its root.
+        is_outside = is_later & (parents.unsqueeze(1) < places.unsqueeze(1))
         ends = torch.where(is_outside, places, parents.size(1)).amin(2)
         dominates = (places >= places.unsqueeze(1)) & (places < ends.unsqueeze(2))
-        return cls(parents, is_node, depths, ends, dominates)
+        return cls(parents, is_node, dominates.sum(1) - 1, ends, dominates)
 
-    @property
+    @functools.cached_property
     def places(self) -> Tensor:
         """``[N]`` int64, 0 to N - 1."""
         return torch.arange(self.parents.size(1), device=self.parents.device)
 
-    @property
+    @functools.cached_property
     def is_inner(self) -> Tensor:
         """``[B, N]`` bool, which nodes have children."""
         return self.ends > self.places + 1
 
-    @property
+    @functools.cached_property
     def ranks(self) -> Tensor:
         """``[B, N]`` int64, how many siblings each node has before it."""
         are_siblings = self.parents.unsqueeze(2) == self.parents.unsqueeze(1)

@@ -8,6 +8,7 @@ summed up by embedding before they meet the embeddings of values. No vector is e
 
 from __future__ import annotations
 
+import functools
 from typing import Optional
 
 import torch
@@ -53,12 +54,13 @@ class TreeRelationAttention(MultiheadAttention):
 def _pick(scores: Tensor, rows: Tensor) -> Tensor:
     """The sums ``[B, H, N, N]`` of those of the scores ``[B, H, N, R]`` of each node that are a pair's."""
     batch, heads, nodes, _ = scores.shape
-    return sum(scores.gather(3, row.unsqueeze(1).expand(batch, heads, nodes, nodes)) for row in rows.unbind(3))
+    parts = (scores.gather(3, row.unsqueeze(1).expand(batch, heads, nodes, nodes)) for row in rows)
+    return functools.reduce(torch.add, parts)
 
 
 def _sum_up(weights: Tensor, rows: Tensor, count: int) -> Tensor:
     """The weights ``[B, H, N, N]`` of pairs, summed up ``[B, H, N, R]`` by their relations."""
     sums = weights.new_zeros(*weights.shape[:3], count)
-    for row in rows.unbind(3):
-        sums = sums.scatter_add(3, row.unsqueeze(1).expand_as(weights), weights)
+    for row in rows:
+        sums.scatter_add_(3, row.unsqueeze(1).expand_as(weights), weights)
     return sums

@@ -42,27 +42,24 @@ def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor
         child_relations: false gives parents and children ways like all others, an ablation
 
     Returns:
-        ``[B, N, N, 3]`` int64 rows of the tables, whose sum stands for the way from node i to node j; of pairs with padding any
+        ``[3, B, N, N]`` int64 rows of the tables, whose sum stands for the way from node i to node j; of pairs with padding any
     """
     up, down, across = _ways(trees)
     is_child, is_parent = (up == 0) & (down == 1), (up == 1) & (down == 0)
     crosses = (up > 0) & (down > 0)
     # Of a way across, the step over the branches is neither up nor down.
     most = STEPS - 1
-    rows = torch.stack(
-        [
-            UP + (up - crosses.long()).clamp(0, most),
-            DOWN + (down - crosses.long()).clamp(0, most),
-            ACROSS + across.masked_fill(~crosses, 0).clamp(-most, most),
-        ],
-        dim=3,
-    )  # B x N x N x 3
-    if not child_relations:
-        return rows
-    ranks = trees.ranks.clamp(max=most)
-    family = torch.where(is_child, CHILD + ranks.unsqueeze(1), torch.where(is_parent, CHILD_OF + ranks.unsqueeze(2), NOTHING))
-    alone = functional.pad(family.unsqueeze(3), (0, 2), value=NOTHING)
-    return torch.where((is_child | is_parent).unsqueeze(3), alone, rows)
+    rows = [
+        UP + (up - crosses.long()).clamp(0, most),
+        DOWN + (down - crosses.long()).clamp(0, most),
+        ACROSS + across.masked_fill(~crosses, 0).clamp(-most, most),
+    ]
+    if child_relations:
+        ranks = trees.ranks.clamp(max=most)
+        is_family = is_child | is_parent
+        family = torch.where(is_child, CHILD + ranks.unsqueeze(1), CHILD_OF + ranks.unsqueeze(2))
+        rows = [torch.where(is_family, family, rows[0]), *(row.masked_fill(is_family, NOTHING) for row in rows[1:])]
+    return torch.stack(rows)
 
 
 def _ways(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
@@ -83,7 +80,7 @@ class PairRelations:
     """The relations of a batch as attention reads them, R kinds of them.
 
     Attributes:
-        rows: ``[B, N, N, 3]`` int64, of :func:`pair_relations`
+        rows: ``[3, B, N, N]`` int64, of :func:`pair_relations`
         keys: ``[R, D / H]``, embeddings that are added to keys; row 0 is zero
         values: ``[R, D / H]``, those that are added to values
         padding: ``[B, N]`` bool, true at padding
