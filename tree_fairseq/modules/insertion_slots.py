@@ -26,7 +26,7 @@ from tree_fairseq.trees.insertion import ANCESTOR, DESCENDANT, FIRST_CHILD, KIND
 ROLES = 5
 AS_ANCESTOR, AS_DESCENDANT, AS_PARENT, AS_LEFT, AS_RIGHT = range(ROLES)
 _NOBODY = -1
-# Of up to three nodes that a slot sees, the roles in which it does, by kind of slot.
+# The roles in which a slot sees up to three nodes (`neighbours`), by its kind; where it sees nobody, any.
 _SEEN_AS = {
     DESCENDANT: (AS_ANCESTOR, 0, 0), ANCESTOR: (AS_DESCENDANT, 0, 0), FIRST_CHILD: (AS_PARENT, AS_RIGHT, 0),
     NEXT_SIBLING: (AS_PARENT, AS_LEFT, AS_RIGHT),
