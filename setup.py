@@ -26,11 +26,9 @@ def version() -> str:
 
 
 EXTRAS = {
-    # Not in the lock: nothing else needs it, and tests that do are skipped without it.
-    "pretrained": ["transformers>=5.23"],
+    "pretrained": pinned("transformers"),
     "stanza": pinned("stanza"),
-    # Not in the lock: it scores summaries alone, and tests that need it are skipped without it.
-    "summarization": ["rouge-score>=0.1.2"],
+    "summarization": pinned("rouge-score"),
     "subwords": pinned("sacremoses", "sentencepiece", "subword-nmt"),
     "test": pinned("hypothesis", "nltk", "pytest", "pytest-xdist"),
 }

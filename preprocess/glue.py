@@ -4,7 +4,8 @@
 
 A tenth of the training data selects, the official development set is tested (Appendix, "GLUE"). Writes
 ``OUTPUT/{train,valid,test}.tsv``, a sentence (or a sentence, a tab and another) and its label a line, as ``fairseq-preprocess
---task tree_sentence_classification`` reads them: words in lower case, or the pieces of a pretrained encoder's tokenizer.
+--task tree_sentence_classification`` reads them: words in lower case, or the pieces of a pretrained encoder's tokenizer. Then
+there is ``OUTPUT/dict.text.txt``, too, for ``--srcdict``: the test set has pieces that the training set lacks.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from preprocess.corpora import CorpusError, write_lines
 from preprocess.glue_formats import TASKS
 from preprocess.labelled_lines import Splits, hold_out, report, shorten
 from preprocess.moses import Tokenizer, TokenizerOptions
+from preprocess.word_pieces import all_pieces
 from tree_fairseq.data.pretrained_pieces import PretrainedPieces, PretrainedPiecesConfig
 
 SEED = 1
@@ -38,14 +40,8 @@ def load(name: str, data: Path, seed: int = SEED) -> Splits:
     return {"train": train, "valid": valid, **{f"test{number or ''}": lines for number, lines in enumerate(tests)}}
 
 
-def segmenter(name: str, pieces_of: str | None) -> Callable[[str], str]:
-    """What makes tokens of a sentence: a pretrained tokenizer, or Moses where a task's words are not cut yet.
-
-    Raises:
-        InputError: there is no such tokenizer
-    """
-    if pieces_of is not None:
-        return PretrainedPieces(PretrainedPiecesConfig(pieces_of)).encode
+def segmenter(name: str) -> Callable[[str], str]:
+    """What makes words of a sentence: Moses, where a task's are not cut yet."""
     if TASKS[name].is_tokenized:
         return str.lower
     return Tokenizer(TokenizerOptions("en", lower=True, normalize=True))
@@ -83,11 +79,15 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 def prepare(args: argparse.Namespace) -> dict[str, int]:
     """Writes what the command line asks for; how many examples each split has."""
     splits = shorten(load(args.name, args.data, args.seed), args.subset, args.limit, args.seed)
-    splits = segmented(splits, segmenter(args.name, args.pieces_of))
+    pieces = None if args.pieces_of is None else PretrainedPieces(PretrainedPiecesConfig(pieces_of=args.pieces_of))
+    splits = segmented(splits, segmenter(args.name) if pieces is None else pieces.encode)
     if not TASKS[args.name].is_rated:
         report(splits)
     files = {split: [f"{line.text}\t{line.name}" for line in lines] for split, lines in splits.items()}
-    return {split: write_lines(args.output / f"{split}.tsv", rows) for split, rows in files.items()}
+    counts = {split: write_lines(args.output / f"{split}.tsv", rows) for split, rows in files.items()}
+    if pieces is not None:
+        all_pieces(pieces).save(str(args.output / "dict.text.txt"))
+    return counts
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -27,12 +27,13 @@ figures() {
 from_scratch() {
     local dropout=0.3
     if [ "$GLUE_TASK" = cola ]; then dropout=0.1; fi
-    THRESHOLD=2 BATCH_TOKENS=4096 DEVICE_TOKENS=4096 POSITIONS=512
+    THRESHOLD=2 DEVICE_TOKENS=4096 POSITIONS=512
     TREEFORMER=(--dropout "$dropout")
     TRAINING=(
         --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1 --weight-decay 0.01
-        --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 200 --batch-size 32
+        --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 200
     )
+    BATCH_SIZE=32
     LIMITS=(--max-epoch 15)
 }
 
@@ -52,14 +53,23 @@ fine_tuning() {
         stsb-no) batch=16 rate=2e-5 warmup=214 dropout=0.0 readout=0.1 updates=3598 ;;
     esac
     CORPUS_FLAGS+=(--pieces-of "$ENCODER_PATH")
-    BATCH_TOKENS=16384 DEVICE_TOKENS=16384 POSITIONS=511
+    BATCH_SIZE=$batch DEVICE_TOKENS=16384 POSITIONS=511
     TREEFORMER=(--encoder-name "$ENCODER_PATH" --dropout "$dropout" --attention-dropout "$dropout" --classifier-dropout "$readout")
     TOY_TREEFORMER=()
     TRAINING=(
         --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-6 --clip-norm 1 --weight-decay 0.01
-        --lr "$rate" --lr-scheduler cosine --warmup-updates "$warmup" --batch-size "$batch"
+        --lr "$rate" --lr-scheduler cosine --warmup-updates "$warmup"
     )
     LIMITS=(--max-update "$updates")
+}
+
+# encoder_name: of the hub, or of a folder with a digest of its files, for several folders may have that name
+encoder_name() {
+    if [ -d "$ENCODER_PATH" ]; then
+        printf '%s-%.8s' "$(basename "$ENCODER_PATH")" "$(key "$ENCODER_PATH"/*.json "$ENCODER_PATH"/*.safetensors)"
+    else
+        printf '%s' "${ENCODER_PATH//\//-}"
+    fi
 }
 
 settings() {
@@ -71,7 +81,7 @@ settings() {
     if [ -n "$ENCODER_PATH" ]; then
         case $ARCH in treeformer_classifier*) ;; *) die "--encoder-path goes with a treeformer_classifier* architecture" ;; esac
         if [ -d "$ENCODER_PATH" ]; then ENCODER_PATH=$(cd "$ENCODER_PATH" && pwd); fi
-        VARIANT+=-$(basename "$ENCODER_PATH")
+        VARIANT+=-$(encoder_name)
         fine_tuning
     else
         from_scratch
@@ -89,6 +99,7 @@ make_corpus() {
 preprocess() {
     local folder=$2 flags=(--input-format "$FORMAT") tests=() subset
     if [ "$SCORING" = regression ]; then flags+=(--regression); fi
+    if [ -n "$ENCODER_PATH" ]; then flags+=(--srcdict "$CORPUS/dict.text.txt"); fi
     for subset in "${TEST_SUBSETS[@]}"; do tests+=("$CORPUS/$subset"); done
     run rm -rf "$folder"
     run fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task "$TASK" "${flags[@]}" \

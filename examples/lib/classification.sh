@@ -86,7 +86,12 @@ preprocess() {
 train() {
     local folder=$1 data=$2 limits=("${LIMITS[@]}") keep=(--no-epoch-checkpoints)
     shift 2
-    batch_flags "$BATCH_TOKENS" "$DEVICE_TOKENS"
+    if [ -n "$BATCH_SIZE" ]; then
+        batch_flags "$BATCH_SIZE" "$BATCH_SIZE" --batch-size
+        BATCH+=(--max-tokens "$DEVICE_TOKENS")
+    else
+        batch_flags "$BATCH_TOKENS" "$DEVICE_TOKENS"
+    fi
     if [ -n "$TOY" ]; then limits+=("${TOY_LIMITS[@]}"); fi
     if [ "$AVERAGE" -gt 0 ]; then keep=(--keep-last-epochs "$AVERAGE"); fi
     run fairseq-train "$data" --user-dir "$ROOT/tree_fairseq" --task "$TASK" --max-source-positions "$POSITIONS" \
@@ -136,7 +141,7 @@ system() {
     reached train || return 0
     run_name "$ARCH" "$suffix$variant$AVERAGED-seed$seed" "${EXTRA[@]}"
     same_data "$RUN" "$folder"
-    train_key=$(key "=$BATCH_TOKENS" "=$POSITIONS" "=$AVERAGE" "${MODEL[@]/#/=}" "${TRAINING[@]/#/=}" "${LIMITS[@]/#/=}" \
+    train_key=$(key "=$BATCH_TOKENS" "=$BATCH_SIZE" "=$POSITIONS" "=$AVERAGE" "${MODEL[@]/#/=}" "${TRAINING[@]/#/=}" "${LIMITS[@]/#/=}" \
         "${@/#/=}" "${EXTRA[@]/#/=}" "$RUN/data-key")
     stage "train-${RUN##*/}" "$train_key" train "$RUN" "$folder" --seed "$seed" "$@" "${EXTRA[@]}"
     reached generate || return 0

@@ -13,8 +13,8 @@ TRAINING=(
     --lr 7e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --warmup-init-lr 1e-7
     --criterion tree_classification
 )
-# Tokens a batch, and the longest text: of a longer one, the sentences are read that end within it
-BATCH_TOKENS=2000 DEVICE_TOKENS=2000 POSITIONS=1024
+# Tokens a batch (or BATCH_SIZE texts), and the longest text: of a longer one, the sentences are read that end within it
+BATCH_TOKENS=2000 BATCH_SIZE='' DEVICE_TOKENS=2000 POSITIONS=1024
 LIMITS=(--max-update 15000)
 
 # --toy: the same flags with sizes that train in seconds on one core
@@ -47,8 +47,8 @@ model_flags() {
             if [ -n "$TOY" ]; then MODEL+=("${TOY_LSTM[@]}"); fi
             ;;
         *)
-            die "no settings for --arch $1: give a tree_transformer_classifier*, tree_lstm_classifier*, transformer_classifier* or" \
-                "lstm_classifier* architecture"
+            die "no settings for --arch $1: give a tree_transformer_classifier*, tree_lstm_classifier*, treeformer_classifier*," \
+                "transformer_classifier* or lstm_classifier* architecture"
             ;;
     esac
 }

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
-from tests.models.test_treeformer_classifier import library, save_albert
+from tests.models.pretrained import save_albert
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError
 
@@ -110,7 +110,7 @@ def test_other_models_of_sequences_read_the_same_folders(folders, arch):
 
 @pytest.mark.parametrize("kind", ["pair", "rated"])
 def test_a_pretrained_encoder(folders, tmp_path, kind):
-    albert = save_albert(tmp_path / "albert", library(), pieces=(*GOOD, *BAD, *PLAIN))
+    albert = save_albert(tmp_path / "albert", (*GOOD, *BAD, *PLAIN))
     data, lines = folders[kind]
     train(data, tmp_path / "run", kind, "--encoder-name", albert, epochs=1)
     pieces = {"bpe": "pretrained_pieces", "pieces_of": str(albert)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import shutil
 
@@ -11,18 +11,12 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from tests.models.insertion_pairs import TINY, Examples, insertion_task
+from tests.models.pretrained import library
 from tests.models.tiny import arguments, build, dictionary
-from tree_fairseq.data import pretrained_library
 from tree_fairseq.errors import InputError
 from tree_fairseq.models.pretrained_encoder import PretrainedEncoder
 
 PIECES = [*(f"s{k}" for k in range(18)), "##ly"]
-
-
-def library():
-    if importlib.util.find_spec("transformers") is None:
-        pytest.skip("the package transformers is not installed")
-    return pretrained_library.library()
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +149,17 @@ def test_other_kinds_of_model(tmp_path, folder):
     transformers.T5Model(config).save_pretrained(other)
     (other / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
     refused(other, "a model of type t5 is no encoder alone")
+
+
+def test_made_up_words_that_fill_a_dictionary_are_not_missed(folder, caplog):
+    PretrainedEncoder.from_folder(folder=folder, dictionary=dictionary("s0", "##ly", "madeupword0000", "madeupword0001"))
+    assert "unknown" not in caplog.text
+
+
+def test_a_folder_without_the_tokenizer_s_files(tmp_path, folder):
+    bare = tmp_path / "bare"
+    shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("vocab.txt"))
+    refused(bare, "no tokenizer can be loaded.*vocab.txt.*belong beside config.json")
 
 
 def test_sources_that_are_no_pieces(folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from types import SimpleNamespace
@@ -12,9 +11,9 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 from torch.nn import functional
 
+from tests.models.pretrained import library, save_albert
 from tests.models.tiny import EOS, PAD, arguments, build, dictionary
 from tests.modules.test_chart_summary import direct
-from tree_fairseq.data import pretrained_library
 from tree_fairseq.errors import InputError
 from tree_fairseq.models import treeformer_classifier  # noqa: F401  (registers the architectures)
 from tree_fairseq.models.pretrained_encoder import PretrainedEncoder
@@ -38,35 +37,9 @@ def batch(texts=TEXTS, extra: int = 0) -> dict:
     return {"src_tokens": tokens, "src_lengths": torch.tensor(list(map(len, texts)))}
 
 
-def library():
-    if importlib.util.find_spec("transformers") is None:
-        pytest.skip("the package transformers is not installed")
-    return pretrained_library.library()
-
-
-def save_albert(path, transformers, pieces=WORDS, **sizes):
-    """A small ALBERT and its tokenizer, whose words are its pieces."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    special = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-    words = {piece: number for number, piece in enumerate([*special, *reversed(pieces)])}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]"
-    ).save_pretrained(path)
-    torch.manual_seed(0)
-    defaults = {
-        "vocab_size": len(words), "embedding_size": 8, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "intermediate_size": 32, "max_position_embeddings": 40, "pad_token_id": 0, "initializer_range": 0.5,
-    }  # fmt: skip
-    transformers.AlbertModel(transformers.AlbertConfig(**{**defaults, **sizes})).save_pretrained(path)
-    return path
-
-
 @pytest.fixture(scope="module")
 def albert(tmp_path_factory):
-    return save_albert(tmp_path_factory.mktemp("albert"), library())
+    return save_albert(tmp_path_factory.mktemp("albert"), WORDS)
 
 
 def classifier(kind: str, request, *flags: str):

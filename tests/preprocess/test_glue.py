@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fairseq.data import Dictionary
 
 from preprocess import toy_corpus
 from preprocess.glue import load, main
 from preprocess.glue_formats import TASKS
+from tests.models.pretrained import library, save_albert
 from tree_fairseq.preprocessing.classification_files import read_examples
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -93,10 +95,22 @@ def test_what_is_wrong_is_named(tmp_path, capsys, name, rows, message):
 
 
 def test_missing_files_and_tokenizers_are_named(tmp_path, raw, capsys):
+    library()
     assert main(["stsb", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     assert "has no train.tsv, or sts-train.csv" in capsys.readouterr().err
     assert main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(tmp_path / "none")]) == 1
-    assert "glue: " in capsys.readouterr().err
+    assert f"glue: {tmp_path / 'none'}: no tokenizer can be loaded" in capsys.readouterr().err
+
+
+def test_a_pretrained_encoder_gets_its_pieces_and_a_dictionary_of_all(raw, tmp_path):
+    words = sorted({word for line in lines(raw / "cola" / "train.tsv") for word in line.split("\t")[3].split()})
+    known, unseen = words[:-1], ["zebra", "zoo"]
+    encoder = save_albert(tmp_path / "albert", (*known, *unseen))
+    assert main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(encoder)]) == 0
+    written = {word for line in lines(tmp_path / "out" / "train.tsv") for word in line.split("\t")[0].split()}
+    assert "<unk>" in written and written <= {*known, "<unk>"}
+    dictionary = Dictionary.load(str(tmp_path / "out" / "dict.text.txt"))
+    assert set(dictionary.symbols[dictionary.nspecial :]) == {*known, *unseen}
 
 
 @pytest.mark.skipif(not (DATA / "cola").is_dir(), reason="the published data are not at hand")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 import torch
 from fairseq.data import Dictionary
@@ -11,8 +9,8 @@ from fairseq.data import Dictionary
 from preprocess import word_pieces
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_programs import write_corpus
+from tests.models.pretrained import library
 from tree_fairseq import hub
-from tree_fairseq.data import pretrained_library
 from tree_fairseq.data.pretrained_pieces import PretrainedPieces, PretrainedPiecesConfig
 
 WORDS = ("show", "how", "many", "all", "rivers", "lakes", "cities", "in", "utah", "texas", "river", "##s", "lake", "unused", ".", "big", "##ger")
@@ -22,9 +20,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """An encoder with weights of chance, and a tokenizer that knows all words of the corpus but ``small``."""
-    if importlib.util.find_spec("transformers") is None:
-        pytest.skip("the package transformers is not installed")
-    transformers = pretrained_library.library()
+    transformers = library()
     path = tmp_path_factory.mktemp("bert")
     vocabulary = [*SPECIAL, *WORDS]
     (path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")

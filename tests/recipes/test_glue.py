@@ -10,6 +10,7 @@ import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from preprocess.glue_formats import TASKS
+from tests.models.pretrained import save_albert
 from tests.recipes.commands import EXAMPLES, ROOT, bash, printed_commands, readme_blocks, recipe
 from tests.recipes.test_structural_options import base, named, parsed, value  # noqa: F401  a fixture
 
@@ -31,6 +32,7 @@ def test_commands_are_fairseq_s(base, name, flags):
     assert arguments.no_chart == ("--chart" in flags) and arguments.treeformer_height == 10
     assert arguments.encoder_name == ("albert-base-v2" if is_pretrained else None)
     assert ("--pieces-of" in prepare) == is_pretrained and (value(preprocess, "--thresholdsrc") == "0") == is_pretrained
+    assert ("--srcdict" in preprocess) == is_pretrained
     assert arguments.best_checkpoint_metric == SELECT.get(name, "accuracy") and arguments.maximize_best_checkpoint_metric
     assert arguments.criterion == ("tree_regression" if name == "stsb" else "tree_classification") and ("--regression" in preprocess) == (name == "stsb")
     generated, (score,) = named(commands, "fairseq-generate"), named(commands, "tree_fairseq.scoring")
@@ -44,6 +46,29 @@ def test_the_paper_s_settings(base):
     arguments = parsed(train)
     assert (arguments.lr, arguments.batch_size, arguments.warmup_updates) == ([1e-5], 16, 400)
     assert (arguments.dropout, arguments.attention_dropout, arguments.classifier_dropout, arguments.lr_scheduler) == (0.15, 0.15, 0.1, "cosine")
+
+
+@pytest.mark.parametrize("flags", [(), ("--encoder-path", "albert-base-v2")])
+def test_batches_are_as_large_on_several_gpus(base, flags):
+    words = ["examples/glue/run.sh", *base, "--dry-run", "--glue-task", "mnli", *flags]
+    sizes = []
+    for gpus in ("0", "0,1,2,3"):
+        printed = bash(shlex.join(words), CUDA_VISIBLE_DEVICES=gpus).stdout.splitlines()
+        (train,) = named([shlex.split(line) for line in printed if not line.startswith("#")], "fairseq-train")
+        sizes.append(int(value(train, "--batch-size")) * int(value(train, "--update-freq")))
+    assert sizes == ([128, 32] if flags else [32, 8])
+
+
+def test_encoders_of_one_name_have_runs_of_their_own(base, tmp_path):
+    folders = []
+    for place, width in (("one", 8), ("two", 16)):
+        encoder = tmp_path / place / "model"
+        encoder.mkdir(parents=True)
+        (encoder / "config.json").write_text(json.dumps({"hidden_size": width}))
+        (train,) = named(printed_commands("glue", *base, "--glue-task", "cola", "--encoder-path", str(encoder)), "fairseq-train")
+        assert value(train, "--encoder-name") == str(encoder)
+        folders.append(value(train, "--save-dir"))
+    assert len(set(folders)) == 2
 
 
 @pytest.mark.parametrize(
@@ -86,3 +111,10 @@ def test_from_files_to_figures(tmp_path, name, metric):
     assert result["metric"] == metric and result["score"] == result[metric]
     assert sorted("no-chart" in run["run"] for run in result["runs"]) == [False, True]
     assert any(row["baseline"] for run in result["runs"] for row in run["differences"])
+
+
+def test_a_pretrained_encoder_from_files_to_figures(tmp_path):
+    encoder = save_albert(tmp_path / "albert", [f"w{number}" for number in range(60)])
+    done = recipe("glue", "--toy", "--out", tmp_path / "out", "--glue-task", "sick", "--encoder-path", encoder, "--workers", "1", "--", "--cpu", "--num-workers", "0")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "accuracy" in json.loads((tmp_path / "out" / "result.json").read_text())

@@ -66,7 +66,12 @@ def load_tokenizer(folder: str | os.PathLike):
         InputError: the package is missing, or there is no tokenizer
     """
     transformers = library()
+    hint = "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...) belong beside config.json; its save_pretrained() writes them."
     try:
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise InputError(f"no tokenizer can be loaded: {error}", folder, hint="Its files belong beside config.json.") from error
+        raise InputError(f"no tokenizer can be loaded: {error}", folder, hint=hint) from error
+    # Where its files are missing, config.json suffices for a tokenizer without any words.
+    if not set(tokenizer.get_vocab()).difference(tokenizer.all_special_tokens):
+        raise InputError("no tokenizer can be loaded: there is no vocabulary", folder, hint=hint)
+    return tokenizer

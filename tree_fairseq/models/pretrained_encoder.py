@@ -229,14 +229,17 @@ def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
     if None in special.values():
         raise InputError("the tokenizer lacks a start, separator, padding or unknown piece", path)
     found = torch.tensor([special.get(index, vocabulary.get(symbol, _UNKNOWN)) for index, symbol in enumerate(dictionary.symbols)])
-    words = found[dictionary.nspecial :]
-    unknown = int((words == _UNKNOWN).sum())
-    if len(words) and unknown == len(words):
+    # fairseq fills dictionaries up with made-up words, which no text has.
+    words = [index for index in range(dictionary.nspecial, len(dictionary)) if not dictionary[index].startswith("madeupword")]
+    unknown = [dictionary[index] for index in words if found[index] == _UNKNOWN]
+    if words and len(unknown) == len(words):
         raise InputError(
-            f"none of the {unknown} symbols of the source's dictionary is a piece of the pretrained encoder, such as {dictionary[-1]!r}",
+            f"none of the {len(words)} symbols of the source's dictionary is a piece of the pretrained encoder, such as {unknown[-1]!r}",
             path,
             hint="Its sources are sequences of its own word pieces.",
         )
     if unknown:
-        logger.warning("%d of %d symbols of the source's dictionary are no pieces of %s: they are unknown to it", unknown, len(words), path)
+        logger.warning(
+            "%d of %d symbols of the source's dictionary are no pieces of %s and unknown to it, such as %r", len(unknown), len(words), path, unknown[0]
+        )
     return found.masked_fill(found == _UNKNOWN, tokenizer.unk_token_id)
