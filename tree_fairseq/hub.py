@@ -49,7 +49,7 @@ class Classification(NamedTuple):
 
 
 class TreeHubInterface(hub_utils.GeneratorHubInterface):
-    """fairseq's hub interface over a task that parses its input.
+    """fairseq's hub interface over a task that may parse its input.
 
     ``translate(sentences, beam=5)`` is fairseq's; text takes the road of ``fairseq-interactive``.
     """
@@ -126,7 +126,13 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return [ranked[0]["tokens"] for ranked in self.generate(tokens, beam, **kwargs)]
 
     def parse(self, sentences: list[str]) -> list[Forest]:
-        """The trees that the model reads for sentences, subwords at the leaves; none where it reads sequences."""
+        """The trees that the model reads for sentences, subwords at the leaves; none where it reads sequences.
+
+        Raises:
+            DataFolderError: the task is fairseq's own, which knows no trees
+        """
+        if not hasattr(self.task, "source_forests"):
+            raise DataFolderError("this model was trained without trees; those that a Treeformer makes: python -m tree_fairseq.induce")
         return self.task.source_forests(sentences, self._segment)
 
     def draw(self, sentence: str) -> str:
@@ -149,8 +155,8 @@ def from_pretrained(
         model_dir: folder of the checkpoint
         checkpoint_file: its name, or several joined by ``:`` for an ensemble; by default
             ``checkpoint_best.pt``, ``checkpoint_last.pt`` or ``model.pt``, whichever is there first
-        data_name_or_path: folder of dictionaries, label dictionary and ``tree.json``; by default
-            ``model_dir``. A path that the checkpoint names is never used.
+        data_name_or_path: folder of dictionaries and, where there are trees, label dictionary and ``tree.json``; by
+            default ``model_dir``. A path that the checkpoint names is never used.
         **kwargs: options of the task, tokeniser or subword model to override, such as
             ``parser_dir="…"``, ``bpe="subword_nmt"`` and ``bpe_codes="…"``
 
@@ -164,10 +170,10 @@ def from_pretrained(
     for name in checkpoint_file.split(os.pathsep):
         if not (folder / name).is_file():
             raise DataFolderError(f"there is no checkpoint {folder / name}")
-    if not (data / "tree.json").is_file():
+    # Treeformer and stock models read folders without trees; a task that needs tree.json asks for it by itself.
+    if not any(data.glob("dict.*.txt")):
         raise DataFolderError(
-            f"{data} has no tree.json; name the folder that fairseq-preprocess made: "
-            "from_pretrained(…, data_name_or_path='data-bin')"
+            f"{data} has no dictionaries; name the folder that fairseq-preprocess made: from_pretrained(…, data_name_or_path='data-bin')"
         )
     # What a checkpoint says of places on the machine that it was made on counts for nothing here.
     kwargs = {**dict.fromkeys(_PATHS), **kwargs}

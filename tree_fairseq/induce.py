@@ -111,6 +111,9 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--path names the checkpoint")
     if args.gold is None and (args.gold_words or args.scores is not None):
         parser.error("--gold-words and --scores need --gold")
+    for path in (args.output, args.scores):
+        if path is not None and not path.parent.is_dir():
+            parser.error(f"{path}: there is no folder {path.parent}")
     try:
         gold = None if args.gold is None else _read_gold(args.gold)
         inducer = Inducer(convert_namespace_to_omegaconf(args))
@@ -123,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
         if gold is not None:
             _check_gold(gold, inducer, args.gold)
         _run(args, inducer, gold)
-    except TreeFairseqError as error:
+    except (TreeFairseqError, OSError) as error:
         logger.error("%s", error)
         return 1
     return 0

@@ -6,9 +6,11 @@ set -euo pipefail
 TASK=tree_sentence_classification
 DEFAULT_ARCH=treeformer_classifier_tiny
 OPTIONS='glue-task encoder-path chart' GLUE_TASK='' ENCODER_PATH='' CHART=yes
+OWN_STAGES=sweep HEIGHT=10 SWEEP_HEIGHTS=(2 5 10 15 20)
 OWN_USAGE='  --glue-task T       cola, sst2, mrpc, stsb, mnli, or sick (of mnli'"'"'s kind)
   --encoder-path DIR  a pretrained encoder (or its name on the hub, such as albert-base-v2); from scratch without it
-  --chart yes|no      with phrases (where not given), or the baseline without'
+  --chart yes|no      with phrases (where not given), or the baseline without
+  --stage sweep       charts of several heights, and none, as a table and a picture'
 
 # What a model is selected and scored by
 figures() {
@@ -76,7 +78,7 @@ settings() {
     one_of --glue-task "$GLUE_TASK" cola sst2 mrpc stsb mnli sick
     one_of --chart "$CHART" yes no
     [ -z "$PARSER$PARSER_DIR" ] || die "this recipe reads no trees: leave out --parser and --parser-dir"
-    DATASET=glue_$GLUE_TASK VARIANT=$GLUE_TASK CRITERION=tree_classification
+    DATASET=glue_$GLUE_TASK VARIANT=$GLUE_TASK CRITERION=tree_classification DESCRIPTION=("height=$HEIGHT")
     figures
     if [ -n "$ENCODER_PATH" ]; then
         case $ARCH in treeformer_classifier*) ;; *) die "--encoder-path goes with a treeformer_classifier* architecture" ;; esac
@@ -87,7 +89,8 @@ settings() {
         from_scratch
     fi
     TRAINING+=(--criterion "$CRITERION")
-    if [ "$CHART" = no ]; then MAIN_VARIANT=-no-chart MAIN_FLAGS=(--no-chart); fi
+    if [ "$CHART" = no ]; then MAIN_VARIANT=-no-chart MAIN_FLAGS=(--no-chart) DESCRIPTION=(); fi
+    if [ "$STAGE" = sweep ]; then STAGES=${STAGES/ablate/sweep}; fi
     model_flags "$ARCH"
 }
 
@@ -109,8 +112,23 @@ preprocess() {
 
 # The baseline, with the same seeds
 ablate() {
-    [ "$CHART" = yes ] || die "--stage ablate sets the model with a chart beside that without: leave out --chart"
+    [ "$CHART" = yes ] || die "--stage $STAGE sets models with a chart beside that without: leave out --chart"
+    DESCRIPTION=()
     systems "$MAIN_PARSER" "$SUFFIX" -no-chart --no-chart
+}
+
+# Heights of the chart, appendix B of the paper
+sweep() {
+    local height rows
+    ablate
+    rows=("${SCORED[@]}")
+    for height in "${SWEEP_HEIGHTS[@]}"; do
+        DESCRIPTION=("height=$height")
+        if [ "$height" = "$HEIGHT" ]; then systems "$MAIN_PARSER" "$SUFFIX" ''
+        else systems "$MAIN_PARSER" "$SUFFIX" "-height-$height" --treeformer-height "$height"; fi
+        rows+=("${SCORED[@]}")
+    done
+    run python "$LIBRARY/sweep.py" --runs "${rows[@]}" --checkpoint "$CHECKPOINT" --height "$HEIGHT" --metric "$PRIMARY" --output "$OUT"
 }
 
 recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile

@@ -11,7 +11,7 @@ FORMAT=tsv SENTENCES='' THRESHOLD=0 SETS=(test=) OPTIONS='' OWN_USAGE='' PRIMARY
 DEFAULT_ARCH=tree_transformer_classifier_tiny
 # What the main system is called beside its architecture, and the flags that this stands for
 MAIN_VARIANT='' MAIN_FLAGS=()
-CORPUS_FLAGS=() CORPUS_SOURCES=() GROUP_METRICS=() LENGTH_BOUNDS=(10 20 30 40 50)
+CORPUS_FLAGS=() CORPUS_SOURCES=() DESCRIPTION=() GROUP_METRICS=() LENGTH_BOUNDS=(10 20 30 40 50)
 # What --stage ablate adds to Table 3: name and flags; and whether trees that know nothing of the sentence are tried
 ABLATIONS=() CONTROLS=()
 TOY_CORPUS_FLAGS=(--limit 120)
@@ -125,7 +125,7 @@ score() {
     run python -m tree_fairseq.scoring "$SCORING" --run "$folder" --references "$CORPUS" --sets "${SETS[@]}" "${flags[@]}" \
         ${PRIMARY:+--primary "$PRIMARY"} \
         --checkpoint "$folder/checkpoints/$CHECKPOINT" "${against[@]}" \
-        --describe "recipe=$RECIPE" "arch=$ARCH" "data=$(basename "$data")" "seed=$seed" ${VARIANT:+"variant=$VARIANT"} \
+        --describe "recipe=$RECIPE" "arch=$ARCH" "data=$(basename "$data")" "seed=$seed" ${VARIANT:+"variant=$VARIANT"} "${DESCRIPTION[@]}" \
         ${SUBSET:+"subset=$SUBSET"} ${TOY:+toy=1} --result "$OUT/result.json" --main-run "$MAIN_RUN"
 }
 

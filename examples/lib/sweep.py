@@ -4,7 +4,8 @@
         --checkpoint checkpoint_best.pt --output OUT
 
 Writes ``OUT/sweep.md`` and ``OUT/sweep.svg`` from the ``score.json`` of the runs; runs that differ by their seed alone are one row, with
-their mean. How long encoders take is measured here, on the runs of ``--layers`` layers and ``--height``.
+their mean. How long encoders take is measured here, on the runs of ``--layers`` layers and ``--height``. Where all runs have the same
+encoder, depth is left out, and without ``--lengths`` time is.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def read_rows(runs: Iterable[Path], metric: str) -> list[Row]:
             raise ScoringError(f"{run} has no {metric}: score it again")
         description = scores["description"]
         height = int(description["height"]) if "height" in description else None
-        found.setdefault((int(description["encoder_layers"]), height), []).append((run, scores))
+        found.setdefault((int(description.get("encoder_layers", 0)), height), []).append((run, scores))
     return [
         Row(
             layers, height, statistics.fmean(scores["metrics"][metric] for _, scores in rows),
@@ -92,7 +93,11 @@ def length_table(times: dict[str, dict[int, float]]) -> str:
 
 
 def charts(rows: Sequence[Row], layers: int, height: int, metric: str, times: dict[str, dict[int, float]]) -> str:
-    """All of it as SVG."""
+    """All of it as SVG.
+
+    Args:
+        times: none to leave them out
+    """
     with_chart = [row for row in rows if row.height == height]
     without = [row for row in rows if row.height is None]
     heights = [row for row in rows if row.layers == layers and row.height is not None]
@@ -101,15 +106,25 @@ def charts(rows: Sequence[Row], layers: int, height: int, metric: str, times: di
     def both(across) -> list[Line]:
         return [Line(name, sorted((across(row), row.score) for row in of)) for name, of in ((WITHOUT, without), (WITH, with_chart))]
 
-    return charts_to_svg([
-        LineChart(f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False),
-        LineChart("Parameters", "millions of parameters", metric, both(lambda row: round(row.parameters, 2)), logarithmic=False),
-        LineChart(
-            f"Height, {layers} layers", "h", metric,
-            [Line(WITHOUT, flat), Line(WITH, [(row.height, row.score) for row in heights])], logarithmic=False,
-        ),
-        LineChart("Encoder", "n", "ms a sentence", [Line(name, sorted(values.items())) for name, values in times.items()]),
-    ])  # fmt: skip
+    drawn = []
+    if _depths_differ(rows):
+        drawn += [
+            LineChart(f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False),
+            LineChart("Parameters", "millions of parameters", metric, both(lambda row: round(row.parameters, 2)), logarithmic=False),
+        ]
+    by_height = [Line(WITHOUT, flat), Line(WITH, [(row.height, row.score) for row in heights])]
+    drawn.append(LineChart(f"Height{_of_layers(layers)}", "h", metric, by_height, logarithmic=False))
+    if times:
+        drawn.append(LineChart("Encoder", "n", "ms a sentence", [Line(name, sorted(values.items())) for name, values in times.items()]))
+    return charts_to_svg(drawn)
+
+
+def _depths_differ(rows: Sequence[Row]) -> bool:
+    return len({row.layers for row in rows}) > 1
+
+
+def _of_layers(layers: int) -> str:
+    return f", {layers} layers" if layers else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -117,9 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders with score.json and checkpoints")
     parser.add_argument("--metric", required=True)
-    parser.add_argument("--layers", type=int, required=True, help="of the encoder, where the height differs")
+    parser.add_argument("--layers", type=int, default=0, help="of the encoder, where the height differs; none where runs do not tell them")
     parser.add_argument("--height", type=int, required=True, help="of the chart, where the depth differs")
-    parser.add_argument("--lengths", type=int, nargs="+", required=True, help="of the sentences whose time is taken")
+    parser.add_argument("--lengths", type=int, nargs="*", default=[], help="of the sentences whose time is taken")
     parser.add_argument("--checkpoint", required=True, help="its name within a run")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args(arguments)
@@ -128,18 +143,18 @@ def main(arguments: list[str] | None = None) -> int:
         of = {(row.layers, row.height): row.runs[0] / "checkpoints" / args.checkpoint for row in rows}
         for key in ((args.layers, None), (args.layers, args.height)):
             if key not in of:
-                raise ScoringError(f"no run has {key[0]} layers and {'no chart' if key[1] is None else f'height {key[1]}'}")
+                raise ScoringError(f"no run has {f'{key[0]} layers and ' * bool(key[0])}{'no chart' if key[1] is None else f'height {key[1]}'}")
     except ScoringError as error:
         sys.stderr.write(f"sweep: {error}\n")
         return 1
-    times = {
-        name: milliseconds(load_encoder(of[args.layers, height]), args.lengths) for name, height in ((WITHOUT, None), (WITH, args.height))
-    }
-    parts = [
-        f"## Depth of the encoder\n\n{depth_table(rows, args.height, args.metric)}",
-        f"## Height of the chart, {args.layers} layers\n\n{height_table(rows, args.layers, args.metric)}",
-        f"## Time of the encoder, {args.layers} layers, h = {args.height}, by length of sentences\n\n{length_table(times)}",
-    ]
+    parts, times = [f"## Height of the chart{_of_layers(args.layers)}\n\n{height_table(rows, args.layers, args.metric)}"], {}
+    if _depths_differ(rows):
+        parts.insert(0, f"## Depth of the encoder\n\n{depth_table(rows, args.height, args.metric)}")
+    if args.lengths:
+        kinds = ((WITHOUT, None), (WITH, args.height))
+        times = {name: milliseconds(load_encoder(of[args.layers, height]), args.lengths) for name, height in kinds}
+        title = f"## Time of the encoder{_of_layers(args.layers)}, h = {args.height}, by length of sentences"
+        parts.append(f"{title}\n\n{length_table(times)}")
     (args.output / "sweep.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     (args.output / "sweep.svg").write_text(charts(rows, args.layers, args.height, args.metric, times), encoding="utf-8")
     sys.stdout.write(f"{args.output / 'sweep.md'}\n{args.output / 'sweep.svg'}\n")

@@ -36,7 +36,7 @@ parse_options() {
     fi
     ENCODER_LAYERS=${ENCODER_LAYERS:-$LAYERS}
     [[ $ENCODER_LAYERS =~ ^[1-9][0-9]*$ ]] || die "--encoder-layers needs a number"
-    [[ $HEIGHT =~ ^[1-9][0-9]*$ ]] || die "--height needs a number"
+    [[ $HEIGHT =~ ^([2-9]|[1-9][0-9]+)$ ]] || die "--height needs a number of at least 2"
     settle_seeds
     model_flags "$ARCH" "$ENCODER_LAYERS" "$HEIGHT"
 }

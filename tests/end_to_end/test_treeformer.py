@@ -16,8 +16,8 @@ import torch
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import STOCK_SIZES, Training
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus
-from tree_fairseq import average, induce
-from tree_fairseq.errors import InputError
+from tree_fairseq import average, hub, induce
+from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.models.treeformer import TreeformerModel
 from tree_fairseq.modules import chart
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -190,8 +190,29 @@ def test_interactive_and_hub_translate_as_the_test_set(trained, output):
     for buffer in ((), ("--buffer-size", 16, "--batch-size", 5)):
         found = hypotheses(run("interactive", trained.data, *flags, *buffer, stdin="\n".join(SENTENCES) + "\n"))
         assert {number: text for number, (text, _) in found.items()} == expected
-    hub = TreeformerModel.from_pretrained(str(trained.folder), "checkpoint_best.pt", str(trained.data))
-    assert hub.translate(SENTENCES, beam=4, max_len_b=20) == [expected[number].replace("@@ ", "") for number in range(16)]
+    for model in (
+        TreeformerModel.from_pretrained(str(trained.folder), "checkpoint_best.pt", str(trained.data)),
+        hub.from_pretrained(trained.folder, data_name_or_path=trained.data),
+    ):
+        assert model.translate(SENTENCES, beam=4, max_len_b=20) == [expected[number].replace("@@ ", "") for number in range(16)]
+    with pytest.raises(DataFolderError, match="trained without trees.*tree_fairseq.induce"):
+        model.parse(SENTENCES)
+
+
+def test_alignments_are_where_the_tokens_get_most_attention(trained):
+    hard, soft = (generate(trained, "--print-alignment", kind) for kind in ("hard", "soft"))
+    sources, targets, aligned, weighed = lines_of("S", hard), lines_of("H", hard), lines_of("A", hard), lines_of("A", soft)
+    assert sorted(aligned) == sorted(weighed) == list(range(16))
+    for number, line in aligned.items():
+        size = len(sources[number].split())
+        rows = [[float(weight) for weight in row.split(",")] for row in weighed[number].split()]
+        # fairseq's soft form has the end of both sentences, its hard one neither.
+        assert len(rows) == len(targets[number].rpartition("\t")[2].split()) + 1 and {len(row) for row in rows} == {size + 1}
+        assert all(sum(row) == pytest.approx(1, abs=1e-3 * size) for row in rows), "phrases share their attention out among their tokens"
+        assert line.split()
+        for pair in line.split():
+            source, target = map(int, pair.split("-"))
+            assert rows[target][source] == pytest.approx(max(rows[target][:size]), abs=2e-3)
 
 
 # Sources that are hardly any
@@ -262,6 +283,19 @@ def test_pictures_of_trees_and_of_attention(trained, tmp_path):
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == names
     words = [element.text for element in ElementTree.parse(tmp_path / "pictures" / "attention-1.svg").getroot() if element.get("class") == "phrase-source"]
     assert words == [*SENTENCES[1].split(), "</s>"]
+
+
+@pytest.mark.parametrize("flag", ["--input", "--gold"])
+def test_missing_files_are_named(trained, tmp_path, caplog, flag):
+    assert run_induce(trained, flag, tmp_path / "nowhere") == 1
+    assert "nowhere" in caplog.text
+
+
+@pytest.mark.parametrize("flag", ["--output", "--scores"])
+def test_folders_for_results_are_looked_for_first(trained, tmp_path, capsys, flag):
+    with pytest.raises(SystemExit):
+        run_induce(trained, "--gold", tmp_path / "gold", flag, tmp_path / "nowhere" / "file")
+    assert f"there is no folder {tmp_path / 'nowhere'}" in capsys.readouterr().err
 
 
 def test_what_cannot_be_induced_is_said(trained, stock_trained, tmp_path, caplog):

@@ -59,6 +59,18 @@ def test_batches_are_as_large_on_several_gpus(base, flags):
     assert sizes == ([128, 32] if flags else [32, 8])
 
 
+def test_a_sweep_goes_through_heights(base):
+    commands = printed_commands("glue", *base, "--glue-task", "stsb", "--seeds", "1,2", "--stage", "sweep")
+    trained = [parsed(train) for train in named(commands, "fairseq-train")]
+    assert len({train.save_dir for train in trained}) == len(trained) == 12
+    assert sorted((train.treeformer_height, train.no_chart, train.seed) for train in trained) == sorted(
+        [(10, True, seed) for seed in (1, 2)] + [(height, False, seed) for height in (2, 5, 10, 15, 20) for seed in (1, 2)]
+    )
+    assert commands[-1][1].endswith("sweep.py") or commands[-2][1].endswith("sweep.py")
+    refused = recipe("glue", *base, "--glue-task", "stsb", "--chart", "no", "--stage", "sweep", "--dry-run")
+    assert refused.returncode and "leave out --chart" in refused.stderr
+
+
 def test_encoders_of_one_name_have_runs_of_their_own(base, tmp_path):
     folders = []
     for place, width in (("one", 8), ("two", 16)):

@@ -234,8 +234,9 @@ def library():
 
 def scored(folder, layers, height, score, seed=1, **more):
     folder.mkdir(parents=True)
-    description = {"encoder_layers": str(layers), "seed": str(seed), **({} if height is None else {"height": str(height)})}
-    content = {"metrics": {"bleu": score}, "description": description, "checkpoint": {"parameters": 10**6 * layers + (height or 0)}, **more}
+    sizes = {"encoder_layers": layers, "height": height}
+    description = {"seed": str(seed), **{name: str(size) for name, size in sizes.items() if size is not None}}
+    content = {"metrics": {"bleu": score}, "description": description, "checkpoint": {"parameters": 10**6 * (layers or 0) + (height or 0)}, **more}
     (folder / "score.json").write_text(json.dumps(content))
     return folder
 
@@ -259,6 +260,15 @@ def test_tables_and_charts_of_a_sweep(tmp_path, library):
     assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 8
     with pytest.raises(ScoringError, match="has no chrf"):
         sweep.read_rows(runs, "chrf")
+
+
+def test_a_sweep_over_heights_alone(tmp_path, library):
+    runs = [scored(tmp_path / name, None, height, score) for name, height, score in (("a", None, 30.0), ("b", 2, 31.0), ("c", 10, 33.0))]
+    arguments = ["--metric", "bleu", "--height", "10", "--checkpoint", "x.pt", "--output", str(tmp_path)]
+    assert library["sweep"].main(["--runs", *map(str, runs), *arguments]) == 0
+    text = (tmp_path / "sweep.md").read_text()
+    assert text.splitlines()[0] == "## Height of the chart" and text.count("##") == 1 and "| 10 | 33.00 |" in text
+    assert len(list(xml.etree.ElementTree.parse(tmp_path / "sweep.svg").iter("{http://www.w3.org/2000/svg}polyline"))) == 2
 
 
 def test_sweeps_need_the_model_with_and_without_a_chart(tmp_path, library, capsys):

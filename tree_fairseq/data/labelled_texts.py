@@ -24,7 +24,7 @@ class LabelledTexts(KeepsRemainder):
         shuffle: whether texts of the same length come in random order
     """
 
-    # A test set is classified to its last line, and no text is too long to be trained on.
+    # A test set is classified to its last line; a text that is too long to be trained on is an error of the task's.
     keep_remainder = True
 
     def __init__(

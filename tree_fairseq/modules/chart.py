@@ -147,5 +147,5 @@ def _check(width: int, config: ChartConfig) -> None:
     if config.treeformer_heads < 1 or width % config.treeformer_heads:
         raise InputError(
             f"--treeformer-heads {config.treeformer_heads} heads cannot share a width of {width}",
-            hint="Choose a divisor of --encoder-embed-dim.",
+            hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
         )

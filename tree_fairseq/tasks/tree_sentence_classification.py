@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from tree_fairseq.data.manifest import Manifest
 from tree_fairseq.data.number_dictionary import NumberDictionary
 from tree_fairseq.data.sentence_classification import NewSentences, NewTexts, SentenceReader, load_sentences
-from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.errors import DataFolderError, InputError, LongSentenceError
 from tree_fairseq.generators.number_prediction import NumberPredictor
 from tree_fairseq.tasks.class_task import ClassTask
 from tree_fairseq.tasks.tree_task import TreeTaskConfig
@@ -87,6 +87,23 @@ class TreeSentenceClassificationTask(ClassTask):
         texts = load_sentences(folder, split, combine, self.src_dict, self.tgt_dict, impl, self.cfg.max_source_positions, is_train)
         logger.info("[%s] %d examples, %d tokens", split, len(texts), int(texts.sizes.sum()))
         self.datasets[split] = texts
+
+    def filter_indices_by_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
+        """fairseq's, which leaves out of training what is too long for a model; here it is an error.
+
+        Raises:
+            LongSentenceError: an example is longer than the model reads, as pretrained ones may, or than a batch
+        """
+        too_long = [] if max_positions is None else indices[dataset.sizes[indices] > max_positions]
+        is_train = dataset is self.datasets.get(self.cfg.train_subset)
+        if len(too_long) and (is_train or not ignore_invalid_inputs):
+            first = int(min(too_long))
+            raise LongSentenceError(
+                f"example {first + 1} of {'those to train on' if is_train else 'a split'} has {dataset.size(first)} tokens, the ends of sentences among "
+                f"them, and the model reads (and --max-tokens allows) {max_positions}; there are {len(too_long)} such examples",
+                hint="Preprocess without them, or cut them.",
+            )
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """What is not in another folder as it is in the first, the kind of examples among it."""
