@@ -80,8 +80,15 @@ settings() {
     [ -z "$PARSER$PARSER_DIR" ] || die "this recipe reads no trees: leave out --parser and --parser-dir"
     DATASET=glue_$GLUE_TASK VARIANT=$GLUE_TASK CRITERION=tree_classification DESCRIPTION=("height=$HEIGHT")
     figures
+    case $ARCH in
+        treeformer_classifier*) ;;
+        *)
+            [ -z "$ENCODER_PATH" ] || die "--encoder-path goes with a treeformer_classifier* architecture"
+            case $CHART-$STAGE in yes-ablate | yes-sweep | no-*) die "--arch $ARCH has no chart to leave out or to vary" ;; esac
+            DESCRIPTION=()
+            ;;
+    esac
     if [ -n "$ENCODER_PATH" ]; then
-        case $ARCH in treeformer_classifier*) ;; *) die "--encoder-path goes with a treeformer_classifier* architecture" ;; esac
         if [ -d "$ENCODER_PATH" ]; then ENCODER_PATH=$(cd "$ENCODER_PATH" && pwd); fi
         VARIANT+=-$(encoder_name)
         fine_tuning

@@ -91,6 +91,8 @@ def test_encoders_of_one_name_have_runs_of_their_own(base, tmp_path):
         (("--glue-task", "cola", "--chart", "maybe"), "--chart maybe: give yes no"),
         (("--glue-task", "cola", "--parser", "stanza"), "reads no trees"),
         (("--glue-task", "cola", "--encoder-path", "x", "--arch", "lstm_classifier_tiny"), "goes with a treeformer_classifier"),
+        (("--glue-task", "cola", "--arch", "lstm_classifier_tiny", "--stage", "ablate"), "has no chart to leave out or to vary"),
+        (("--glue-task", "cola", "--arch", "lstm_classifier_tiny", "--chart", "no"), "has no chart to leave out or to vary"),
     ],
 )
 def test_what_is_refused(base, flags, message):
