@@ -47,6 +47,10 @@ def test_a_missing_checkpoint_is_named(trained, tmp_path, name):
         hub.from_pretrained(folder, name, data_name_or_path=trained.data)
 
 
-def test_a_folder_without_trees_is_named(trained):
+def test_a_folder_without_dictionaries_or_trees_is_named(trained, tmp_path):
     with pytest.raises(DataFolderError, match="data_name_or_path"):
         hub.from_pretrained(trained.folder)
+    for name in ("dict.en.txt", "dict.de.txt"):
+        shutil.copy(trained.data / name, tmp_path)
+    with pytest.raises(DataFolderError, match="tree.json"):
+        hub.from_pretrained(trained.folder, data_name_or_path=tmp_path)

@@ -95,9 +95,9 @@ def test_what_is_wrong_is_named(tmp_path, capsys, name, rows, message):
 
 
 def test_missing_files_and_tokenizers_are_named(tmp_path, raw, capsys):
-    library()
     assert main(["stsb", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     assert "has no train.tsv, or sts-train.csv" in capsys.readouterr().err
+    library()
     assert main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(tmp_path / "none")]) == 1
     assert f"glue: {tmp_path / 'none'}: no tokenizer can be loaded" in capsys.readouterr().err
 

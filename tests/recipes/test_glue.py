@@ -66,7 +66,9 @@ def test_a_sweep_goes_through_heights(base):
     assert sorted((train.treeformer_height, train.no_chart, train.seed) for train in trained) == sorted(
         [(10, True, seed) for seed in (1, 2)] + [(height, False, seed) for height in (2, 5, 10, 15, 20) for seed in (1, 2)]
     )
-    assert commands[-1][1].endswith("sweep.py") or commands[-2][1].endswith("sweep.py")
+    (sweep,) = (command for command in commands if command[1].endswith("sweep.py"))
+    runs = sweep[sweep.index("--runs") + 1 : sweep.index("--checkpoint")]
+    assert sorted(f"{run}/checkpoints" for run in runs) == sorted(train.save_dir for train in trained)
     refused = recipe("glue", *base, "--glue-task", "stsb", "--chart", "no", "--stage", "sweep", "--dry-run")
     assert refused.returncode and "leave out --chart" in refused.stderr
 
