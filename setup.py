@@ -16,13 +16,17 @@ ROOT = Path(__file__).resolve().parent
 
 def pinned(*names: str) -> list[str]:
     """The lines of requirements.lock for ``names``, as minimum versions: the extras follow the lock."""
-    lock = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE))
+    lock = dict(
+        re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     return [f"{name}>={lock[name]}" for name in names]
 
 
 def version() -> str:
     """The package's version, read and not imported: importing the package needs fairseq."""
-    return re.search(r'^__version__ = "(.+)"$', (ROOT / "tree_fairseq/version.py").read_text(encoding="utf-8"), re.MULTILINE).group(1)
+    return re.search(
+        r'^__version__ = "(.+)"$', (ROOT / "tree_fairseq/__init__.py").read_text(encoding="utf-8"), re.MULTILINE
+    ).group(1)
 
 
 EXTRAS = {

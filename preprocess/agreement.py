@@ -27,8 +27,8 @@ from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorte
 from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest
 
 logger = logging.getLogger(__name__)
@@ -52,9 +52,14 @@ def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         if path.is_file():
             train.append(path)
             continue
-        found = {part: sorted(file for name in part for file in path.glob(f"{name}.*") if file.is_file()) for part in (_TRAIN, _VALID)}
+        found = {
+            part: sorted(file for name in part for file in path.glob(f"{name}.*") if file.is_file())
+            for part in (_TRAIN, _VALID)
+        }
         if not found[_TRAIN]:
-            raise CorpusError(f"{path} holds no train.mrg (trees) and no train.txt (text) to find training sentences in")
+            raise CorpusError(
+                f"{path} holds no train.mrg (trees) and no train.txt (text) to find training sentences in"
+            )
         train += found[_TRAIN]
         valid += found[_VALID]
     return train, valid
@@ -80,7 +85,9 @@ class Parse:
     def __call__(self, path: Path) -> Iterator[str]:
         """The bracketed forest of each line. Raises ParserError."""
         self._files += 1
-        summary = parse_corpus(path, self._work / str(self._files), self._options, workers=self._workers, cache=self._cache)
+        summary = parse_corpus(
+            path, self._work / str(self._files), self._options, workers=self._workers, cache=self._cache
+        )
         for shard in summary.shards:
             yield from raw_lines(shard)
 
@@ -136,14 +143,25 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m preprocess.agreement", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the test set, or of the whole set")
     parser.add_argument(
-        "--training", type=Path, nargs="+", metavar="PATH", help="folders with train.mrg or train.txt, or files (default: the folder of --data)"
+        "--training",
+        type=Path,
+        nargs="+",
+        metavar="PATH",
+        help="folders with train.mrg or train.txt, or files (default: the folder of --data)",
     )
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument(
-        "--subjects", choices=sorted(SUBJECTS), default="common",
+        "--subjects",
+        choices=sorted(SUBJECTS),
+        default="common",
         help="common: verbs whose subject is a common noun, as in the test set; nouns: names too (default: %(default)s)",
     )
-    parser.add_argument("--valid", type=int, default=400, help="examples held out of train where no file validates (default: %(default)s)")
+    parser.add_argument(
+        "--valid",
+        type=int,
+        default=400,
+        help="examples held out of train where no file validates (default: %(default)s)",
+    )
     parser.add_argument("--test-size", type=int, help="test on a sample of that many examples of the whole set")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
@@ -161,7 +179,10 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
         splits = load(args, Path(work))
     splits = shorten(splits, args.subset, args.limit, args.seed)
     # Attractors are looked at where models are tested.
-    splits = {split: lines if split == "test" else [line._replace(groups=()) for line in lines] for split, lines in splits.items()}
+    splits = {
+        split: lines if split == "test" else [line._replace(groups=()) for line in lines]
+        for split, lines in splits.items()
+    }
     report(splits)
     return write_splits(splits, args.output, "tsv")
 

@@ -79,8 +79,13 @@ def load_test(text: Path) -> list[Labelled]:
             continue
         lines.append(example(words[:place], form, int(columns[3])))
     if unclear:
-        logger.info("%s: %d of %d sentences are left out, their two forms do not tell the number: lines %s",
-                    gold, len(unclear), len(rows), ", ".join(map(str, unclear)))
+        logger.info(
+            "%s: %d of %d sentences are left out, their two forms do not tell the number: lines %s",
+            gold,
+            len(unclear),
+            len(rows),
+            ", ".join(map(str, unclear)),
+        )
     return lines
 
 
@@ -104,14 +109,29 @@ def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
 
 
 def _rows(path: Path) -> Iterator[Labelled]:
-    with gzip.open(path, "rt", encoding="utf-8", newline="") if path.suffix == ".gz" else open(path, encoding="utf-8", newline="") as stream:
+    with (
+        gzip.open(path, "rt", encoding="utf-8", newline="")
+        if path.suffix == ".gz"
+        else open(path, encoding="utf-8", newline="") as stream
+    ):
         table = csv.DictReader(stream, delimiter="\t")
         if missing := [name for name in _COLUMNS if name not in (table.fieldnames or ())]:
             raise CorpusError(f"{path} has no column {missing[0]}")
         for row in table:
-            words, verb, attractors = (row["orig_sentence"] or "").split(), row["verb_index"] or "", row["n_diff_intervening"] or ""
-            if row["verb_pos"] not in _TAGS or not verb.isdecimal() or not 1 < int(verb) <= len(words) or not attractors.isdecimal():
-                raise CorpusError(f"{path}:{table.line_num}: the row does not tell a verb and its place in the sentence")
+            words, verb, attractors = (
+                (row["orig_sentence"] or "").split(),
+                row["verb_index"] or "",
+                row["n_diff_intervening"] or "",
+            )
+            if (
+                row["verb_pos"] not in _TAGS
+                or not verb.isdecimal()
+                or not 1 < int(verb) <= len(words)
+                or not attractors.isdecimal()
+            ):
+                raise CorpusError(
+                    f"{path}:{table.line_num}: the row does not tell a verb and its place in the sentence"
+                )
             yield example(words[: int(verb) - 1], _TAGS[row["verb_pos"]], int(attractors))
 
 

@@ -146,7 +146,9 @@ def _head(phrase: _Node) -> tuple[int | None, int]:
         starts = [start]
         for child in tree.children:
             starts.append(starts[-1] + len(child.leaves()))
-        nominal = [place for place, child in enumerate(tree.children) if child.label in NOUNS or child.label in _NOMINALS]
+        nominal = [
+            place for place, child in enumerate(tree.children) if child.label in NOUNS or child.label in _NOMINALS
+        ]
         phrases = [place for place, child in enumerate(tree.children) if child.label == "NP"]
         if not nominal and not phrases:
             return None, end

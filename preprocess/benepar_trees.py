@@ -32,6 +32,7 @@ def escape(word: str) -> str:
 
     The same as ``tree_fairseq.trees.bracket.escape``, which cannot be imported without fairseq.
     """
+
     def replace(match: re.Match[str]) -> str:
         backslashes, found = match.groups()
         if found in _NAMES:

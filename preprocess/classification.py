@@ -59,11 +59,20 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each.add_argument("--lowercase", action="store_true", help="words in lower case")
         if name in _VALID:
             each.add_argument(
-                "--valid", type=int, default=_VALID[name], help="examples held out of train to validate on (default: %(default)s)"
+                "--valid",
+                type=int,
+                default=_VALID[name],
+                help="examples held out of train to validate on (default: %(default)s)",
             )
-    parsers["imdb"].add_argument("--workers", type=int, default=1, help="processes that tokenise (default: %(default)s)")
+    parsers["imdb"].add_argument(
+        "--workers", type=int, default=1, help="processes that tokenise (default: %(default)s)"
+    )
     parsers["movie_reviews"].add_argument(
-        "--fold", type=int, default=1, choices=range(1, reviews.FOLDS + 1), metavar=f"1..{reviews.FOLDS}",
+        "--fold",
+        type=int,
+        default=1,
+        choices=range(1, reviews.FOLDS + 1),
+        metavar=f"1..{reviews.FOLDS}",
         help="the tenth to test on, in the order of the files (default: %(default)s)",
     )
     return parser.parse_args(arguments)

@@ -24,10 +24,16 @@ def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
     """
     folder = data / "data" if (data / "data").is_dir() else data
     splits = {
-        split: read_pairs(*(_file(folder / f"{stem}.{language}") for language in languages)) for split, stem in STEMS.items()
+        split: read_pairs(*(_file(folder / f"{stem}.{language}") for language in languages))
+        for split, stem in STEMS.items()
     }
-    lexicon = next((path for path in (data / "eval" / "lexicon", data / "lexicon") if path.is_file()), data / "eval" / "lexicon")
-    beside = {"test1.compound": read_lines(_file(folder / f"{STEMS['test1']}.compound")), "lexicon": _lexicon(_file(lexicon))}
+    lexicon = next(
+        (path for path in (data / "eval" / "lexicon", data / "lexicon") if path.is_file()), data / "eval" / "lexicon"
+    )
+    beside = {
+        "test1.compound": read_lines(_file(folder / f"{STEMS['test1']}.compound")),
+        "lexicon": _lexicon(_file(lexicon)),
+    }
     return Corpus(splits, {}, beside)
 
 

@@ -50,7 +50,9 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
                 )
             check_tree(form, notation_named(NOTATION), path, number)
         elif " = " in form:
-            raise CorpusError(f"{path}:{number}: a variable-free logical form; --data takes the folder of the original ones")
+            raise CorpusError(
+                f"{path}:{number}: a variable-free logical form; --data takes the folder of the original ones"
+            )
         found.append(Example(sentence, form, ("_".join(category.split()),) if grouped else ()))
     return found
 
@@ -68,5 +70,7 @@ def stratified(examples: list[Example], size: int, seed: int = 1) -> list[Exampl
     if not 0 < size or each + bool(rest) > min(map(len, members.values())):
         raise CorpusError(f"{size} examples cannot be drawn evenly from {len(examples)} of {len(members)} categories")
     generator = random.Random(seed)
-    drawn = [index for k, name in enumerate(sorted(members)) for index in generator.sample(members[name], each + (k < rest))]
+    drawn = [
+        index for k, name in enumerate(sorted(members)) for index in generator.sample(members[name], each + (k < rest))
+    ]
     return [examples[index] for index in sorted(drawn)]

@@ -45,8 +45,19 @@ _STATMT = "https://www.statmt.org"
 # Dong and Lapata (2016): train.txt, test.txt and, of ATIS, dev.txt; question<TAB>logical form
 _LOGICAL_FORMS = "http://dong.li/lang2logic"
 # Wang et al. (2015), as the authors of insertion-based tree decoding keep it
-_OVERNIGHT = "https://raw.githubusercontent.com/lukovnikov/parseq/098dbb6e5039592db2710bef0b3cad1cade87559/data/overnightData"
-_OVERNIGHT_DOMAINS = ("basketball", "blocks", "calendar", "housing", "publications", "recipes", "restaurants", "socialnetwork")
+_OVERNIGHT = (
+    "https://raw.githubusercontent.com/lukovnikov/parseq/098dbb6e5039592db2710bef0b3cad1cade87559/data/overnightData"
+)
+_OVERNIGHT_DOMAINS = (
+    "basketball",
+    "blocks",
+    "calendar",
+    "housing",
+    "publications",
+    "recipes",
+    "restaurants",
+    "socialnetwork",
+)
 _SENTIMENT_TREEBANK = (Archive("https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"),)
 _COGS = "https://raw.githubusercontent.com/najoungkim/COGS/main/data"
 # The variable-free forms of Qiu et al. (2022), line by line those of COGS
@@ -58,11 +69,19 @@ SOURCES: dict[str, tuple[Archive, ...]] = {
     "atis": (Archive(f"{_LOGICAL_FORMS}/seq2seq_atis.zip"),),
     "jobs": (Archive(f"{_LOGICAL_FORMS}/seq2seq_jobqueries.zip"),),
     "cogs": tuple(Archive(f"{_COGS}/{split}.tsv") for split in ("train", "dev", "test", "gen")),
-    "cogs_variable_free": tuple(Archive(f"{_COGS_VARIABLE_FREE}/{split}.tsv") for split in ("train", "dev", "test", "gen")),
-    "overnight": tuple(
-        Archive(f"{_OVERNIGHT}/{domain}.paraphrases.{split}.examples") for domain in _OVERNIGHT_DOMAINS for split in ("train", "test")
+    "cogs_variable_free": tuple(
+        Archive(f"{_COGS_VARIABLE_FREE}/{split}.tsv") for split in ("train", "dev", "test", "gen")
     ),
-    "imdb": (Archive("https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", "md5:7c2ac02c03563afcf9b574c7e56c153a"),),
+    "overnight": tuple(
+        Archive(f"{_OVERNIGHT}/{domain}.paraphrases.{split}.examples")
+        for domain in _OVERNIGHT_DOMAINS
+        for split in ("train", "test")
+    ),
+    "imdb": (
+        Archive(
+            "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", "md5:7c2ac02c03563afcf9b574c7e56c153a"
+        ),
+    ),
     "movie_reviews": (Archive("https://www.cs.cornell.edu/people/pabo/movie-review-data/review_polarity.tar.gz"),),
     "sst2": _SENTIMENT_TREEBANK,
     "sst5": _SENTIMENT_TREEBANK,

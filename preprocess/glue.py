@@ -20,7 +20,7 @@ from preprocess.glue_formats import TASKS
 from preprocess.labelled_lines import Splits, hold_out, report, shorten
 from preprocess.moses import Tokenizer, TokenizerOptions
 from preprocess.word_pieces import all_pieces
-from tree_fairseq.data.pretrained_pieces import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
 
 SEED = 1
 
@@ -69,7 +69,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("name", choices=TASKS, help="; ".join(f"{name}: {task.about}" for name, task in TASKS.items()))
     parser.add_argument("--data", type=Path, required=True, help="folder of the task")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--pieces-of", help="folder (or name on the hub) of the pretrained encoder whose pieces are written")
+    parser.add_argument(
+        "--pieces-of", help="folder (or name on the hub) of the pretrained encoder whose pieces are written"
+    )
     parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
     parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn (default: %(default)s)")

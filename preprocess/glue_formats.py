@@ -13,7 +13,7 @@ from pathlib import Path
 from preprocess.corpora import CorpusError, clean_line
 from preprocess.labelled_lines import Labelled
 from preprocess.logical_forms import raw_lines
-from tree_fairseq.data.number_dictionary import is_number
+from tree_fairseq.classification.numbers import is_number
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,9 @@ class GlueTask:
         for number, line in rows:
             columns = line.split("\t")
             if len(columns) < needed:
-                raise CorpusError(f"{path}:{number}: {len(columns)} columns where {needed} are expected, separated by tabs")
+                raise CorpusError(
+                    f"{path}:{number}: {len(columns)} columns where {needed} are expected, separated by tabs"
+                )
             *sentences, label = (clean_line(columns[place]) for place in places)
             if label == _NO_AGREEMENT and self.labels is not None:
                 left += 1
@@ -156,9 +158,15 @@ TASKS = {
     "mrpc": GlueTask("paraphrases (accuracy, F1)", ("train", "dev"), _mrpc, ("0", "1")),
     "stsb": GlueTask("similarity from 0 to 5 (Pearson, Spearman)", ("train", "dev"), _stsb, None),
     "mnli": GlueTask(
-        "entailment, matched and mismatched (accuracy)", ("train", "dev_matched", "dev_mismatched"), _mnli, ("contradiction", "entailment", "neutral")
+        "entailment, matched and mismatched (accuracy)",
+        ("train", "dev_matched", "dev_mismatched"),
+        _mnli,
+        ("contradiction", "entailment", "neutral"),
     ),
     "sick": GlueTask(
-        "entailment, of MNLI's kind (accuracy)", ("train", "test_annotated"), _sick, ("CONTRADICTION", "ENTAILMENT", "NEUTRAL")
+        "entailment, of MNLI's kind (accuracy)",
+        ("train", "test_annotated"),
+        _sick,
+        ("CONTRADICTION", "ENTAILMENT", "NEUTRAL"),
     ),
 }

@@ -27,7 +27,7 @@ from pathlib import Path
 from preprocess.corpora import CorpusError, clean_line
 from preprocess.ifttt_programs import prune, read_program
 from preprocess.logical_forms import Example, Splits, raw_lines
-from tree_fairseq.scoring.ifttt import program
+from tree_fairseq.scoring.outcomes import program
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -126,10 +126,14 @@ def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
     Raises:
         CorpusError: a file is missing or malformed
     """
-    lists = {split: list(filter(None, map(str.strip, raw_lines(find(data, name))))) for split, name in URL_LISTS.items()}
+    lists = {
+        split: list(filter(None, map(str.strip, raw_lines(find(data, name))))) for split, name in URL_LISTS.items()
+    }
     wanted = {url for urls in lists.values() for url in urls}
     recipes = read_recipes(find(data, "recipe_summaries.tsv", "recipe_summaries.all.tsv"), wanted, text)
-    annotation = next((folder / ANNOTATION for folder in (data, data / "data") if (folder / ANNOTATION).is_file()), None)
+    annotation = next(
+        (folder / ANNOTATION for folder in (data, data / "data") if (folder / ANNOTATION).is_file()), None
+    )
     answers = {} if annotation is None else read_answers(annotation)
     return {split: _examples(split, urls, recipes, answers, arguments) for split, urls in lists.items()}
 
@@ -141,7 +145,11 @@ def _examples(split: str, urls: list[str], recipes: dict, answers: dict, argumen
     if len(named) < len(urls):
         logger.warning(
             "%s: %d of %d recipes are left out, %d that were not fetched and %d without words",
-            split, len(urls) - len(named), len(urls), len(urls) - len(there), len(there) - len(named),
+            split,
+            len(urls) - len(named),
+            len(urls),
+            len(urls) - len(there),
+            len(there) - len(named),
         )
     examples = []
     for url in named:

@@ -28,7 +28,9 @@ class Labelled(NamedTuple):
 Splits = dict[str, list[Labelled]]
 
 
-def hold_out(lines: Sequence[Labelled], size: int, seed: int, by_class: bool = True) -> tuple[list[Labelled], list[Labelled]]:
+def hold_out(
+    lines: Sequence[Labelled], size: int, seed: int, by_class: bool = True
+) -> tuple[list[Labelled], list[Labelled]]:
     """Training and validation lines: ``size`` of them are drawn, of each class as many as its share; both parts stay in order.
 
     Args:

@@ -1,8 +1,8 @@
 """Moses tokenisation through sacremoses: normalise, tokenise, detokenise, lower-case, clean.
 
-    python -m preprocess.moses tokenize --lang de --lower < raw.de > tokenized.de
-    python -m preprocess.moses detokenize --lang de < tokenized.de > plain.de
-    python -m preprocess.moses clean --ratio 1.5 --min 1 --max 175 train.tok en de train.clean
+python -m preprocess.moses tokenize --lang de --lower < raw.de > tokenized.de
+python -m preprocess.moses detokenize --lang de < tokenized.de > plain.de
+python -m preprocess.moses clean --ratio 1.5 --min 1 --max 175 train.tok en de train.clean
 """
 
 from __future__ import annotations

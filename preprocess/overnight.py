@@ -112,7 +112,7 @@ def _read_example(path: Path, number: int, lines: list[str]) -> Query:
     fields = {field.label: field.children for field in example.children}
     utterance, form = (fields.get(name, ()) for name in ("utterance", "targetFormula"))
     if len(utterance) != 1 or len(form) != 1:
-        raise CorpusError(f"{path}:{number}: an example has one (utterance \"...\") and one (targetFormula (...))")
+        raise CorpusError(f'{path}:{number}: an example has one (utterance "...") and one (targetFormula (...))')
     text = re.fullmatch(r'"(.*)"', utterance[0].label)
     words = clean_line(re.sub(r"\\(.)", r"\1", text[1])) if text else ""
     if not words:
@@ -125,7 +125,9 @@ def _prepare(args: argparse.Namespace) -> None:
     splits = shorten(splits, args.subset, args.limit, args.seed)
     report_duplicates(splits)
     counts = write_splits(splits, args.output, (args.source, args.target))
-    sys.stderr.write(f"prepared {args.domain}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
+    sys.stderr.write(
+        f"prepared {args.domain}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n"
+    )
 
 
 def _bounds(args: argparse.Namespace) -> None:
@@ -144,16 +146,22 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     prepare.add_argument("--domain", required=True)
     prepare.add_argument("--output", type=Path, required=True)
     prepare.add_argument(
-        "--simplify", choices=SIMPLIFICATIONS, default="merged",
+        "--simplify",
+        choices=SIMPLIFICATIONS,
+        default="merged",
         help="merged: calls and filters are merged, unordered children sorted; none: as published (default: %(default)s)",
     )
-    prepare.add_argument("--valid", type=float, default=0.2, help="share of train to validate on (default: %(default)s)")
+    prepare.add_argument(
+        "--valid", type=float, default=0.2, help="share of train to validate on (default: %(default)s)"
+    )
     prepare.add_argument("--source", default="nl", help="suffix of the utterances (default: %(default)s)")
     prepare.add_argument("--target", default="lf", help="suffix of the forms (default: %(default)s)")
     prepare.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     prepare.add_argument("--limit", type=int, help="only the first examples of every split")
     prepare.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
-    steps = commands.add_parser("bounds", help="fewest decoding steps", description="Print bounds on steps of test sets.")
+    steps = commands.add_parser(
+        "bounds", help="fewest decoding steps", description="Print bounds on steps of test sets."
+    )
     steps.set_defaults(run=_bounds)
     steps.add_argument("--domain", nargs="+", help="default: all that the folder has")
     for each in (prepare, steps):

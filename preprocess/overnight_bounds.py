@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.trees.insertion import TargetTree
-from tree_fairseq.trees.insertion_centrality import CentralityOracle
-from tree_fairseq.trees.insertion_exact import ExactOracle
-from tree_fairseq.trees.insertion_slots import partial_tree
-from tree_fairseq.trees.insertion_trajectories import step_count
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, partial_tree
+from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.trajectories import step_count
 from tree_fairseq.trees.tree import Tree
 
 PAPER = {"calendar": 6.2, "restaurants": 6.1, "publications": 6.3, "recipes": 6.0}

@@ -35,7 +35,10 @@ def _example(generator: random.Random) -> str:
     if generator.random() < 0.3:
         word, end = generator.choice(_SIZES)
         counted = generator.choice(_PROPERTIES)
-        words, form = f"{words} with the {word} {counted}", _call("countSuperlative", form, f"(string {end})", f"(string {counted})")
+        words, form = (
+            f"{words} with the {word} {counted}",
+            _call("countSuperlative", form, f"(string {end})", f"(string {counted})"),
+        )
     form = _call("listValue", form)
     return f'(example\n  (utterance "{words}")\n  (original "{words}")\n  (targetFormula\n    {form}\n  )\n)'
 

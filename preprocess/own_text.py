@@ -39,7 +39,9 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
     if source in found and target in found and source != target:
         return source, target
     listed = ", ".join(f"train.{name}" for name in found) or "no train.* file"
-    raise CorpusError(f"{folder} holds {listed}; it needs train.SOURCE and train.TARGET (train.en and train.de, say); with more files than two, name the languages")
+    raise CorpusError(
+        f"{folder} holds {listed}; it needs train.SOURCE and train.TARGET (train.en and train.de, say); with more files than two, name the languages"
+    )
 
 
 def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[Pair]]:
@@ -81,7 +83,9 @@ def write(splits: dict[str, list[Pair]], out: Path, pair: Pair) -> dict[str, int
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; prints the two languages on standard output and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m preprocess.own_text", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m preprocess.own_text", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="folder with train.SOURCE, train.TARGET, ...")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--source", help="source language (default: en where there is one)")

@@ -80,7 +80,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = PrepareOptions(args.work or args.output.parent / "official", args.workers)
 
     def prepare() -> dict[str, int]:
-        return write_corpus(load(args.name, args.data, languages, options), args.output, languages, args.subset, args.limit)
+        return write_corpus(
+            load(args.name, args.data, languages, options), args.output, languages, args.subset, args.limit
+        )
 
     return prepare_data_set("prepare", args.name, prepare)
 

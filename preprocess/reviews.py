@@ -40,7 +40,9 @@ def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -
                 train, test = (_tokenized(_documents(root / split), workers) for split in ("train", "test"))
                 train, held_out = hold_out(train, valid, seed)
                 return {"train": train, "valid": held_out, "test": test}
-    raise CorpusError(f"{data} holds neither train/pos, train/neg, test/pos and test/neg nor the archive aclImdb_v1.tar.gz")
+    raise CorpusError(
+        f"{data} holds neither train/pos, train/neg, test/pos and test/neg nor the archive aclImdb_v1.tar.gz"
+    )
 
 
 def load_polarity(data: Path, work: Path, fold: int, valid: int, seed: int) -> Splits:

@@ -55,27 +55,41 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     for name, corpus in utterances.CORPORA.items():
         each = parsers[name]
         each.add_argument(
-            "--valid", type=int, default=corpus.valid,
+            "--valid",
+            type=int,
+            default=corpus.valid,
             help="examples drawn from train to validate on, where dev.txt does not (default: %(default)s)",
         )
         each.add_argument("--keep-valid", action="store_true", help="train on validation examples too")
         each.add_argument(
-            "--notation", choices=sorted(NOTATIONS), default=corpus.notation, help="of the logical forms (default: %(default)s)"
+            "--notation",
+            choices=sorted(NOTATIONS),
+            default=corpus.notation,
+            help="of the logical forms (default: %(default)s)",
         )
     recipes = parsers["ifttt"]
-    recipes.add_argument("--text", choices=sorted(ifttt.TEXTS), default="title", help="of recipes (default: %(default)s)")
     recipes.add_argument(
-        "--arguments", choices=ARGUMENTS, default="all",
+        "--text", choices=sorted(ifttt.TEXTS), default="title", help="of recipes (default: %(default)s)"
+    )
+    recipes.add_argument(
+        "--arguments",
+        choices=ARGUMENTS,
+        default="all",
         help="parameters of programs: with values, names only, or none (default: %(default)s)",
     )
     parsers["cogs"].add_argument(
         "--targets", choices=cogs.TARGETS, default=cogs.VARIABLE_FREE, help="which logical forms (default: %(default)s)"
     )
     parsers["cogs"].add_argument(
-        "--generalization-sample", type=int, metavar="N", help="draw N of the generalization set as test2, evenly from its categories"
+        "--generalization-sample",
+        type=int,
+        metavar="N",
+        help="draw N of the generalization set as test2, evenly from its categories",
     )
     parsers["active_logical"].add_argument(
-        "--direction", choices=active_logical.DIRECTIONS, default="both",
+        "--direction",
+        choices=active_logical.DIRECTIONS,
+        default="both",
         help="both: as published, mixed (default: %(default)s)",
     )
     return parser.parse_args(arguments)

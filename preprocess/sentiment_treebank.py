@@ -63,7 +63,9 @@ def load_sentences(data: Path) -> Splits:
         splits[split] = [Labelled(text, label) for text, label in read_columns(path, ("sentence", "class"))]
         for number, line in enumerate(splits[split], 1):
             if line.name not in SENTENCE_CLASSES:
-                raise CorpusError(f"{path}:{number}: the class is {line.name!r}, not one of {', '.join(SENTENCE_CLASSES)}")
+                raise CorpusError(
+                    f"{path}:{number}: the class is {line.name!r}, not one of {', '.join(SENTENCE_CLASSES)}"
+                )
     return splits
 
 
@@ -75,7 +77,9 @@ def _find(data: Path, name: str) -> Path:
 
 def _relabelled(line: str, classes: dict[str, str], path: Path, number: int) -> Tree:
     try:
-        forest = read_forest(line.replace("\N{NO-BREAK SPACE}", "_"), path=path, line_number=number)  # "8\u00a01/2" is one word
+        forest = read_forest(
+            line.replace("\N{NO-BREAK SPACE}", "_"), path=path, line_number=number
+        )  # "8\u00a01/2" is one word
     except InputError as error:
         raise CorpusError(str(error)) from error
     if len(forest) != 1:

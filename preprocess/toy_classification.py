@@ -48,7 +48,10 @@ _FACTS = ("the plot is about a boat .", "it was made in 1930 .", "two sisters me
 
 
 def _review(generator: random.Random, part: str) -> list[str]:
-    sentences = [*generator.choices(_FACTS, k=generator.randrange(4)), *generator.choices(_CLAIMS[part], k=1 + generator.randrange(2))]
+    sentences = [
+        *generator.choices(_FACTS, k=generator.randrange(4)),
+        *generator.choices(_CLAIMS[part], k=1 + generator.randrange(2)),
+    ]
     generator.shuffle(sentences)
     return sentences
 
@@ -57,7 +60,9 @@ def movie_reviews(output: Path, train: int, test: int) -> None:
     """``pos.txt`` and ``neg.txt``: a document a line; splits are made when it is read."""
     generator = random.Random(1)
     for part in _CLAIMS:
-        write_lines(output / f"{part}.txt", ["  ".join(_review(generator, part)) for _ in range((train + 2 * test) // 2)])
+        write_lines(
+            output / f"{part}.txt", ["  ".join(_review(generator, part)) for _ in range((train + 2 * test) // 2)]
+        )
 
 
 def imdb(output: Path, train: int, test: int) -> None:
@@ -66,7 +71,11 @@ def imdb(output: Path, train: int, test: int) -> None:
     for split, size in (("train", train), ("test", test)):
         for part in _CLAIMS:
             for number in range((size + 1) // 2):
-                text = "<br /><br />".join(sentence.capitalize() for sentence in _review(generator, part)).replace(" .", ".").replace("( again )", "(again) &amp; part")
+                text = (
+                    "<br /><br />".join(sentence.capitalize() for sentence in _review(generator, part))
+                    .replace(" .", ".")
+                    .replace("( again )", "(again) &amp; part")
+                )
                 write_lines(output / "aclImdb" / split / part / f"{number}_{9 if part == 'pos' else 2}.txt", [text])
 
 

@@ -78,7 +78,12 @@ def _archive(path: Path, files: dict[str, list[str]]) -> None:
 def _tagged(lines: list[str]) -> list[str]:
     """Lines of a train.tags file: each talk opens with metadata."""
     head = ["<url>http://example.org/1</url>", "<keywords>talks</keywords>", "<talkid>1</talkid>"]
-    return [*head, f"<title>{lines[0]}</title>", f"<description>{lines[1]}</description>", *(f" {line} " for line in lines[2:])]
+    return [
+        *head,
+        f"<title>{lines[0]}</title>",
+        f"<description>{lines[1]}</description>",
+        *(f" {line} " for line in lines[2:]),
+    ]
 
 
 def _marked_up(lines: list[str]) -> list[str]:
@@ -89,7 +94,12 @@ def _marked_up(lines: list[str]) -> list[str]:
 
 def multi30k(output: Path, train: int, test: int) -> None:
     """``data/task1``: tokenised files of all splits, raw ones of the 2016 test set."""
-    for split, size, seed in (("train", train, 1), ("val", test, 2), ("test_2016_flickr", test, 3), ("test_2017_flickr", test, 4)):
+    for split, size, seed in (
+        ("train", train, 1),
+        ("val", test, 2),
+        ("test_2016_flickr", test, 3),
+        ("test_2017_flickr", test, 4),
+    ):
         rows = sentences(size, seed)
         for language in _LANGUAGES:
             options = TokenizerOptions(language, lower=True, normalize=True)
@@ -129,7 +139,9 @@ def cognition(output: Path, train: int, test: int) -> None:
     write_lines(folder / "cg-test.zh", (line.replace(" ", "") for line in lines))
     write_lines(folder / "cg-test.compound", (compound for compound in compounds for _ in contexts))
     words = sorted({word for compound in compounds for word in compound.split()} - {"he", "the"})
-    write_lines(output / "eval" / "lexicon", ["the\t/", "mod0\the liked", *(f"{word}\t{word}/{word}s" for word in words)])
+    write_lines(
+        output / "eval" / "lexicon", ["the\t/", "mod0\the liked", *(f"{word}\t{word}/{word}s" for word in words)]
+    )
 
 
 def gigaword(output: Path, train: int, test: int) -> None:
@@ -164,7 +176,9 @@ def wmt14(output: Path, train: int, test: int) -> None:
     )
     for seed, (archive, stem) in enumerate(parts, 1):
         rows = sentences(train // 3 + 1, seed)
-        _archive(output / f"{archive}.tgz", {f"{stem}.{language}": _column(rows, language) for language in ("de", "en")})
+        _archive(
+            output / f"{archive}.tgz", {f"{stem}.{language}": _column(rows, language) for language in ("de", "en")}
+        )
     rows = sentences(test, 5)
     _archive(
         output / "test.tgz",

@@ -60,7 +60,9 @@ _MNLI = _entailment(("contradiction", "neutral", "entailment"))
 _SICK = _entailment(("CONTRADICTION", "NEUTRAL", "ENTAILMENT"))
 
 
-def _layout(files: dict[str, bool], row: Callable[[random.Random], str], head: str = "") -> Callable[[Path, int, int], None]:
+def _layout(
+    files: dict[str, bool], row: Callable[[random.Random], str], head: str = ""
+) -> Callable[[Path, int, int], None]:
     """What writes files, by name and whether they are of training."""
 
     def lines(size: int, seed: int) -> Iterator[str]:
@@ -84,7 +86,13 @@ LAYOUTS = {
     "glue_mrpc": _layout(_PLAIN, _paraphrase, "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"),
     "glue_stsb": _layout({"sts-train.csv": True, "sts-dev.csv": False}, _similarity),
     "glue_mnli": _layout(
-        {"train.tsv": True, "dev_matched.tsv": False, "dev_mismatched.tsv": False}, _MNLI, "index\tsentence1\tsentence2\tgold_label"
+        {"train.tsv": True, "dev_matched.tsv": False, "dev_mismatched.tsv": False},
+        _MNLI,
+        "index\tsentence1\tsentence2\tgold_label",
     ),
-    "glue_sick": _layout({"SICK_train.txt": True, "SICK_test_annotated.txt": False}, _SICK, "pair_ID\tsentence_A\tsentence_B\tentailment_judgment"),
+    "glue_sick": _layout(
+        {"SICK_train.txt": True, "SICK_test_annotated.txt": False},
+        _SICK,
+        "pair_ID\tsentence_A\tsentence_B\tentailment_judgment",
+    ),
 }

@@ -178,7 +178,9 @@ def cogs_original(output: Path, train: int, test: int) -> None:
             subject, thing = generator.sample(_NOUNS, 2) if name == "gen" else (_NOUNS[0], generator.choice(_NOUNS))
             verb, label = generator.choice(_ACTIONS)
             form = f"* {subject} ( x _ 1 ) ; {label} . agent ( x _ 2 , x _ 1 ) AND {label} . theme ( x _ 2 , x _ 4 ) AND {thing} ( x _ 4 )"
-            rows.append(f"The {subject} {verb} a {thing} .\t{form}\t{'obj_to_subj_common' if name == 'gen' else 'in_distribution'}")
+            rows.append(
+                f"The {subject} {verb} a {thing} .\t{form}\t{'obj_to_subj_common' if name == 'gen' else 'in_distribution'}"
+            )
         write_lines(output / f"{name}.tsv", rows)
 
 
@@ -210,7 +212,8 @@ def active_logical(output: Path, train: int, test: int) -> None:
 # --- IFTTT -------------------------------------------------------------------------------------------------------------
 
 _TRIGGERS = (
-    ("New photo", "Instagram", "Any_new_photo_by_you", ""), ("New tweet", "Twitter", "New_tweet_by_you", ""),
+    ("New photo", "Instagram", "Any_new_photo_by_you", ""),
+    ("New tweet", "Twitter", "New_tweet_by_you", ""),
     ("Rain tomorrow", "Weather", "Tomorrow's_forecast_calls_for", "(Condition (Rain))"),
 )
 _DEEDS = (
@@ -252,4 +255,12 @@ def _call(part: str, channel: str, function: str, parameters: str) -> str:
     return f"({part} ({channel}) (FUNC ({function}) (PARAMS{' ' if parameters else ''}{parameters})))"
 
 
-LAYOUTS = {"active_logical": active_logical, "atis": atis, "cogs": cogs, "cogs_original": cogs_original, "geo": geo, "ifttt": ifttt, "jobs": jobs}
+LAYOUTS = {
+    "active_logical": active_logical,
+    "atis": atis,
+    "cogs": cogs,
+    "cogs_original": cogs_original,
+    "geo": geo,
+    "ifttt": ifttt,
+    "jobs": jobs,
+}

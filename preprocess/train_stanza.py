@@ -54,8 +54,10 @@ def conllu(trees: Sequence[Tree]) -> str:
     """
     blocks = []
     for tree in trees:
-        rows = [f"{position}\t{word}\t_\t{tag}\t{tag}\t_\t{position - 1}\t{'root' if position == 1 else 'dep'}\t_\t_"
-                for position, (tag, word) in enumerate(preterminals(tree), 1)]
+        rows = [
+            f"{position}\t{word}\t_\t{tag}\t{tag}\t_\t{position - 1}\t{'root' if position == 1 else 'dep'}\t_\t_"
+            for position, (tag, word) in enumerate(preterminals(tree), 1)
+        ]
         blocks.append("\n".join(rows) + "\n\n")
     return "".join(blocks)
 
@@ -73,18 +75,39 @@ def train_word_vectors(folder: Path, trees: Sequence[Tree]) -> None:
     words, matrix = vectors([[word.lower() for word in tree.leaves()] for tree in trees], WORD_DIMENSIONS)
     write_vectors(folder / "pretrain.txt", words, matrix)
     # Reading the vocabulary is what makes Stanza convert the text file.
-    logger.info("word vectors: %d words", len(Pretrain(str(folder / "pretrain.pt"), str(folder / "pretrain.txt")).vocab))
+    logger.info(
+        "word vectors: %d words", len(Pretrain(str(folder / "pretrain.pt"), str(folder / "pretrain.txt")).vocab)
+    )
 
 
 def train_tagger(folder: Path, steps: int) -> None:
     """``tagger.pt`` from ``train.conllu``, the best on ``dev.conllu``."""
     from stanza.models import tagger
 
-    tagger.main([
-        *TAGGER_ARGUMENTS, "--mode", "train", "--lang", "en", "--shorthand", "en_grammar", "--max_steps", str(steps),
-        "--wordvec_pretrain_file", str(folder / "pretrain.pt"), "--train_file", str(folder / "train.conllu"),
-        "--eval_file", str(folder / "dev.conllu"), "--save_dir", str(folder), "--save_name", "tagger.pt", "--cpu",
-    ])
+    tagger.main(
+        [
+            *TAGGER_ARGUMENTS,
+            "--mode",
+            "train",
+            "--lang",
+            "en",
+            "--shorthand",
+            "en_grammar",
+            "--max_steps",
+            str(steps),
+            "--wordvec_pretrain_file",
+            str(folder / "pretrain.pt"),
+            "--train_file",
+            str(folder / "train.conllu"),
+            "--eval_file",
+            str(folder / "dev.conllu"),
+            "--save_dir",
+            str(folder),
+            "--save_name",
+            "tagger.pt",
+            "--cpu",
+        ]
+    )
 
 
 def train_parser(folder: Path, epochs: int, trees: int) -> None:
@@ -94,11 +117,32 @@ def train_parser(folder: Path, epochs: int, trees: int) -> None:
 
     java, parser_training.EvaluateParser = parser_training.EvaluateParser, PythonEvaluator
     try:
-        constituency_parser.main([
-            *PARSER_ARGUMENTS, "--mode", "train", "--lang", "en", "--shorthand", "en_grammar", "--epochs", str(epochs), "--epoch_size", str(trees),
-            "--wordvec_pretrain_file", str(folder / "pretrain.pt"), "--train_file", str(folder / "train.trees"),
-            "--eval_file", str(folder / "dev.trees"), "--save_dir", str(folder), "--save_name", "constituency.pt", "--cpu",
-        ])
+        constituency_parser.main(
+            [
+                *PARSER_ARGUMENTS,
+                "--mode",
+                "train",
+                "--lang",
+                "en",
+                "--shorthand",
+                "en_grammar",
+                "--epochs",
+                str(epochs),
+                "--epoch_size",
+                str(trees),
+                "--wordvec_pretrain_file",
+                str(folder / "pretrain.pt"),
+                "--train_file",
+                str(folder / "train.trees"),
+                "--eval_file",
+                str(folder / "dev.trees"),
+                "--save_dir",
+                str(folder),
+                "--save_name",
+                "constituency.pt",
+                "--cpu",
+            ]
+        )
     finally:
         parser_training.EvaluateParser = java
 
@@ -145,10 +189,19 @@ def evaluate(models: Path, trees: Sequence[Tree]) -> float:
     with tempfile.TemporaryDirectory() as resources:
         Path(resources, "resources.json").write_text(json.dumps({}), encoding="utf-8")
         pipeline = stanza.Pipeline(
-            "en", dir=resources, package=None, download_method=None, allow_unknown_language=True, use_gpu=False, verbose=False,
-            processors={"tokenize": "default", "pos": "default", "constituency": "default"}, tokenize_pretokenized=True,
-            pos_model_path=str(models / "tagger.pt"), pos_pretrain_path=str(models / "pretrain.pt"),
-            constituency_model_path=str(models / "constituency.pt"), constituency_pretrain_path=str(models / "pretrain.pt"),
+            "en",
+            dir=resources,
+            package=None,
+            download_method=None,
+            allow_unknown_language=True,
+            use_gpu=False,
+            verbose=False,
+            processors={"tokenize": "default", "pos": "default", "constituency": "default"},
+            tokenize_pretokenized=True,
+            pos_model_path=str(models / "tagger.pt"),
+            pos_pretrain_path=str(models / "pretrain.pt"),
+            constituency_model_path=str(models / "constituency.pt"),
+            constituency_pretrain_path=str(models / "pretrain.pt"),
         )
         parsed = pipeline([tree.leaves() for tree in trees]).sentences
     predicted = [read_tree(str(sentence.constituency)) for sentence in parsed]
@@ -162,7 +215,11 @@ def evaluate(models: Path, trees: Sequence[Tree]) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m preprocess.train_stanza", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m preprocess.train_stanza",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the three models")
     parser.add_argument("--trees", type=int, default=6000, help="trees to train on (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=8, help="passes of the parser over them (default %(default)s)")
@@ -179,7 +236,9 @@ def main(arguments: list[str] | None = None) -> int:
         train_tagger(folder, options.tagger_steps)
         train_parser(folder, options.epochs, options.trees)
         size = slim(folder, options.out)
-    print(f"{options.out}: {size / 1e6:.2f} MB, labelled F1 {evaluate(options.out, test):.4f} on {len(test)} unseen sentences, tags by the tagger")
+    print(
+        f"{options.out}: {size / 1e6:.2f} MB, labelled F1 {evaluate(options.out, test):.4f} on {len(test)} unseen sentences, tags by the tagger"
+    )
     return 0
 
 

@@ -32,7 +32,9 @@ def tree_of(value: Any) -> Tree:
     nodes, stack = [], [value]
     while stack:
         node = stack.pop()
-        if not (isinstance(node, dict) and isinstance(node.get("root"), str) and isinstance(node.get("children"), list)):
+        if not (
+            isinstance(node, dict) and isinstance(node.get("root"), str) and isinstance(node.get("children"), list)
+        ):
             raise CorpusError(f'a node is {{"root": label, "children": [...]}}, not {str(node)[:60]!r}')
         if not node["root"].strip():
             raise CorpusError("a node has an empty label")
@@ -78,7 +80,10 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     counts = []
     try:
-        splits = {split: list(itertools.islice(read_programs(args.data / f"preprocessed_progs_{split}.json"), args.limit)) for split in SPLITS}
+        splits = {
+            split: list(itertools.islice(read_programs(args.data / f"preprocessed_progs_{split}.json"), args.limit))
+            for split in SPLITS
+        }
         if args.subset is not None:
             splits["train"] = sample(splits["train"], args.subset)
         for split, programs in splits.items():

@@ -41,8 +41,12 @@ def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
     """
     folders = unpack(data, options.work)
     source, target = languages
-    valid, _ = _test_set(folders, (f"newstest2013-src.{source}.sgm", f"newstest2013-src.{target}.sgm"), languages, options)
+    valid, _ = _test_set(
+        folders, (f"newstest2013-src.{source}.sgm", f"newstest2013-src.{target}.sgm"), languages, options
+    )
     test, references = _test_set(
         folders, (f"newstest2014-deen-src.{source}.sgm", f"newstest2014-deen-ref.{target}.sgm"), languages, options
     )
-    return Corpus({"train": _training_pairs(folders, languages, options), "valid": valid, "test": test}, {"test": references})
+    return Corpus(
+        {"train": _training_pairs(folders, languages, options), "valid": valid, "test": test}, {"test": references}
+    )

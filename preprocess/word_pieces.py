@@ -18,8 +18,8 @@ from fairseq.data import Dictionary
 
 from preprocess.corpora import CorpusError, write_lines
 from preprocess.logical_forms import raw_lines
-from tree_fairseq.data.pretrained_pieces import PretrainedPieces, PretrainedPiecesConfig
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
 
 
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:
@@ -74,7 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m preprocess.word_pieces", description=__doc__.splitlines()[0])
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="raw text, a sentence a line")
-    parser.add_argument("--pieces-of", required=True, metavar="DIR", help="folder of the encoder, as save_pretrained() writes it")
+    parser.add_argument(
+        "--pieces-of", required=True, metavar="DIR", help="folder of the encoder, as save_pretrained() writes it"
+    )
     parser.add_argument("--suffix", default="wp", help="of the files to write (default: %(default)s)")
     args = parser.parse_args(arguments)
     try:

@@ -1,6 +1,9 @@
 """Fixtures that several folders of tests share; each is made once a session, when it is first asked for."""
 
+import fairseq  # noqa: F401  the plugin registers only where fairseq is
 from hypothesis import settings
+
+import tree_fairseq
 
 from tests.end_to_end.fixtures import corpus, data_bin, stock_trained, trained
 
@@ -9,3 +12,4 @@ __all__ = ["corpus", "data_bin", "stock_trained", "trained"]
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
+tree_fairseq.register()

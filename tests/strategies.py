@@ -10,7 +10,27 @@ LABELS = ("S", "NP", "VP", "PP", "SBAR", "ADJP", "NP-SBJ", "X")
 TAGS = ("NN", "DT", "VBZ", "IN", ".", ",", "-LRB-", "$", "NN_sub")
 PLAIN_WORDS = ("the", "man", "boat", "sleeps", ".", "über", "日本", "a", "1/2")
 
-_AWKWARD = ("(", ")", "\\", "-LRB-", "-RRB-", "-LRB", "-RRB", "-", "LRB", "0=", "1=", "@@", "\u2581", "+", "é", "\u0301", "\ufeff", "\x00", "=")
+_AWKWARD = (
+    "(",
+    ")",
+    "\\",
+    "-LRB-",
+    "-RRB-",
+    "-LRB",
+    "-RRB",
+    "-",
+    "LRB",
+    "0=",
+    "1=",
+    "@@",
+    "\u2581",
+    "+",
+    "é",
+    "\u0301",
+    "\ufeff",
+    "\x00",
+    "=",
+)
 
 
 def _visible(text: str) -> bool:
@@ -26,7 +46,11 @@ def words() -> st.SearchStrategy[str]:
 def labels() -> st.SearchStrategy[str]:
     """Any label that a bracketed tree can hold."""
     awkward = st.text(min_size=1, max_size=4).filter(lambda text: _visible(text) and not set(text) & set("()"))
-    return st.sampled_from(LABELS + TAGS) | st.sampled_from(("@NP", "\\", "\\@", "A+B", "+", "\\+", "S\\+VP", "-", "=")) | awkward
+    return (
+        st.sampled_from(LABELS + TAGS)
+        | st.sampled_from(("@NP", "\\", "\\@", "A+B", "+", "\\+", "S\\+VP", "-", "="))
+        | awkward
+    )
 
 
 def trees(
@@ -48,7 +72,9 @@ def plain_trees(max_words: int = 12) -> st.SearchStrategy[Tree]:
     return trees(st.sampled_from(PLAIN_WORDS), st.sampled_from(("S", "NP", "VP", "PP", "NN", "DT", "VBZ")), max_words)
 
 
-def forests(tree: st.SearchStrategy[Tree] | None = None, min_trees: int = 0, max_trees: int = 3) -> st.SearchStrategy[Forest]:
+def forests(
+    tree: st.SearchStrategy[Tree] | None = None, min_trees: int = 0, max_trees: int = 3
+) -> st.SearchStrategy[Forest]:
     """The trees of one line; ``()`` is among them unless ``min_trees`` forbids it."""
     return st.lists(trees() if tree is None else tree, min_size=min_trees, max_size=max_trees).map(tuple)
 
@@ -70,9 +96,13 @@ def deep_tree(depth: int, branching: bool = True) -> Tree:
     return tree
 
 
-def symbol_trees(labels: tuple[str, ...] = ("f", "next_to:t", "$0", "x"), max_children: int = 4, max_leaves: int = 12) -> st.SearchStrategy[Tree]:
+def symbol_trees(
+    labels: tuple[str, ...] = ("f", "next_to:t", "$0", "x"), max_children: int = 4, max_leaves: int = 12
+) -> st.SearchStrategy[Tree]:
     """Symbol trees: every node may have any label and up to ``max_children`` children."""
     label = st.sampled_from(labels)
     return st.recursive(
-        label.map(Tree), lambda children: st.builds(Tree, label, st.lists(children, min_size=1, max_size=max_children)), max_leaves=max_leaves
+        label.map(Tree),
+        lambda children: st.builds(Tree, label, st.lists(children, min_size=1, max_size=max_children)),
+        max_leaves=max_leaves,
     )

@@ -20,12 +20,11 @@ from tests.benchmarks.measuring import peak_bytes, side_by_side
 from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
 from tests.benchmarks.reporting import Figure, Report
 from tests.benchmarks.tree_positions import random_places
-from tree_fairseq.data.batch import TreeBatch, collate_trees
-from tree_fairseq.modules.branch_paths import branch_paths
-from tree_fairseq.modules.chart import Chart, ChartConfig
-from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.modules.tree_positions import TreePositions, TreePositionsConfig
-from tree_fairseq.modules.tree_structure import TreeStructure
+from tree_fairseq.nn.tree_batch import TreeBatch, collate_trees
+from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
+from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.treeformer.chart import Chart, ChartConfig
 from tree_fairseq.trees.bracket import read_forest, read_spans
 from tree_fairseq.trees.spans import reduce_spans
 
@@ -86,7 +85,9 @@ def test_the_paper_tensor_computes_what_the_closed_form_computes():
     trees = [descendants_first(random_tree(generator, 12, nodes, 20)) for nodes in (8, 5, 11)]
     batch = TreeBatch.from_net_input(collate_trees(trees, 1), torch.full((3, 12), 4), 1)
     # Tables shorter than the trees are high and wide.
-    module = HierarchicalAccumulation(16, 2, AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4)).double()
+    module = HierarchicalAccumulation(
+        16, 2, AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4)
+    ).double()
     leaves = torch.randn(12, 3, 16, dtype=torch.double, requires_grad=True)
     values = torch.randn(3, 2, 23, 8, dtype=torch.double, requires_grad=True)
     structure = TreeStructure.build(batch, count_leaf=True, mask_subtrees=True, dtype=torch.double)
@@ -151,7 +152,10 @@ def test_candidates_take_turns():
     calls = []
     timing = side_by_side({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=3, warm_up=1)
     assert "".join(calls) == "abbaabba"
-    assert all(len(taken.seconds) == 3 and min(taken.seconds) <= taken.median <= max(taken.seconds) for taken in timing.values())
+    assert all(
+        len(taken.seconds) == 3 and min(taken.seconds) <= taken.median <= max(taken.seconds)
+        for taken in timing.values()
+    )
 
 
 def test_the_peak_counts_what_lives_at_once():

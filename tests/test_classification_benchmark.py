@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from tests.benchmarks.classification_models import Task, build
-from tree_fairseq.trees.line_chart import Line, LineChart, charts_to_svg, decades
 from tests.benchmarks.random_trees import random_tree
-from tree_fairseq.data.batch import NodeArrays
-from tree_fairseq.data.classification_rows import SentenceRow, collate_rows
+from tree_fairseq.classification.rows import SentenceRow, collate_rows
+from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg, decades
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
 
@@ -48,14 +48,20 @@ def probe_of(states: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("name", ["stock", "tree", "tree_lstm"])
 def test_classifiers_that_are_compared_are_of_one_size(name):
     model = build(name, Task())
-    sizes = {weight.size(1) for part, weight in model.state_dict().items() if "embed_tokens" in part or "readout.linear.weight" in part}
+    sizes = {
+        weight.size(1)
+        for part, weight in model.state_dict().items()
+        if "embed_tokens" in part or "readout.linear.weight" in part
+    }
     assert sizes == {64}
     assert len(getattr(model.encoder, "layers", [None] * 2)) == 2
 
 
 def test_charts_have_every_point_inside_and_the_same_colour_for_a_name():
     lines = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)])]
-    root = xml.etree.ElementTree.fromstring(charts_to_svg([LineChart("one", "n", "ms", lines), LineChart("two", "n", "ms", lines[::-1])]))
+    root = xml.etree.ElementTree.fromstring(
+        charts_to_svg([LineChart("one", "n", "ms", lines), LineChart("two", "n", "ms", lines[::-1])])
+    )
     space = "{http://www.w3.org/2000/svg}"
     fields = [shape for shape in root.iter(f"{space}rect") if shape.get("class") == "chart-frame"]
     circles = list(root.iter(f"{space}circle"))
@@ -63,7 +69,9 @@ def test_charts_have_every_point_inside_and_the_same_colour_for_a_name():
     for index, circle in enumerate(circles):
         field = fields[index // 4]
         for place, begin, size in (("cx", "x", "width"), ("cy", "y", "height")):
-            assert float(field.get(begin)) <= float(circle.get(place)) <= float(field.get(begin)) + float(field.get(size))
+            assert (
+                float(field.get(begin)) <= float(circle.get(place)) <= float(field.get(begin)) + float(field.get(size))
+            )
     colours = {}
     for circle in circles:
         colours.setdefault(circle.find(f"{space}title").text.split(",")[0], set()).add(circle.get("fill"))
@@ -72,6 +80,8 @@ def test_charts_have_every_point_inside_and_the_same_colour_for_a_name():
     assert float(circles[1].get("cy")) < float(circles[0].get("cy"))
 
 
-@pytest.mark.parametrize("low, high, ticks", [(0.7, 31, [0.5, 1, 2, 5, 10, 20, 50]), (2, 2, [2, 5]), (10, 100, [10, 20, 50, 100])])
+@pytest.mark.parametrize(
+    "low, high, ticks", [(0.7, 31, [0.5, 1, 2, 5, 10, 20, 50]), (2, 2, [2, 5]), (10, 100, [10, 20, 50, 100])]
+)
 def test_ticks_enclose_the_values(low, high, ticks):
     assert decades(low, high) == pytest.approx(ticks)

@@ -26,7 +26,9 @@ def progress_logger():
 def test_a_log_file_has_each_line_once_however_many_epochs_there_were(tmp_path, progress_logger, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for epoch in range(1, 6):
-        bar = progress_bar.progress_bar([], log_format="simple", log_file=("train.log", "./train.log")[epoch % 2], epoch=epoch)
+        bar = progress_bar.progress_bar(
+            [], log_format="simple", log_file=("train.log", "./train.log")[epoch % 2], epoch=epoch
+        )
         bar.print({"loss": epoch}, tag="train")
     lines = (tmp_path / "train.log").read_text().splitlines()
     assert lines == [f"epoch {epoch:03d} | loss {epoch}" for epoch in range(1, 6)]

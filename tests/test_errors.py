@@ -42,7 +42,9 @@ def test_a_path_may_be_a_path_object(tmp_path):
 
 
 def test_input_errors_survive_pickling():
-    classes = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, errors.InputError)]
+    classes = [
+        value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, errors.InputError)
+    ]
     assert len(classes) > 10
     for error_class in classes:
         error = error_class("wrong", "a", 1, 2, "Mend it.")

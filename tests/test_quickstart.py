@@ -19,8 +19,14 @@ BUNDLED = ROOT / "examples/quickstart/stanza-en"
 
 
 def quickstart(*arguments: str, succeeds: bool = True) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run([ROOT / "examples/quickstart/run.sh", *arguments], env=environment, capture_output=True, text=True, timeout=900)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    done = subprocess.run(
+        [ROOT / "examples/quickstart/run.sh", *arguments], env=environment, capture_output=True, text=True, timeout=900
+    )
     assert (done.returncode == 0) == succeeds, done.stdout[-3000:] + done.stderr[-3000:]
     return done
 
@@ -51,14 +57,19 @@ def test_on_somebodys_folder(tmp_path):
     folder.mkdir()
     drawn = [(" ".join(tree.leaves()), sentence) for tree, sentence in islice(pairs(seed=6, max_length=14), 130)]
     for language, side in (("en", 0), ("de", 1)):
-        (folder / f"train.{language}").write_text("".join(pair[side].capitalize() + "\n" for pair in drawn), encoding="utf-8")
-    printed = quickstart("--toy", "--data", str(folder), "--out", str(out), "--parser-dir", str(BUNDLED), "--subset", "120").stdout
+        (folder / f"train.{language}").write_text(
+            "".join(pair[side].capitalize() + "\n" for pair in drawn), encoding="utf-8"
+        )
+    printed = quickstart(
+        "--toy", "--data", str(folder), "--out", str(out), "--parser-dir", str(BUNDLED), "--subset", "120"
+    ).stdout
     check(out, printed, 108)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("--nonsense",), "unknown option --nonsense"), (("--updates",), "--updates needs a value"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("--nonsense",), "unknown option --nonsense"), (("--updates",), "--updates needs a value")],
+)
 def test_wrong_arguments(arguments, message):
     done = quickstart(*arguments, succeeds=False)
     assert message in done.stderr and "usage:" in done.stderr

@@ -40,11 +40,22 @@ def house(tmp_path):
     environment = {**clean, "CALLS": str(tmp_path / "calls"), "FAIL": str(tmp_path / "fail")}
 
     def make(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(["make", f"PYTHON={python}", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            ["make", f"PYTHON={python}", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def calls() -> list[str]:
         path = tmp_path / "calls"
-        lines = [line for line in path.read_text().splitlines() if " install " in f" {line} " or "venv" in line] if path.exists() else []
+        lines = (
+            [line for line in path.read_text().splitlines() if " install " in f" {line} " or "venv" in line]
+            if path.exists()
+            else []
+        )
         path.unlink(missing_ok=True)
         return lines
 
@@ -94,20 +105,35 @@ def test_an_old_python_is_refused_clearly(tmp_path):
         (old / name).write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "Python 3.8.10"; exit 0; }\nexit 1\n')
         (old / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{old}:{os.environ['PATH']}", "MAKEFLAGS": "", "PYTHON": ""}
-    done = subprocess.run(["make", "PYTHON="], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["make", "PYTHON="], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode != 0
     assert "Python 3.11 or later is needed; python3 is: Python 3.8.10" in done.stderr
     assert not (tmp_path / ".venv").exists()
 
 
 def test_everything_is_pinned():
-    lines = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.startswith("#")
+    ]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
     names = [line.partition("==")[0].lower() for line in lines]
     assert len(set(names)) == len(names)
     wanted = {"torch==2.13.0", "fairseq-fixed==0.12.3.1", "stanza==1.15.0", "torchaudio==2.11.0"}
     assert wanted <= set(lines)
-    assert {"sacremoses", "subword-nmt", "sentencepiece", "sacrebleu", "pytest", "hypothesis", "setuptools", "wheel", "cython", "numpy"} <= set(names)
+    assert {
+        "sacremoses",
+        "subword-nmt",
+        "sentencepiece",
+        "sacrebleu",
+        "pytest",
+        "hypothesis",
+        "setuptools",
+        "wheel",
+        "cython",
+        "numpy",
+    } <= set(names)
 
 
 def test_continuous_integration_does_what_a_newcomer_would():
@@ -119,7 +145,15 @@ def test_continuous_integration_does_what_a_newcomer_would():
 
 def test_path_for_user_dir(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-m", "tree_fairseq"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tree_fairseq"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert done.stdout == f"{ROOT / 'tree_fairseq'}\n"
 
 
@@ -144,7 +178,9 @@ def test_pip_install_leaves_fairseq_and_torch_alone(checkout, tmp_path_factory):
     assert done.returncode == 0, done.stderr
     # No index was there: whatever pip wanted to download or build besides would have failed.
     assert re.search(r"^Successfully installed tree-fairseq-[\d.]+$", done.stdout, re.MULTILINE)
-    printed = subprocess.run([python, "-m", "tree_fairseq"], cwd=environment, capture_output=True, text=True, timeout=120, check=True).stdout
+    printed = subprocess.run(
+        [python, "-m", "tree_fairseq"], cwd=environment, capture_output=True, text=True, timeout=120, check=True
+    ).stdout
     assert printed == f"{Path(paths['purelib'], 'tree_fairseq').resolve()}\n"
     sources = {path.relative_to(ROOT / "tree_fairseq") for path in (ROOT / "tree_fairseq").rglob("*.py")}
     installed = {path.relative_to(printed.strip()) for path in Path(printed.strip()).rglob("*.py")}
@@ -152,7 +188,9 @@ def test_pip_install_leaves_fairseq_and_torch_alone(checkout, tmp_path_factory):
 
 
 def test_no_requirement_names_fairseq_or_torch(checkout):
-    subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=checkout, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "egg_info"], cwd=checkout, check=True, capture_output=True, timeout=120
+    )
     text = (checkout / "tree_fairseq.egg-info/PKG-INFO").read_text()
     required = [line.partition(": ")[2].lower() for line in text.splitlines() if line.startswith("Requires-Dist: ")]
     assert required and not [line for line in required if re.match(r"(fairseq|torch)", line)]

@@ -1,70 +1,28 @@
-"""Tree-structured transformers for fairseq: what ``--user-dir tree_fairseq`` imports and registers."""
+"""Tree-structured transformers for fairseq: the plugin that ``--user-dir tree_fairseq`` imports.
+
+Importing the package registers its tasks, models and criteria if the process has imported fairseq, as every fairseq
+command has. Without fairseq the package imports next to nothing, so that ``tree_fairseq.trees`` and
+``tree_fairseq.parsing`` work on their own.
+"""
 
 import sys
 from pathlib import Path
 
+__version__ = "0.1.0"
+__all__ = ["__version__", "register"]
+
+
+def register() -> None:
+    """Registers tasks, models, criteria and scorers with fairseq. Calling it again does nothing."""
+    from tree_fairseq import plugin  # noqa: F401  importing it registers
+
+
 if __name__ != "tree_fairseq":
-    # --user-dir is a link of another name: the package itself is found beside what the link points to.
+    # --user-dir is a link of another name: the package itself lies beside the target of the link.
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from tree_fairseq import compat
 
-from tree_fairseq import compat, preprocess_hook
-from tree_fairseq.criterions import slot_kl_divergence, tree_regression
-from tree_fairseq.criterions import tree_classification as tree_classification_criterion
-from tree_fairseq.data import pretrained_pieces
-from tree_fairseq.generators import unknown_words
-from tree_fairseq.models import (
-    insertion_left_to_right,
-    sequence_classifiers,
-    sequence_insertion_transformer,
-    tree_gru,
-    tree_insertion_transformer,
-    tree_lstm_classifier,
-    tree_positional_transformer,
-    tree_to_tree_lstm,
-    tree_transformer,
-    tree_transformer_classifier,
-    treeformer,
-    treeformer_classifier,
-)
-from tree_fairseq.scoring import classification_scorer, regression_scorer
-from tree_fairseq.tasks import (
-    autocast_translation, structural_translation, tree_classification, tree_insertion, tree_sentence_classification,
-    tree_translation,
-)
-from tree_fairseq.version import __version__
-
-compat.allow_checkpoint_classes()
-compat.load_checkpoints_with_care()
-compat.resume_with_other_batches()
-compat.open_log_files_once()
-compat.be_one_package(__name__, __file__)
-preprocess_hook.install()
-unknown_words.install()
-
-__all__ = [
-    "__version__",
-    "autocast_translation",
-    "classification_scorer",
-    "insertion_left_to_right",
-    "pretrained_pieces",
-    "regression_scorer",
-    "sequence_classifiers",
-    "sequence_insertion_transformer",
-    "slot_kl_divergence",
-    "structural_translation",
-    "tree_classification",
-    "tree_classification_criterion",
-    "tree_gru",
-    "tree_insertion",
-    "tree_insertion_transformer",
-    "tree_lstm_classifier",
-    "tree_positional_transformer",
-    "tree_regression",
-    "tree_sentence_classification",
-    "tree_to_tree_lstm",
-    "tree_transformer",
-    "tree_transformer_classifier",
-    "tree_translation",
-    "treeformer",
-    "treeformer_classifier",
-]
+    register()
+    compat.be_one_package(__name__, __file__)
+elif "fairseq" in sys.modules:
+    register()

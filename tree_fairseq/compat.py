@@ -52,7 +52,9 @@ def be_one_package(name: str, path: str) -> None:
         return
     own = sys.modules[package].__file__
     if not Path(own).samefile(path):
-        raise ImportError(f"--user-dir is {Path(path).parent}, but tree_fairseq was imported from {Path(own).parent}; give that folder")
+        raise ImportError(
+            f"--user-dir is {Path(path).parent}, but tree_fairseq was imported from {Path(own).parent}; give that folder"
+        )
     for module in [*sys.modules]:
         if module == package or module.startswith(f"{package}."):
             sys.modules[name + module.removeprefix(package)] = sys.modules[module]
@@ -76,7 +78,9 @@ def allow_checkpoint_classes() -> None:
 
 def newest_readable(path: Path) -> Path | None:
     """The most recent checkpoint that training left beside ``path`` and that loads, or None."""
-    others = [other for other in path.parent.glob("checkpoint*.pt") if other != path and _TRAINING.fullmatch(other.name)]
+    others = [
+        other for other in path.parent.glob("checkpoint*.pt") if other != path and _TRAINING.fullmatch(other.name)
+    ]
     for other in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True):
         try:
             torch.load(other, map_location="cpu", weights_only=True)

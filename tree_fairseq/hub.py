@@ -1,10 +1,10 @@
 """A trained model from Python: translate or classify sentences, see how they were parsed.
 
-    >>> from tree_fairseq import hub
-    >>> model = hub.from_pretrained("checkpoints", data_name_or_path="data-bin")
-    >>> model.translate(["the old man the boat ."])
-    >>> model.parse(["the old man the boat ."])
-    >>> hub.from_pretrained("checkpoints", data_name_or_path="data-bin").classify(["a moving film ."])
+>>> from tree_fairseq import hub
+>>> model = hub.from_pretrained("checkpoints", data_name_or_path="data-bin")
+>>> model.translate(["the old man the boat ."])
+>>> model.parse(["the old man the boat ."])
+>>> hub.from_pretrained("checkpoints", data_name_or_path="data-bin").classify(["a moving film ."])
 """
 
 from __future__ import annotations
@@ -18,19 +18,28 @@ from typing import NamedTuple
 from fairseq import hub_utils
 from torch import Tensor
 
-from tree_fairseq.data.insertion_dictionary import InsertionDictionary
-from tree_fairseq.data.number_dictionary import NumberDictionary
-from tree_fairseq.data.symbol_dictionary import SymbolDictionary
+from tree_fairseq.classification.numbers import NumberDictionary
+from tree_fairseq.classification.task import ClassTask
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.drawing.tree_drawing import tree_to_svg
 from tree_fairseq.errors import DataFolderError
-from tree_fairseq.tasks.class_task import ClassTask
-from tree_fairseq.trees.draw import tree_to_svg
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
 
 logger = logging.getLogger(__name__)
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
-_PATHS = ("user_dir", "parser_dir", "replace_unk", "bpe_codes", "sentencepiece_model", "bpe_merges", "bpe_vocab", "pieces_of")
+_PATHS = (
+    "user_dir",
+    "parser_dir",
+    "replace_unk",
+    "bpe_codes",
+    "sentencepiece_model",
+    "bpe_merges",
+    "bpe_vocab",
+    "pieces_of",
+)
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
 
 
@@ -132,7 +141,9 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
             DataFolderError: the task is fairseq's own, which knows no trees
         """
         if not hasattr(self.task, "source_forests"):
-            raise DataFolderError("this model was trained without trees; those that a Treeformer makes: python -m tree_fairseq.induce")
+            raise DataFolderError(
+                "this model was trained without trees; those that a Treeformer makes: python -m tree_fairseq.commands.induce"
+            )
         return self.task.source_forests(sentences, self._segment)
 
     def draw(self, sentence: str) -> str:

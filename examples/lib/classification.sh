@@ -99,7 +99,7 @@ train() {
         --best-checkpoint-metric "$SELECT" --maximize-best-checkpoint-metric \
         --save-dir "$folder/checkpoints" "${keep[@]}" --no-progress-bar --log-interval 100 --log-file "$folder/train.log" "$@"
     if [ "$AVERAGE" -gt 0 ]; then
-        run python -m tree_fairseq.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
+        run python -m tree_fairseq.commands.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
             --output "$folder/checkpoints/average.pt"
     fi
 }

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.result import SCORE_FILE, read_scores, write_json
+from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores, write_json
 
 
 def with_means(result: dict, runs: list[dict]) -> dict:
@@ -28,7 +28,9 @@ def with_means(result: dict, runs: list[dict]) -> dict:
         raise ScoringError(f"not every run has {result['metric']}: score them again")
     values = {name: [run["metrics"][name] for run in runs] for name in common}
     means = {name: statistics.fmean(column) for name, column in values.items()}
-    by_seed = [{"run": run["description"]["run"], "seed": run["description"].get("seed"), **run["metrics"]} for run in runs]
+    by_seed = [
+        {"run": run["description"]["run"], "seed": run["description"].get("seed"), **run["metrics"]} for run in runs
+    ]
     spread = {name: max(column) - min(column) for name, column in values.items()}
     return {**result, **means, "score": means[result["metric"]], "by_seed": by_seed, "spread": spread}
 

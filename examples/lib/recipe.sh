@@ -97,7 +97,7 @@ train() {
         --arch "$arch" "${MODEL[@]}" --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         "${OPTIMIZER[@]}" "${BATCH[@]}" "${limits[@]}" --seed 1 --save-dir "$folder/checkpoints" \
         --keep-last-epochs "$AVERAGE" --no-progress-bar --log-interval 100 --log-file "$folder/train.log" "$@"
-    run python -m tree_fairseq.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
+    run python -m tree_fairseq.commands.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
         --output "$folder/checkpoints/average.pt"
 }
 
@@ -120,7 +120,7 @@ score() {
         */tree_*) attention=(--attention "$data") ;;
     esac
     if [ $# -gt 0 ]; then against=(--against "$@"); fi
-    run python -m tree_fairseq.scoring.score --run "$folder" --words "$WORDS" --source-lang "$SOURCE" \
+    run python -m tree_fairseq.scoring.translation --run "$folder" --words "$WORDS" --source-lang "$SOURCE" \
         --target-lang "$TARGET" --sets "${SETS[@]}" "${SCORE_FLAGS[@]}" --length-bounds "${LENGTH_BOUNDS[@]}" \
         --primary "$PRIMARY" --checkpoint "$folder/checkpoints/average.pt" "${attention[@]}" "${against[@]}" \
         --describe "recipe=$RECIPE" "arch=$arch" "parser=$(cat "$folder/parser" 2> /dev/null || true)" \

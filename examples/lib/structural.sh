@@ -109,7 +109,7 @@ train() {
         --arch "$ARCH" "${MODEL[@]}" "${TRAINING[@]}" "${BATCH[@]}" --required-batch-size-multiple 1 "${limits[@]}" \
         --save-dir "$folder/checkpoints" --save-interval "$SAVE_INTERVAL" --validate-interval "$SAVE_INTERVAL" \
         --keep-last-epochs "$AVERAGE" --no-progress-bar --log-interval 100 --log-file "$folder/train.log" "$@"
-    run python -m tree_fairseq.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
+    run python -m tree_fairseq.commands.average --inputs "$folder/checkpoints" --last-epochs "$AVERAGE" \
         --output "$folder/checkpoints/average.pt"
 }
 

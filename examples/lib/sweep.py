@@ -19,9 +19,9 @@ from pathlib import Path
 
 from encoder_speed import load_encoder, milliseconds
 
+from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.result import SCORE_FILE, read_scores
-from tree_fairseq.trees.line_chart import Line, LineChart, charts_to_svg
+from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
 
 WITHOUT, WITH = "Transformer", "Treeformer"
 
@@ -80,14 +80,18 @@ def depth_table(rows: Sequence[Row], height: int, metric: str) -> str:
 def height_table(rows: Sequence[Row], layers: int, metric: str) -> str:
     """Metric by height of the chart; 1 is no chart at all."""
     own = [row for row in rows if row.layers == layers]
-    return table(["h", metric], [[f"none ({WITHOUT})" if row.height is None else str(row.height), f"{row.score:.2f}"] for row in own])
+    return table(
+        ["h", metric],
+        [[f"none ({WITHOUT})" if row.height is None else str(row.height), f"{row.score:.2f}"] for row in own],
+    )
 
 
 def length_table(times: dict[str, dict[int, float]]) -> str:
     """Milliseconds by length."""
     lengths = sorted(next(iter(times.values())))
     lines = [
-        [str(n), *(f"{times[name][n]:.2f}" for name in (WITHOUT, WITH)), f"{times[WITH][n] / times[WITHOUT][n]:.2f}"] for n in lengths
+        [str(n), *(f"{times[name][n]:.2f}" for name in (WITHOUT, WITH)), f"{times[WITH][n] / times[WITHOUT][n]:.2f}"]
+        for n in lengths
     ]
     return table(["n", f"{WITHOUT}, ms a sentence", f"{WITH}, ms a sentence", "ratio"], lines)
 
@@ -104,18 +108,33 @@ def charts(rows: Sequence[Row], layers: int, height: int, metric: str, times: di
     flat = [(row.height, base.score) for row in heights for base in without if base.layers == layers]
 
     def both(across) -> list[Line]:
-        return [Line(name, sorted((across(row), row.score) for row in of)) for name, of in ((WITHOUT, without), (WITH, with_chart))]
+        return [
+            Line(name, sorted((across(row), row.score) for row in of))
+            for name, of in ((WITHOUT, without), (WITH, with_chart))
+        ]
 
     drawn = []
     if _depths_differ(rows):
         drawn += [
-            LineChart(f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False),
-            LineChart("Parameters", "millions of parameters", metric, both(lambda row: round(row.parameters, 2)), logarithmic=False),
+            LineChart(
+                f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False
+            ),
+            LineChart(
+                "Parameters",
+                "millions of parameters",
+                metric,
+                both(lambda row: round(row.parameters, 2)),
+                logarithmic=False,
+            ),
         ]
     by_height = [Line(WITHOUT, flat), Line(WITH, [(row.height, row.score) for row in heights])]
     drawn.append(LineChart(f"Height{_of_layers(layers)}", "h", metric, by_height, logarithmic=False))
     if times:
-        drawn.append(LineChart("Encoder", "n", "ms a sentence", [Line(name, sorted(values.items())) for name, values in times.items()]))
+        drawn.append(
+            LineChart(
+                "Encoder", "n", "ms a sentence", [Line(name, sorted(values.items())) for name, values in times.items()]
+            )
+        )
     return charts_to_svg(drawn)
 
 
@@ -132,7 +151,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders with score.json and checkpoints")
     parser.add_argument("--metric", required=True)
-    parser.add_argument("--layers", type=int, default=0, help="of the encoder, where the height differs; none where runs do not tell them")
+    parser.add_argument(
+        "--layers",
+        type=int,
+        default=0,
+        help="of the encoder, where the height differs; none where runs do not tell them",
+    )
     parser.add_argument("--height", type=int, required=True, help="of the chart, where the depth differs")
     parser.add_argument("--lengths", type=int, nargs="*", default=[], help="of the sentences whose time is taken")
     parser.add_argument("--checkpoint", required=True, help="its name within a run")
@@ -143,11 +167,16 @@ def main(arguments: list[str] | None = None) -> int:
         of = {(row.layers, row.height): row.runs[0] / "checkpoints" / args.checkpoint for row in rows}
         for key in ((args.layers, None), (args.layers, args.height)):
             if key not in of:
-                raise ScoringError(f"no run has {f'{key[0]} layers and ' * bool(key[0])}{'no chart' if key[1] is None else f'height {key[1]}'}")
+                raise ScoringError(
+                    f"no run has {f'{key[0]} layers and ' * bool(key[0])}{'no chart' if key[1] is None else f'height {key[1]}'}"
+                )
     except ScoringError as error:
         sys.stderr.write(f"sweep: {error}\n")
         return 1
-    parts, times = [f"## Height of the chart{_of_layers(args.layers)}\n\n{height_table(rows, args.layers, args.metric)}"], {}
+    parts, times = (
+        [f"## Height of the chart{_of_layers(args.layers)}\n\n{height_table(rows, args.layers, args.metric)}"],
+        {},
+    )
     if _depths_differ(rows):
         parts.insert(0, f"## Depth of the encoder\n\n{depth_table(rows, args.height, args.metric)}")
     if args.lengths:

@@ -9,11 +9,10 @@ from itertools import islice
 from pathlib import Path
 
 from preprocess.own_text import SPLITS
-from tree_fairseq.data.export import export_forests
+from tree_fairseq.commands.export import export_forests
+from tree_fairseq.drawing.tree_drawing import tree_to_svg
 from tree_fairseq.scoring.bleu import Side, corpus_bleu, paired_bootstrap
-from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
-from tree_fairseq.scoring.result import write_json
-from tree_fairseq.trees.draw import tree_to_svg
+from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text, write_json
 from tree_fairseq.trees.subwords import join_words
 from tree_fairseq.trees.tree import Tree
 
@@ -36,7 +35,9 @@ def draw(folder: Path, source: str, line: int, path: Path) -> None:
     """Write the picture of the parse of one test line: the tree that the model read, its subwords joined."""
     forest: tuple[Tree, ...] = next(islice(export_forests(folder, source, "test"), line, None))
     words = join_words(forest)
-    path.write_text(tree_to_svg(words, title=" ".join(leaf for tree in words for leaf in tree.leaves())), encoding="utf-8")
+    path.write_text(
+        tree_to_svg(words, title=" ".join(leaf for tree in words for leaf in tree.leaves())), encoding="utf-8"
+    )
 
 
 def report(out: Path, source: str, target: str) -> dict:
@@ -52,7 +53,9 @@ def report(out: Path, source: str, target: str) -> dict:
     # sacreBLEU tells of every step of its resampling.
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     bootstrap = paired_bootstrap(side, outputs["transformer"], outputs["tree_transformer"])
-    print(f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, {bootstrap['signature']}")
+    print(
+        f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, {bootstrap['signature']}"
+    )
 
     plain = detokenize(lines, source)
     shown = chosen_lines(lines)
@@ -62,10 +65,15 @@ def report(out: Path, source: str, target: str) -> dict:
             print(f"  {title:<18}{outputs[name][line]}")
     picture = out / "parse.svg"
     draw(out / "data-bin", source, shown[0], picture)
-    print(f"\nthe parse of \"{plain[shown[0]]}\": {picture}")
+    print(f'\nthe parse of "{plain[shown[0]]}": {picture}')
     result = {
-        "metric": "sacrebleu", "score": scores["tree_transformer"], "sacrebleu": scores["tree_transformer"],
-        "sacrebleu_transformer": scores["transformer"], "signature": signature, "difference": bootstrap, "picture": str(picture),
+        "metric": "sacrebleu",
+        "score": scores["tree_transformer"],
+        "sacrebleu": scores["tree_transformer"],
+        "sacrebleu_transformer": scores["transformer"],
+        "signature": signature,
+        "difference": bootstrap,
+        "picture": str(picture),
         "pairs": {split: len((out / "words" / f"{split}.{source}").read_bytes().splitlines()) for split in SPLITS},
     }
     write_json(out / "result.json", result)

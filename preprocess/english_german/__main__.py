@@ -58,7 +58,11 @@ def write_split(out: Path, split: str, drawn: Iterator[tuple[Tree, str]]) -> int
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m preprocess.english_german", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m preprocess.english_german",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--train", type=int, default=20000, help="pairs to train on (default %(default)s)")
     parser.add_argument("--valid", type=int, default=500, help="pairs to validate on (default %(default)s)")

@@ -138,8 +138,14 @@ class Agreement:
     plural: bool
 
 
-PERSONS = {"I": Agreement(1, False), "you": Agreement(2, False), "he": Agreement(3, False), "she": Agreement(3, False),
-           "we": Agreement(1, True), "they": Agreement(3, True)}
+PERSONS = {
+    "I": Agreement(1, False),
+    "you": Agreement(2, False),
+    "he": Agreement(3, False),
+    "she": Agreement(3, False),
+    "we": Agreement(1, True),
+    "they": Agreement(3, True),
+}
 
 
 def agreement(subject: NounPhrase) -> Agreement:

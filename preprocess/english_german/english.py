@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from preprocess.english_german.derivation import (
-    Adverbial, Agreement, Clause, NounPhrase, PrepositionalPhrase, Relative, Sentence, agreement,
+    Adverbial,
+    Agreement,
+    Clause,
+    NounPhrase,
+    PrepositionalPhrase,
+    Relative,
+    Sentence,
+    agreement,
 )
-from preprocess.english_german.english_forms import (
-    DETERMINERS, OBJECT_PRONOUNS, TO, article, auxiliaries, noun_form,
-)
+from preprocess.english_german.english_forms import DETERMINERS, OBJECT_PRONOUNS, TO, article, auxiliaries, noun_form
 from preprocess.english_german.lexicon import Adjective
 from tree_fairseq.trees.tree import Tree
 
@@ -100,7 +105,9 @@ def verb_arguments(clause: Clause) -> list[Tree]:
     if clause.agent is not None:
         trees.append(Tree("PP", [word("IN", "by"), noun_phrase(clause.agent, objective=True)]))
     trees += [prepositional_phrase(part) for part in (clause.goal, clause.instrument, clause.place) if part is not None]
-    trees += [adverbial(part) for part in (clause.manner, None if clause.time_fronted else clause.time) if part is not None]
+    trees += [
+        adverbial(part) for part in (clause.manner, None if clause.time_fronted else clause.time) if part is not None
+    ]
     if clause.complement is not None:
         trees.append(complement(clause))
     return trees

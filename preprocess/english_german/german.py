@@ -6,18 +6,44 @@ from dataclasses import replace
 
 from preprocess.english_german import german_forms as forms
 from preprocess.english_german.derivation import (
-    Agreement, Clause, NounPhrase, PrepositionalPhrase, Relative, Sentence, agreement,
+    Agreement,
+    Clause,
+    NounPhrase,
+    PrepositionalPhrase,
+    Relative,
+    Sentence,
+    agreement,
 )
 from preprocess.english_german.lexicon import NOMINALIZED, Adjective
 
 COMMA = ","
 PREPOSITIONS = {
-    "with": ("mit", "dat"), "without": ("ohne", "acc"), "from": ("aus", "dat"), "out of": ("aus", "dat"),
-    "in": ("in", "dat"), "into": ("in", "acc"), "on": ("auf", "dat"), "onto": ("auf", "acc"), "to": ("zu", "dat"),
-    "behind": ("hinter", "dat"), "in front of": ("vor", "dat"), "next to": ("neben", "dat"), "under": ("unter", "dat"),
-    "about": ("über", "acc"), "for": ("für", "acc"), "by": ("von", "dat"), "through": ("durch", "acc"),
+    "with": ("mit", "dat"),
+    "without": ("ohne", "acc"),
+    "from": ("aus", "dat"),
+    "out of": ("aus", "dat"),
+    "in": ("in", "dat"),
+    "into": ("in", "acc"),
+    "on": ("auf", "dat"),
+    "onto": ("auf", "acc"),
+    "to": ("zu", "dat"),
+    "behind": ("hinter", "dat"),
+    "in front of": ("vor", "dat"),
+    "next to": ("neben", "dat"),
+    "under": ("unter", "dat"),
+    "about": ("über", "acc"),
+    "for": ("für", "acc"),
+    "by": ("von", "dat"),
+    "through": ("durch", "acc"),
 }
-CONJUNCTIONS = {"because": "weil", "although": "obwohl", "while": "während", "before": "bevor", "after": "nachdem", "if": "wenn"}
+CONJUNCTIONS = {
+    "because": "weil",
+    "although": "obwohl",
+    "while": "während",
+    "before": "bevor",
+    "after": "nachdem",
+    "if": "wenn",
+}
 MODALS = {"can": "können", "must": "müssen", "should": "sollen", "may": "dürfen"}
 QUESTION_WORDS = {"where": "wo", "why": "warum", "when": "wann", "subject": "wer", "object": "was"}
 INTERROGATIVE = {"nom": "wer", "acc": "wen", "dat": "wem"}

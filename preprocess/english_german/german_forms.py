@@ -8,7 +8,11 @@ from preprocess.english_german.verbs import Verb
 
 # Endings by case, in the order masculine, feminine, neuter, plural.
 GENDERS = "mfnp"
-DEFINITE = {"nom": ("der", "die", "das", "die"), "acc": ("den", "die", "das", "die"), "dat": ("dem", "der", "dem", "den")}
+DEFINITE = {
+    "nom": ("der", "die", "das", "die"),
+    "acc": ("den", "die", "das", "die"),
+    "dat": ("dem", "der", "dem", "den"),
+}
 STRONG = {"nom": ("er", "e", "es", "e"), "acc": ("en", "e", "es", "e"), "dat": ("em", "er", "em", "en")}
 POSSESSIVE = {"nom": ("", "e", "", "e"), "acc": ("en", "e", "", "e"), "dat": ("em", "er", "em", "en")}
 WEAK = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"), "dat": ("en", "en", "en", "en")}
@@ -17,29 +21,52 @@ RELATIVE = {**DEFINITE, "dat": ("dem", "der", "dem", "denen")}
 
 # English determiner -> German stem and the endings it takes, and the endings of an adjective after it.
 STEMS = {
-    "this": ("dies", STRONG, WEAK), "these": ("dies", STRONG, WEAK), "every": ("jed", STRONG, WEAK), "all": ("all", STRONG, WEAK),
-    "a": ("ein", POSSESSIVE, MIXED), "no": ("kein", POSSESSIVE, MIXED),
-    "my": ("mein", POSSESSIVE, MIXED), "your": ("dein", POSSESSIVE, MIXED), "his": ("sein", POSSESSIVE, MIXED),
-    "her": ("ihr", POSSESSIVE, MIXED), "our": ("unser", POSSESSIVE, MIXED), "their": ("ihr", POSSESSIVE, MIXED),
-    "some": ("einig", STRONG, STRONG), "many": ("viel", STRONG, STRONG),
+    "this": ("dies", STRONG, WEAK),
+    "these": ("dies", STRONG, WEAK),
+    "every": ("jed", STRONG, WEAK),
+    "all": ("all", STRONG, WEAK),
+    "a": ("ein", POSSESSIVE, MIXED),
+    "no": ("kein", POSSESSIVE, MIXED),
+    "my": ("mein", POSSESSIVE, MIXED),
+    "your": ("dein", POSSESSIVE, MIXED),
+    "his": ("sein", POSSESSIVE, MIXED),
+    "her": ("ihr", POSSESSIVE, MIXED),
+    "our": ("unser", POSSESSIVE, MIXED),
+    "their": ("ihr", POSSESSIVE, MIXED),
+    "some": ("einig", STRONG, STRONG),
+    "many": ("viel", STRONG, STRONG),
 }
 NUMERALS = {"two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
 PRONOUNS = {
-    "I": ("ich", "mich", "mir"), "you": ("du", "dich", "dir"), "he": ("er", "ihn", "ihm"),
-    "she": ("sie", "sie", "ihr"), "we": ("wir", "uns", "uns"), "they": ("sie", "sie", "ihnen"),
+    "I": ("ich", "mich", "mir"),
+    "you": ("du", "dich", "dir"),
+    "he": ("er", "ihn", "ihm"),
+    "she": ("sie", "sie", "ihr"),
+    "we": ("wir", "uns", "uns"),
+    "they": ("sie", "sie", "ihnen"),
 }
 CASES = ("nom", "acc", "dat")
 CONTRACTIONS = {
-    ("in", "dem"): "im", ("in", "das"): "ins", ("zu", "dem"): "zum", ("zu", "der"): "zur",
-    ("an", "dem"): "am", ("von", "dem"): "vom", ("bei", "dem"): "beim", ("auf", "das"): "aufs",
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("an", "dem"): "am",
+    ("von", "dem"): "vom",
+    ("bei", "dem"): "beim",
+    ("auf", "das"): "aufs",
 }
 INSEPARABLE = ("be", "er", "ver", "ent", "zer", "ge", "um")
 
 # First, second, third person singular, plural.
 IRREGULAR_PRESENT = {
-    "sein": ("bin", "bist", "ist", "sind"), "haben": ("habe", "hast", "hat", "haben"), "werden": ("werde", "wirst", "wird", "werden"),
-    "können": ("kann", "kannst", "kann", "können"), "müssen": ("muss", "musst", "muss", "müssen"),
-    "sollen": ("sollte", "solltest", "sollte", "sollten"), "dürfen": ("darf", "darfst", "darf", "dürfen"),
+    "sein": ("bin", "bist", "ist", "sind"),
+    "haben": ("habe", "hast", "hat", "haben"),
+    "werden": ("werde", "wirst", "wird", "werden"),
+    "können": ("kann", "kannst", "kann", "können"),
+    "müssen": ("muss", "musst", "muss", "müssen"),
+    "sollen": ("sollte", "solltest", "sollte", "sollten"),
+    "dürfen": ("darf", "darfst", "darf", "dürfen"),
     "wissen": ("weiß", "weißt", "weiß", "wissen"),
 }
 IRREGULAR_PAST = {"sein": "war", "haben": "hatte", "werden": "wurde"}

@@ -246,7 +246,14 @@ strange seltsam person,animal,text,picture,thing,place
 """
 
 # Adjectives that stand alone for people: the old, die Alten.
-NOMINALIZED = {"old": "Alten", "young": "Jungen", "rich": "Reichen", "poor": "Armen", "sick": "Kranken", "brave": "Mutigen"}
+NOMINALIZED = {
+    "old": "Alten",
+    "young": "Jungen",
+    "rich": "Reichen",
+    "poor": "Armen",
+    "sick": "Kranken",
+    "brave": "Mutigen",
+}
 
 
 @dataclass(frozen=True)
@@ -291,7 +298,9 @@ def nouns() -> tuple[Noun, ...]:
         singular, _, plural = english.partition("/")
         # A noun's own name is a class too, so that a verb can ask for one noun (to listen to a radio).
         kinds = frozenset([singular, *classes.split(",")])
-        found.append(Noun(singular, plural or regular_plural(singular), german, gender, german_plural, kinds, bool(weak)))
+        found.append(
+            Noun(singular, plural or regular_plural(singular), german, gender, german_plural, kinds, bool(weak))
+        )
     return tuple(found)
 
 
@@ -314,4 +323,6 @@ def nouns_of(classes: frozenset[str]) -> tuple[Noun, ...]:
 @cache
 def adjectives_for(noun: Noun) -> tuple[Adjective, ...]:
     """Adjectives that make sense with ``noun``."""
-    return tuple(adjective for adjective in adjectives() if "any" in adjective.classes or adjective.classes & noun.classes)
+    return tuple(
+        adjective for adjective in adjectives() if "any" in adjective.classes or adjective.classes & noun.classes
+    )

@@ -187,9 +187,17 @@ plan! | planen | person
 """
 
 TABLES = {
-    "intransitive": INTRANSITIVE, "transitive": TRANSITIVE, "dative": DATIVE, "ditransitive": DITRANSITIVE,
-    "prepositional": PREPOSITIONAL, "located": LOCATED, "directed": DIRECTED, "placed": PLACED,
-    "that": THAT, "whether": WHETHER, "infinitive": INFINITIVE,
+    "intransitive": INTRANSITIVE,
+    "transitive": TRANSITIVE,
+    "dative": DATIVE,
+    "ditransitive": DITRANSITIVE,
+    "prepositional": PREPOSITIONAL,
+    "located": LOCATED,
+    "directed": DIRECTED,
+    "placed": PLACED,
+    "that": THAT,
+    "whether": WHETHER,
+    "infinitive": INFINITIVE,
 }
 
 
@@ -230,7 +238,15 @@ def _english(column: str, frame: str) -> dict[str, object]:
     past = irregular[0] if irregular else regular_past(base, doubles)
     participle = irregular[1] if len(irregular) > 1 else past
     kind = "preposition" if frame == "prepositional" else "particle"
-    return {"base": base, "past": past, "participle": participle, "doubles": doubles, "particle": "", "preposition": "", kind: extra}
+    return {
+        "base": base,
+        "past": past,
+        "participle": participle,
+        "doubles": doubles,
+        "particle": "",
+        "preposition": "",
+        kind: extra,
+    }
 
 
 def _german(column: str, frame: str) -> dict[str, object]:
@@ -243,9 +259,14 @@ def _german(column: str, frame: str) -> dict[str, object]:
     third, preterite, participle = strong or ("-", "", "")
     preposition, _, case = governed.partition("/")
     return {
-        "prefix": prefix, "infinitive": infinitive, "third": third.strip("-"), "preterite": preterite,
-        "german_participle": participle, "perfect_with_sein": sein,
-        "german_preposition": preposition, "german_case": "dat" if dative else case or "acc",
+        "prefix": prefix,
+        "infinitive": infinitive,
+        "third": third.strip("-"),
+        "preterite": preterite,
+        "german_participle": participle,
+        "perfect_with_sein": sein,
+        "german_preposition": preposition,
+        "german_case": "dat" if dative else case or "acc",
     }
 
 
@@ -270,8 +291,14 @@ def verbs(frame: str) -> tuple[Verb, ...]:
     found = []
     for line in TABLES[frame].strip().splitlines():
         columns = [column.strip() for column in line.split("|")]
-        found.append(Verb(
-            **_english(columns[0], frame), **_german(columns[1], frame), frame=frame,
-            subjects=_classes(columns, 2), objects=_classes(columns, 3), instruments=_classes(columns, 4),
-        ))
+        found.append(
+            Verb(
+                **_english(columns[0], frame),
+                **_german(columns[1], frame),
+                frame=frame,
+                subjects=_classes(columns, 2),
+                objects=_classes(columns, 3),
+                instruments=_classes(columns, 4),
+            )
+        )
     return tuple(found)

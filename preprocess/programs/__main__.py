@@ -33,25 +33,32 @@ def arguments_parser() -> argparse.ArgumentParser:
     programs = commands.add_parser("for2lam", parents=[shared], help="FOR to LAMBDA")
     programs.add_argument("--setting", choices=sorted(for2lam.SETTINGS), required=True)
     programs.add_argument(
-        "--data", type=Path,
+        "--data",
+        type=Path,
         help="with --setting rebuild: folder of validation_For.json and test_For.json, which become valid and test",
     )
     programs.add_argument(
-        "--keep-duplicates", action="store_true",
+        "--keep-duplicates",
+        action="store_true",
         help="as in the published sets: a program may occur often, also in several splits",
     )
 
     scripts = commands.add_parser("coffeescript", parents=[shared], help="CoffeeScript to JavaScript, or back")
     scripts.add_argument("--setting", choices=sorted(coffeescript.SETTINGS), required=True)
     scripts.add_argument(
-        "--node-modules", type=Path, default=default_modules(),
+        "--node-modules",
+        type=Path,
+        default=default_modules(),
         help="folder for the CoffeeScript compiler and the JavaScript parser, which npm fetches (default %(default)s)",
     )
     scripts.add_argument(
-        "--call-arguments", action="store_true",
+        "--call-arguments",
+        action="store_true",
         help="keep what JavaScript's calls are given and the names of methods, which the published trees lack",
     )
-    scripts.add_argument("--toy", action="store_true", help="without Node: only programs that are translated without it")
+    scripts.add_argument(
+        "--toy", action="store_true", help="without Node: only programs that are translated without it"
+    )
     return parser
 
 
@@ -67,14 +74,16 @@ def main(arguments: list[str] | None = None) -> int:
             if options.data is not None and options.setting != "rebuild":
                 parser.error("--data goes with --setting rebuild: only its programs are published")
             splits = for2lam.data_set(
-                options.setting, sizes, options.seed, options.workers, options.data, options.keep_duplicates)
+                options.setting, sizes, options.seed, options.workers, options.data, options.keep_duplicates
+            )
             suffixes = for2lam.SUFFIXES
         else:
             if options.toy:
                 splits = coffeescript.data_set(options.setting, sizes, options.seed, None, options.workers)
             else:
                 splits = coffeescript.compiled_data_set(
-                    options.setting, sizes, options.seed, options.workers, options.node_modules, options.call_arguments)
+                    options.setting, sizes, options.seed, options.workers, options.node_modules, options.call_arguments
+                )
             suffixes = coffeescript.SUFFIXES
     except (CorpusError, NodeError) as error:
         print(f"{options.command}: {error}", file=sys.stderr)

@@ -43,13 +43,17 @@ def _script_tree(program: Tree, names: list[str]) -> Tree:
     def translate(node: Tree, children: list[Tree]) -> Tree:
         if node.label == "Block":
             is_compound = ("IfStatement", "WhileStatement")
-            return Tree("BlockStatement", [
-                child if child.label in is_compound else Tree("ExpressionStatement", (child,)) for child in children])
+            return Tree(
+                "BlockStatement",
+                [child if child.label in is_compound else Tree("ExpressionStatement", (child,)) for child in children],
+            )
         if node.label in _HEADS:
             return Tree(f"{node.label}Statement", children)
         if not node.children:
             return node
-        label = {"Value_IdentifierLiteral": "Identifier", "Value_NumberLiteral": "Literal", "Assign": "="}.get(node.label)
+        label = {"Value_IdentifierLiteral": "Identifier", "Value_NumberLiteral": "Literal", "Assign": "="}.get(
+            node.label
+        )
         return Tree(label or node.label.removeprefix("Op_"), children)
 
     statements = list(program.fold(translate).children)
@@ -63,7 +67,9 @@ def _script_tokens(program: Tree, names: list[str]) -> str:
     def translate(node: Tree, children: list[str]) -> str:
         if node.label == "Block":
             return " ".join(
-                text if child.label in _HEADS else f"{text} ;" for child, text in zip(node.children, children, strict=True))
+                text if child.label in _HEADS else f"{text} ;"
+                for child, text in zip(node.children, children, strict=True)
+            )
         if node.label in _HEADS:
             condition, *blocks = children
             return f"{node.label.lower()} ( {condition} ) " + " else ".join(f"{{ {block} }}" for block in blocks)

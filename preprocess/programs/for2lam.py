@@ -55,7 +55,12 @@ def lines(program: Tree, dialect: Dialect, text: str = "") -> Program:
     """
     bracket = notation_named("bracket")
     translated = to_lambda(program, dialect)
-    return bracket.write(program), bracket.write(translated), text or for_text(program, dialect), lambda_text(translated)
+    return (
+        bracket.write(program),
+        bracket.write(translated),
+        text or for_text(program, dialect),
+        lambda_text(translated),
+    )
 
 
 def draw(name: str, seed: int, number: int) -> list[Program]:

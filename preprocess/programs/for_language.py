@@ -31,11 +31,11 @@ OPERATORS = {"Plus": "+", "Minus": "-"}
 COMPARISONS = {"Equal": "==", "Le": "<", "Ge": ">"}
 
 CHILDREN = {"Assign": "nE", "If": "CSS", "For": "nECES", "Seq": "SS", "Var": "n", "Const": "n"}
-CHILDREN |= {tag: "EE" for tag in (*OPERATORS, *COMPARISONS)}
+CHILDREN |= dict.fromkeys((*OPERATORS, *COMPARISONS), "EE")
 """The kinds of a node's children: ``n`` a name or number, ``E`` expression, ``C`` comparison, ``S`` statement."""
 
-KINDS = {tag: "S" for tag in ("Assign", "If", "For", "Seq")} | {tag: "C" for tag in COMPARISONS}
-KINDS |= {tag: "E" for tag in ("Var", "Const", *OPERATORS)}
+KINDS = dict.fromkeys(("Assign", "If", "For", "Seq"), "S") | dict.fromkeys(COMPARISONS, "C")
+KINDS |= dict.fromkeys(("Var", "Const", *OPERATORS), "E")
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,12 @@ class Dialect:
 
 CHEN = Dialect(("x", "y", "z"), ("0", "1"), defined=3, dummy="blank", function="func", right_sequences=True)
 REBUILD = Dialect(
-    tuple(f"a{number}" for number in range(11)), tuple(str(number) for number in range(11)),
-    defined=1, dummy="a8", function="a9", right_sequences=False,
+    tuple(f"a{number}" for number in range(11)),
+    tuple(str(number) for number in range(11)),
+    defined=1,
+    dummy="a8",
+    function="a9",
+    right_sequences=False,
 )
 
 

@@ -70,7 +70,9 @@ class ForSampler:
 
     def _comparison(self, budget: int, declared: int) -> Tree:
         operator = _COMPARISONS[self._below(len(_COMPARISONS))]
-        return Tree(operator, (self._expression(budget // 3 - 1, declared), self._expression(budget // 3 - 1, declared)))
+        return Tree(
+            operator, (self._expression(budget // 3 - 1, declared), self._expression(budget // 3 - 1, declared))
+        )
 
     def _expression(self, budget: int, declared: int) -> Tree:
         kind = self._below(4 if budget > 0 else 2)

@@ -37,7 +37,9 @@ def fetch_modules(folder: Path) -> None:
     if (folder / "node_modules" / ".package-lock.json").exists() and _is_ours(folder):
         return
     if (folder / "package.json").exists() and not _is_ours(folder):
-        raise NodeError(f"{folder} holds another package, whose modules would be lost; give --node-modules an empty folder")
+        raise NodeError(
+            f"{folder} holds another package, whose modules would be lost; give --node-modules an empty folder"
+        )
     npm = _program("npm")
     folder.mkdir(parents=True, exist_ok=True)
     for name in _PACKAGE_FILES:
@@ -45,7 +47,9 @@ def fetch_modules(folder: Path) -> None:
     command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if result.returncode:
-        raise NodeError(f"npm cannot get the packages coffeescript and acorn into {folder}: {_last_line(result.stderr)}")
+        raise NodeError(
+            f"npm cannot get the packages coffeescript and acorn into {folder}: {_last_line(result.stderr)}"
+        )
 
 
 class JavaScriptCompiler:
@@ -62,7 +66,12 @@ class JavaScriptCompiler:
     def __init__(self, folder: Path, call_arguments: bool = False):
         node = _program("node")
         fetch_modules(folder)
-        command = [node, str(_HERE / "compile.js"), str(folder.resolve()), *(["--call-arguments"] if call_arguments else [])]
+        command = [
+            node,
+            str(_HERE / "compile.js"),
+            str(folder.resolve()),
+            *(["--call-arguments"] if call_arguments else []),
+        ]
         self._complaints = TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, encoding="utf-8"

@@ -52,6 +52,8 @@ def to_lambda(program: Tree, dialect: Dialect) -> Tree:
             return Tree("Let", (dummy, first, second))
         variable, start, condition, step, _ = node.children
         again = Tree("Let", (dummy, translated[4], Tree("App", (function, step))))
-        return Tree("Letrec", (function, variable, Tree("If", (condition, again, UNIT)), Tree("App", (function, start))))
+        return Tree(
+            "Letrec", (function, variable, Tree("If", (condition, again, UNIT)), Tree("App", (function, start)))
+        )
 
     return program.fold(translate)

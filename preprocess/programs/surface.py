@@ -47,7 +47,9 @@ def _text(program: Tree, templates: dict[str, tuple[int | str, ...]], right_sequ
         elif not node.children and node.label != "Unit":
             words.append(node.label)
         elif node.label in templates:
-            stack.extend(part if isinstance(part, str) else node.children[part] for part in reversed(templates[node.label]))
+            stack.extend(
+                part if isinstance(part, str) else node.children[part] for part in reversed(templates[node.label])
+            )
         else:
             # An operator or a sequence: one of its operands may need brackets.
             is_sequence = node.label == "Seq"

@@ -7,8 +7,8 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 import torch
 
@@ -40,11 +40,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", choices=[*BENCHMARKS, "all"], help="without it, the names are listed")
     parser.add_argument("--threads", type=int, help="threads of torch; by default as many as torch takes")
     parser.add_argument("--quick", action="store_true", help="small and few: shows that it runs, measures nothing")
-    parser.add_argument("--parser-dir", type=Path, default=BUNDLED_PARSER, metavar="DIR", help="Stanza models, of English, for classification_step")
-    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), metavar="DIR", help="folder of pictures")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="Overnight's .examples, for insertion; made-up forms without it")
     parser.add_argument(
-        "--checkpoints", type=Path, nargs=2, metavar=("INSERTION", "LEFT_TO_RIGHT"),
+        "--parser-dir",
+        type=Path,
+        default=BUNDLED_PARSER,
+        metavar="DIR",
+        help="Stanza models, of English, for classification_step",
+    )
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), metavar="DIR", help="folder of pictures")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="Overnight's .examples, for insertion; made-up forms without it"
+    )
+    parser.add_argument(
+        "--checkpoints",
+        type=Path,
+        nargs=2,
+        metavar=("INSERTION", "LEFT_TO_RIGHT"),
         help="for insertion: trained on the folder that --data gives, instead of trained anew",
     )
     options = parser.parse_args(arguments)
@@ -62,11 +73,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     settings = Settings(
-        quick=options.quick, parser_dir=options.parser_dir, output=options.output, data=options.data,
+        quick=options.quick,
+        parser_dir=options.parser_dir,
+        output=options.output,
+        data=options.data,
         checkpoints=None if options.checkpoints is None else tuple(options.checkpoints),
     )
     report = importlib.import_module(f"tests.benchmarks.{options.name}").run(settings)
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
     print(report.text(), flush=True)
     return 0
 

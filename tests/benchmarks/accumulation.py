@@ -12,9 +12,9 @@ from tests.benchmarks.direct_tensor import DirectAccumulation
 from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
-from tree_fairseq.data.batch import NodeArrays, TreeBatch, collate_trees
-from tree_fairseq.modules.hierarchical_accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.modules.tree_structure import TreeStructure
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
+from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.tree_transformer.structure import TreeStructure
 
 BATCH, LEAVES, NODES, WIDTH, HEADS = 32, 40, 35, 512, 8
 MEMORY_LIMIT = 8e9
@@ -74,12 +74,20 @@ def run(settings: Settings) -> Report:
     kept = not settings.quick and keep_freed_memory()
     timing = side_by_side(works, settings.choose(15, 2), warm_up=3)
     build = side_by_side({"build": both.structure}, settings.choose(15, 2))["build"]
-    rows = [("forward + backward", "ms", "fastest to slowest", "processor ms", "freed memory given back: ms", "peak MB")]
+    rows = [
+        ("forward + backward", "ms", "fastest to slowest", "processor ms", "freed memory given back: ms", "peak MB")
+    ]
     for name, label in (("closed", "closed form"), ("direct", "(m+1)nd tensor")):
         taken = timing[name]
         cells = (milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
         rows.append((label, *cells, milliseconds(default[name].median), megabytes(memory[name])))
-    cells = (milliseconds(build.median), build.spread, milliseconds(build.processor_median), "", megabytes(peak_bytes(both.structure)))
+    cells = (
+        milliseconds(build.median),
+        build.spread,
+        milliseconds(build.processor_median),
+        "",
+        megabytes(peak_bytes(both.structure)),
+    )
     rows.append(("structure, once a batch", *cells))
     return Report(
         "accumulation",

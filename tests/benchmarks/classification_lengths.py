@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable
 
 import torch
 
 from tests.benchmarks.classification_models import Task, build, sequence_batch, training_step, tree_batch
 from tests.benchmarks.corpora import english_sentences
-from tree_fairseq.trees.line_chart import Line, LineChart, charts_to_svg
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import milliseconds
+from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 
 # Few, as for one sentence the update of a large table takes longer than all the rest, in all models alike.
 WORDS = 1_000
 LENGTHS = (10, 20, 40, 70, 100, 150, 200)
 NAMES = {
-    "stock": "transformer", "tree": "Tree-Transformer", "tree_lstm": "Tree-LSTM, by height", "recursive": "Tree-LSTM, by node",
+    "stock": "transformer",
+    "tree": "Tree-Transformer",
+    "tree_lstm": "Tree-LSTM, by height",
+    "recursive": "Tree-LSTM, by node",
 }
 PICTURE = "classification_lengths.svg"
 
@@ -50,7 +54,10 @@ def over_lengths(settings: Settings) -> tuple[list[Rows], str]:
             works["training", title] = lambda step=steps[name], batch=batches[name]: step(batch)
             works["inference", title] = lambda model=models[name], batch=batches[name]: infer(model, batch)
         for name in ("tree", "recursive"):
-            works["inference", parsed(NAMES[name])] = lambda name=name: (parse(line), infer(models[name], batches[name]))
+            works["inference", parsed(NAMES[name])] = lambda name=name: (
+                parse(line),
+                infer(models[name], batches[name]),
+            )
         for (kind, title), taken in side_by_side(works, settings.choose(7, 1)).items():
             (training if kind == "training" else inference)[title].append(taken.median)
     charts = [chart("Training step", lengths, training), chart("Inference", lengths, inference)]
@@ -58,7 +65,10 @@ def over_lengths(settings: Settings) -> tuple[list[Rows], str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(charts_to_svg(charts), encoding="utf-8", newline="\n")
     tables = [table("training, batch 1, ms", lengths, training), table("inference, batch 1, ms", lengths, inference)]
-    return tables, f"Over the length of a sentence, the transformer over its n leaves, {WORDS} words; parsed by {parser_name}; drawn in {path}"
+    return (
+        tables,
+        f"Over the length of a sentence, the transformer over its n leaves, {WORDS} words; parsed by {parser_name}; drawn in {path}",
+    )
 
 
 def parsed(name: str) -> str:

@@ -13,9 +13,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.recursive_tree_lstm import RecursiveTreeLSTM
 from tests.benchmarks.translation_models import TrainingStep, dictionary
-from tree_fairseq.criterions.tree_classification import TreeClassificationCriterion
-from tree_fairseq.data.classification_rows import SentenceRow, collate_rows, collate_targets
-from tree_fairseq.models import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
+from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
+from tree_fairseq.classification.criterion import TreeClassificationCriterion
+from tree_fairseq.classification.rows import SentenceRow, collate_rows, collate_targets
 
 # As many words as the Stanford Sentiment Treebank has, and as many classes.
 WORDS, LABELS, CLASSES = 18_284, 60, 5
@@ -31,16 +31,21 @@ class Task(SimpleNamespace):
 
     def __init__(self, all_nodes: bool = False, words: int = WORDS):
         super().__init__(
-            source_dictionary=dictionary(words), label_dictionary=dictionary(LABELS), num_classes=CLASSES,
-            labels_all_nodes=all_nodes, cfg=SimpleNamespace(document_root="first"),
+            source_dictionary=dictionary(words),
+            label_dictionary=dictionary(LABELS),
+            num_classes=CLASSES,
+            labels_all_nodes=all_nodes,
+            cfg=SimpleNamespace(document_root="first"),
         )
 
 
 def build(architecture: str, task: Task, **options) -> torch.nn.Module:
     """A classifier of width 64 with random weights; ``recursive`` is the Tree-LSTM node by node."""
     names = {
-        "tree": "tree_transformer_classifier_tiny", "stock": "transformer_classifier_tiny",
-        "tree_lstm": "tree_lstm_classifier_tiny", "recursive": "tree_lstm_classifier_tiny",
+        "tree": "tree_transformer_classifier_tiny",
+        "stock": "transformer_classifier_tiny",
+        "tree_lstm": "tree_lstm_classifier_tiny",
+        "recursive": "tree_lstm_classifier_tiny",
     }
     if "lstm" in names[architecture]:
         options = {"encoder_hidden_size": 64, **options}

@@ -12,8 +12,11 @@ from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
 
 BATCH, LEAVES = 25, 40
 LABELS = {
-    "stock": "transformer", "tree": "Tree-Transformer", "tree, all nodes": "the same, loss at all nodes and leaves",
-    "tree_lstm": "Tree-LSTM, batched by height", "recursive": "Tree-LSTM, a call for each node",
+    "stock": "transformer",
+    "tree": "Tree-Transformer",
+    "tree, all nodes": "the same, loss at all nodes and leaves",
+    "tree_lstm": "Tree-LSTM, batched by height",
+    "recursive": "Tree-LSTM, a call for each node",
 }
 
 
@@ -41,7 +44,10 @@ def run(settings: Settings) -> Report:
         rows.append((label, positions, *cells, own, megabytes(peak_bytes(steps[name]))))
     lengths, picture = over_lengths(settings)
     tree = timing["tree"].processor_median
-    bare = {name: taken.processor_median / without_update["stock"].processor_median for name, taken in without_update.items()}
+    bare = {
+        name: taken.processor_median / without_update["stock"].processor_median
+        for name, taken in without_update.items()
+    }
     return Report(
         "classification_step",
         f"b={size}, n={leaves} leaves, m={nodes} nodes, d=64, 2 layers, 4 heads, {len(task.source_dictionary)} words",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq
-from tree_fairseq.tasks.tree_translation import TreeTranslationTask
+from tree_fairseq.tree_transformer.task import TreeTranslationTask
 
 
 def preprocess_arguments(prefix: Path, destination: Path, *flags: str) -> Namespace:
@@ -24,7 +24,17 @@ def preprocess_arguments(prefix: Path, destination: Path, *flags: str) -> Namesp
 
 def training_task(folder: Path) -> TreeTranslationTask:
     """The task that ``fairseq-train`` sets up on a preprocessed folder, its training set loaded."""
-    flags = [str(folder), "-s", "en", "-t", "de", "--task", "tree_translation", "--arch", "tree_transformer_iwslt_de_en"]
+    flags = [
+        str(folder),
+        "-s",
+        "en",
+        "-t",
+        "de",
+        "--task",
+        "tree_translation",
+        "--arch",
+        "tree_transformer_iwslt_de_en",
+    ]
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=flags)
     task = TreeTranslationTask.setup_task(convert_namespace_to_omegaconf(args).task)
     task.load_dataset("train")

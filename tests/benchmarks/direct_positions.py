@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.modules.tree_positions import TreePositions
+from tree_fairseq.tree_positional.positions import TreePositions
 
 
 class DirectPositions:
@@ -28,6 +28,8 @@ class DirectPositions:
 
     def __call__(self) -> Tensor:
         """As :meth:`TreePositions.encode`: ``[B, N, D]``."""
-        weights = self.module.level_weights(self.module.levels).repeat_interleave(self.module.branches, dim=0)  # k * n x P
+        weights = self.module.level_weights(self.module.levels).repeat_interleave(
+            self.module.branches, dim=0
+        )  # k * n x P
         encodings = (self.stacks.unsqueeze(-1) * weights).flatten(2)  # B x N x k * n * P
         return self.module.projection(encodings)

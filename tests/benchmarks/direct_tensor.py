@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tree_fairseq.data.batch import TreeBatch
-from tree_fairseq.modules.hierarchical_accumulation import HierarchicalAccumulation
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation
 
 
 class DirectAccumulation:

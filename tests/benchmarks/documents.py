@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import functools
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable
 
 import numpy as np
 
 from tests.benchmarks.classification_models import LABELS, Task, build, sequence_batch
-from tree_fairseq.trees.line_chart import Line, LineChart, charts_to_svg
 from tests.benchmarks.measuring import Settings, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
 from tests.benchmarks.translation_models import TrainingStep
-from tree_fairseq.criterions.tree_classification import TreeClassificationCriterion
-from tree_fairseq.data.batch import NodeArrays
-from tree_fairseq.data.classification_rows import SentenceRow, collate_rows
+from tree_fairseq.classification.criterion import TreeClassificationCriterion
+from tree_fairseq.classification.rows import SentenceRow, collate_rows
+from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 # Few words, as the update of a large table would hide what grows with the document.
 LEAVES, NODES, WORDS = 20, 13, 1_000
 SENTENCES = (10, 20, 50, 100, 150, 200)
 MEMORY_LIMIT = 2e9
-NAMES = {"sentence": "--leaf-attention sentence", "document": "--leaf-attention document", "dense": "document as one forest"}
+NAMES = {
+    "sentence": "--leaf-attention sentence",
+    "document": "--leaf-attention document",
+    "dense": "document as one forest",
+}
 PICTURE = "documents.svg"
 
 
@@ -39,7 +44,8 @@ class Steps:
         criterion = TreeClassificationCriterion(task, label_smoothing=0.0)
         attention = {"sentence": "sentence", "document": "document", "dense": "document"}
         self.steps = {
-            name: TrainingStep(build("tree", task, leaf_attention=kind), task, criterion) for name, kind in attention.items()
+            name: TrainingStep(build("tree", task, leaf_attention=kind), task, criterion)
+            for name, kind in attention.items()
         }
 
     def works(self, sentences: int) -> dict[str, Callable[[], object]]:
@@ -62,7 +68,9 @@ class Steps:
 def forest(trees: Sequence[NodeArrays]) -> NodeArrays:
     """The trees of equally long sentences, one after another in one text."""
     offset = np.repeat(np.arange(len(trees), dtype=np.int32) * LEAVES, [len(tree) for tree in trees])
-    label, start, end, depth = (np.concatenate([getattr(tree, name) for tree in trees]) for name in ("label", "start", "end", "depth"))
+    label, start, end, depth = (
+        np.concatenate([getattr(tree, name) for tree in trees]) for name in ("label", "start", "end", "depth")
+    )
     return NodeArrays(label, start + offset, end + offset, depth)
 
 
@@ -84,14 +92,19 @@ def run(settings: Settings) -> Report:
     most, widest = numbers[-1], max(memory["dense"])
     path = Path(settings.output) / PICTURE
     path.parent.mkdir(parents=True, exist_ok=True)
-    charts = [chart("Peak memory of a training step", "MB", memory, 1e-6), chart("Training step", "milliseconds", seconds, 1e3)]
+    charts = [
+        chart("Peak memory of a training step", "MB", memory, 1e-6),
+        chart("Training step", "milliseconds", seconds, 1e3),
+    ]
     path.write_text(charts_to_svg(charts), encoding="utf-8", newline="\n")
     half = max(number for number in numbers if 2 * number <= most)
     return Report(
         "documents",
         f"one document of {LEAVES} leaves and {NODES} nodes a sentence, d=64, 2 layers, 4 heads, {WORDS} words",
         [
-            Figure("memory_growth", memory["sentence"][most] / memory["sentence"][half] / (most / half), 1.05, at_most=True),
+            Figure(
+                "memory_growth", memory["sentence"][most] / memory["sentence"][half] / (most / half), 1.05, at_most=True
+            ),
             Figure("memory_saving", memory["dense"][widest] / memory["document"][widest], 10),
             Figure("speedup", seconds["dense"][widest] / seconds["document"][widest], 5),
         ],
@@ -132,5 +145,8 @@ def table(title: str, numbers: Sequence[int], measured: dict[str, dict], shown: 
 
 def chart(title: str, unit: str, measured: dict[str, dict], scale: float) -> LineChart:
     """The same as lines."""
-    lines = [Line(NAMES[name], [(number, scale * value) for number, value in values.items()]) for name, values in measured.items()]
+    lines = [
+        Line(NAMES[name], [(number, scale * value) for number, value in values.items()])
+        for name, values in measured.items()
+    ]
     return LineChart(title, "sentences", unit, lines)

@@ -27,7 +27,9 @@ def encode(states: Tensor, weight: Tensor, query: Tensor, height: int, project_o
     device = states.device
 
     def ready(level: Tensor) -> Tensor:
-        return torch.cat([level @ weight[:, :width].t(), level @ weight[:, width:].t()], dim=-1) if project_once else level
+        return (
+            torch.cat([level @ weight[:, :width].t(), level @ weight[:, width:].t()], dim=-1) if project_once else level
+        )
 
     levels = [states.transpose(0, 1)]  # B x N x D
     operands = ready(levels[0])  # B x cells so far x D, or 2 * D

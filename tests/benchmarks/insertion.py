@@ -14,9 +14,8 @@ from tests.benchmarks.insertion_decoders import BATCH, SEQUENCE, TREE, Decoder, 
 from tests.benchmarks.measuring import Settings, Timing, side_by_side
 from tests.benchmarks.naive_insertion import GrownTree, grow
 from tests.benchmarks.reporting import Figure, Report, milliseconds
-from tree_fairseq.data.insertion_labels import LabelWords
-from tree_fairseq.data.insertion_oracles import Trajectories
-from tree_fairseq.data.insertion_text import WrittenTree
+from tree_fairseq.tree_insertion.dictionary import LabelWords
+from tree_fairseq.tree_insertion.lines import Trajectories, WrittenTree
 from tree_fairseq.trees.notations import notation_named
 
 SIZE, UPDATES = Size(layers=2, width=64, heads=4), 1_500
@@ -60,7 +59,8 @@ def run(settings: Settings) -> Report:
         preprocess_domain(folder / "text", folder / "bin")
         size, trained = settings.choose(SIZE, Size(1, 16, 2)), settings.checkpoints
         decoders = {
-            kind: Decoder(kind, folder / "bin", size, path) for kind, path in zip((TREE, SEQUENCE), trained or (None, None), strict=True)
+            kind: Decoder(kind, folder / "bin", size, path)
+            for kind, path in zip((TREE, SEQUENCE), trained or (None, None), strict=True)
         }
         if not trained:
             for decoder in decoders.values():
@@ -72,18 +72,33 @@ def run(settings: Settings) -> Report:
         oracles, trees, lines = time_oracles(folder / f"text/train.{LANGUAGES[1]}", settings.choose(5, 1))
         sentences = sum(batch["nsentences"] for batch in tests[TREE])
         same = same_trees(decoders[TREE], tests[TREE])
-    searched = [("test set", "steps", "tokens", "right", "sentences a second", "ms, fastest to slowest", "processor ms")]
+    searched = [
+        ("test set", "steps", "tokens", "right", "sentences a second", "ms, fastest to slowest", "processor ms")
+    ]
     for kind, taken in searches.items():
         said = written[TREE if kind == NAIVE else kind]
-        cells = (f"{said.steps:.2f}", f"{said.length:.1f}", f"{said.right:.1%}", f"{sentences / taken.median:.0f}", taken.spread)
+        cells = (
+            f"{said.steps:.2f}",
+            f"{said.length:.1f}",
+            f"{said.right:.1%}",
+            f"{sentences / taken.median:.0f}",
+            taken.spread,
+        )
         searched.append((kind, *cells, milliseconds(taken.processor_median)))
     stepped = [("training step", "ms", "fastest to slowest", "processor ms")]
-    stepped += [(kind, milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median)) for kind, taken in steps.items()]
+    stepped += [
+        (kind, milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
+        for kind, taken in steps.items()
+    ]
     looked = [(f"oracle, {WAYS} trajectories of a tree", "processor ms a tree", "processor ms a line", "ms a tree")]
     for kind, taken in oracles.items():
         values = (taken.processor_median / trees, taken.processor_median / lines, taken.median / trees)
         looked.append((kind, *(f"{1e3 * value:.3f}" for value in values)))
-    how = "from checkpoints" if trained else f"trained here in {decoders[TREE].updates} updates, from the exact oracle's trajectories"
+    how = (
+        "from checkpoints"
+        if trained
+        else f"trained here in {decoders[TREE].updates} updates, from the exact oracle's trajectories"
+    )
     return Report(
         "insertion",
         f"{domain}: {sentences} sentences, batch {BATCH}; {'' if trained else f'{size}, '}{how}",
@@ -110,7 +125,8 @@ def run(settings: Settings) -> Report:
 def time_searches(decoders: dict[str, Decoder], tests: dict[str, list[dict]], repeats: int) -> dict[str, Timing]:
     """The test set by both decoders, and by one of them without batches."""
     works: dict[str, Callable[[], object]] = {
-        kind: lambda kind=kind, decoder=decoder: [decoder.generate(batch) for batch in tests[kind]] for kind, decoder in decoders.items()
+        kind: lambda kind=kind, decoder=decoder: [decoder.generate(batch) for batch in tests[kind]]
+        for kind, decoder in decoders.items()
     }
     works[NAIVE] = lambda: [naive(decoders[TREE], batch) for batch in tests[TREE]]
     return side_by_side(works, repeats)
@@ -143,7 +159,9 @@ def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
     works = {}
     for kind, decoder in decoders.items():
         decoder.model.train()
-        works[kind] = lambda decoder=decoder, batches=decoder.batches("train"): [decoder.step(batch) for batch in batches[:STEPS]]
+        works[kind] = lambda decoder=decoder, batches=decoder.batches("train"): [
+            decoder.step(batch) for batch in batches[:STEPS]
+        ]
     return {kind: taken.per(STEPS) for kind, taken in side_by_side(works, repeats).items()}
 
 
@@ -153,6 +171,7 @@ def time_oracles(path: Path, repeats: int) -> tuple[dict[str, Timing], int, int]
     lines = [WrittenTree.of(notation.read(line), words) for line in path.read_text(encoding="utf-8").splitlines()]
     trees = list(dict.fromkeys(lines))
     works = {
-        kind: lambda made=Trajectories(words, names, WAYS, seed=1): [made.item(tree) for tree in trees] for kind, names in ORACLES.items()
+        kind: lambda made=Trajectories(words, names, WAYS, seed=1): [made.item(tree) for tree in trees]
+        for kind, names in ORACLES.items()
     }
     return side_by_side(works, repeats), len(trees), len(lines)

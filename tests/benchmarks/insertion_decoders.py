@@ -74,10 +74,25 @@ class Decoder:
 
     def __init__(self, name: str, data: Path, size: Size, checkpoint: Path | None = None):
         arch, criterion = _ARCHITECTURES[name]
-        flags = [str(data), *_TASK, *_PAIR, "--arch", arch, "--criterion", criterion, *size.flags, "--dropout", "0.1", "--seed", "1"]
+        flags = [
+            str(data),
+            *_TASK,
+            *_PAIR,
+            "--arch",
+            arch,
+            "--criterion",
+            criterion,
+            *size.flags,
+            "--dropout",
+            "0.1",
+            "--seed",
+            "1",
+        ]
         if name == TREE:
             flags += _SUPERVISION
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), input_args=flags))
+        cfg = convert_namespace_to_omegaconf(
+            options.parse_args_and_arch(options.get_training_parser(), input_args=flags)
+        )
         torch.manual_seed(0)
         self.task = tasks.setup_task(cfg.task)
         self.model = self.task.build_model(cfg.model) if checkpoint is None else self._load(checkpoint)
@@ -119,7 +134,12 @@ class Decoder:
 
     def _iterator(self, split: str, epoch: int) -> iterators.EpochBatchIterator:
         found = self.task.get_batch_iterator(
-            self.task.dataset(split), max_sentences=BATCH, seed=1, epoch=epoch, disable_iterator_cache=True, num_workers=0
+            self.task.dataset(split),
+            max_sentences=BATCH,
+            seed=1,
+            epoch=epoch,
+            disable_iterator_cache=True,
+            num_workers=0,
         )
         return found.next_epoch_itr(shuffle=split == "train")
 

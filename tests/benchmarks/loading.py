@@ -12,7 +12,7 @@ from tests.benchmarks.corpora import ParallelText
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Figure, Report, milliseconds
 from tests.benchmarks.translation_models import WORDS, TrainingStep, build
-from tree_fairseq.tasks.tree_translation import TreeTranslationTask
+from tree_fairseq.tree_transformer.task import TreeTranslationTask
 
 LINES, LEAVES, NODES, MAX_TOKENS = 4_000, 30, 20, 4_000
 
@@ -45,7 +45,9 @@ def run(settings: Settings) -> Report:
         f"a batch of {tokens} source tokens in {len(indices)} sentences; about {LEAVES} leaves and {NODES} nodes a sentence",
         [Figure("share_of_step", timing["load"].median / timing["step"].median, 0.05, at_most=True)],
         [rows],
-        ["The files are memory-mapped and have been read before; one process loads and trains. Step of tree_transformer_iwslt_de_en."],
+        [
+            "The files are memory-mapped and have been read before; one process loads and trains. Step of tree_transformer_iwslt_de_en."
+        ],
     )
 
 

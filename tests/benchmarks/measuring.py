@@ -7,9 +7,10 @@ import ctypes
 import gc
 import statistics
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Iterator, Mapping
+from typing import Callable
 
 from torch.profiler import ProfilerActivity, profile
 

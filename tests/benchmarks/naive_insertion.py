@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tree_fairseq.data.insertion_dictionary import InsertionDictionary
-from tree_fairseq.trees.insertion import insert, slot_mask
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.target import insert, slot_mask
 
 
 class GrownTree(NamedTuple):

@@ -18,9 +18,9 @@ from tests.benchmarks.commands import preprocess_arguments, quiet
 from tests.benchmarks.corpora import ParallelText, english_sentences, write_lines
 from tests.benchmarks.measuring import BUNDLED_PARSER, Settings, no_garbage_collection, side_by_side
 from tests.benchmarks.reporting import Figure, Report
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
+from tree_fairseq.parsing.parsers import ParserOptions
 
 LINES, LEAVES, NODES = 40_000, 30, 20
 SENTENCES, WORKERS, BATCH = 2_000, 2, 100
@@ -108,7 +108,9 @@ class ParsingRuns:
         self.warm_up, self.sentences = sentences[: WORKERS * batch], sentences[WORKERS * batch :]
         blank = [""] * (SHARD_LINES - len(self.warm_up))
         write_lines(folder / "text", [*self.warm_up, *blank, *self.sentences])
-        self.options = ParserOptions(name="stanza", lang="en", parser_dir=str(BUNDLED_PARSER), batch_size=batch, device="cpu")
+        self.options = ParserOptions(
+            name="stanza", lang="en", parser_dir=str(BUNDLED_PARSER), batch_size=batch, device="cpu"
+        )
         self.seconds: dict[str, list[float]] = defaultdict(list)
 
     def bare(self) -> None:
@@ -152,8 +154,12 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
         ("bare Stanza, 1 process", median["bare start"], median["bare rest"]),
         (f"through us, {WORKERS} processes", median["start"], median["rest"]),
     ):
-        rows.append((label, f"{start:.2f}", f"{rest:.2f}", f"{runs.count / rest:.0f}", f"{runs.count / (start + rest):.0f}"))
-    rows.append(("second run, from the cache", "", f"{median['second']:.2f}", f"{runs.count / median['second']:.0f}", ""))
+        rows.append(
+            (label, f"{start:.2f}", f"{rest:.2f}", f"{runs.count / rest:.0f}", f"{runs.count / (start + rest):.0f}")
+        )
+    rows.append(
+        ("second run, from the cache", "", f"{median['second']:.2f}", f"{runs.count / median['second']:.0f}", "")
+    )
     figures = [
         Figure("parse_ratio", median["bare rest"] / median["rest"], 1.7),
         Figure("cache_speedup", median["first"] / median["second"], 20),
@@ -168,11 +174,20 @@ def bare_stanza(batch: int) -> Callable[[list[list[str]]], object]:
     resources = tempfile.mkdtemp()
     (Path(resources) / "resources.json").write_text("{}")
     pipeline = stanza.Pipeline(
-        "en", dir=resources, package=None, download_method=None, allow_unknown_language=True, logging_level="ERROR",
-        processors={"tokenize": "default", "pos": "default", "constituency": "default"}, tokenize_pretokenized=True,
-        pos_model_path=str(BUNDLED_PARSER / "tagger.pt"), pos_pretrain_path=str(BUNDLED_PARSER / "pretrain.pt"),
-        constituency_model_path=str(BUNDLED_PARSER / "constituency.pt"), constituency_pretrain_path=str(BUNDLED_PARSER / "pretrain.pt"),
-        constituency_batch_size=batch, device="cpu",
+        "en",
+        dir=resources,
+        package=None,
+        download_method=None,
+        allow_unknown_language=True,
+        logging_level="ERROR",
+        processors={"tokenize": "default", "pos": "default", "constituency": "default"},
+        tokenize_pretokenized=True,
+        pos_model_path=str(BUNDLED_PARSER / "tagger.pt"),
+        pos_pretrain_path=str(BUNDLED_PARSER / "pretrain.pt"),
+        constituency_model_path=str(BUNDLED_PARSER / "constituency.pt"),
+        constituency_pretrain_path=str(BUNDLED_PARSER / "pretrain.pt"),
+        constituency_batch_size=batch,
+        device="cpu",
     )
     shutil.rmtree(resources)
     return pipeline

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from tree_fairseq.data.batch import NodeArrays
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 _SHORT_FIRST_CHILD = 0.7
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.modules.tree_lstm import TreeLSTM
+from tree_fairseq.nn.tree_lstm import TreeLSTM
 
 State = tuple[Tensor, Tensor]
 
@@ -60,7 +60,15 @@ class _Recursion:
         parents, branches, mask: of each column
     """
 
-    def __init__(self, width: int, gates: tuple[Tensor, ...], layers: list, parents: list[int], branches: list[int], mask: list[bool]):
+    def __init__(
+        self,
+        width: int,
+        gates: tuple[Tensor, ...],
+        layers: list,
+        parents: list[int],
+        branches: list[int],
+        mask: list[bool],
+    ):
         self.width, self.gates, self.layers, self.branches = width, gates, layers, branches
         self.roots: list[int] = []
         self.children: dict[int, list[int]] = defaultdict(list)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Sequence
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for row in rows:
-        first, *others = (cell.rjust(width) if k else cell.ljust(width) for k, (cell, width) in enumerate(zip(row, widths)))
+        first, *others = (
+            cell.rjust(width) if k else cell.ljust(width) for k, (cell, width) in enumerate(zip(row, widths))
+        )
         lines.append("  ".join([first, *others]).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)

@@ -14,9 +14,9 @@ from fairseq.sequence_generator import SequenceGenerator
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Figure, Report, milliseconds
 from tests.benchmarks.translation_models import dictionary, stock_batch
-from tests.generators.all_trees import Vocabulary
-from tree_fairseq.generators.structural_search import StructuralGenerator
-from tree_fairseq.models import tree_positional_transformer  # noqa: F401  (registers the architectures)
+from tests.tree_positional.all_trees import Vocabulary
+from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
+from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS
 
 BATCH, BEAM, WORDS, SYMBOLS = 64, 5, 12, 30
@@ -31,8 +31,11 @@ SEARCHES = {"tree": "structural", "stock": "fairseq's"}
 def a_task(vocabulary: Vocabulary) -> SimpleNamespace:
     """What models ask a task for: words in, trees out."""
     return SimpleNamespace(
-        source_dictionary=dictionary(SOURCE_WORDS), target_dictionary=vocabulary.dictionary,
-        source_symbols=None, target_symbols=vocabulary.table, cfg=SimpleNamespace(),
+        source_dictionary=dictionary(SOURCE_WORDS),
+        target_dictionary=vocabulary.dictionary,
+        source_symbols=None,
+        target_symbols=vocabulary.table,
+        cfg=SimpleNamespace(),
     )
 
 
@@ -112,20 +115,31 @@ def validity(settings: Settings) -> tuple[int, int, int]:
         if is_taught:
             batch = stock_batch(task, BATCH, chance.randrange(1, 20), 1)
             guesses = StructuralGenerator(
-                [model], task.target_dictionary, symbols=task.target_symbols, beam_size=1, max_len_b=chance.randrange(5, 40)
+                [model],
+                task.target_dictionary,
+                symbols=task.target_symbols,
+                beam_size=1,
+                max_len_b=chance.randrange(5, 40),
             ).generate([model], batch)
             trees = [found[0]["tokens"] for found in guesses]
             teach(model, batch, trees, task.target_dictionary, settings.choose(UPDATES, UPDATES_AT_ONCE))
         model.decoder.output_projection.weight.data.mul_(chance.choice([0.1, 1, 10]))
         limit_a, limit_b = chance.choice([0, 0.5, 2]), chance.randrange(1, 40)
-        options = {"beam_size": BEAM, "max_len_a": limit_a, "max_len_b": limit_b, "len_penalty": chance.choice([0, 1, 2])}
+        options = {
+            "beam_size": BEAM,
+            "max_len_a": limit_a,
+            "max_len_b": limit_b,
+            "len_penalty": chance.choice([0, 1, 2]),
+        }
         made = StructuralGenerator([model], task.target_dictionary, symbols=task.target_symbols, **options)
         words = chance.randrange(1, 20)
         limit = int(limit_a * (words + 1) + limit_b)
         for hypotheses in made.generate([model], stock_batch(task, BATCH, words, 1)):
             outputs += len(hypotheses)
             taught += len(hypotheses) if is_taught else 0
-            valid += sum(vocabulary.is_tree(found["tokens"]) and len(found["tokens"]) - 1 <= limit for found in hypotheses)
+            valid += sum(
+                vocabulary.is_tree(found["tokens"]) and len(found["tokens"]) - 1 <= limit for found in hypotheses
+            )
         is_taught = not is_taught
     return valid, outputs, taught
 

@@ -15,8 +15,8 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import Adam
 
 from tests.benchmarks.random_trees import random_tree
-from tree_fairseq.data.batch import collate_trees
-from tree_fairseq.models.tree_transformer import TreeTransformerModel
+from tree_fairseq.nn.tree_batch import collate_trees
+from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
 # As many subwords as the IWSLT recipe makes of both languages together.
 WORDS, LABELS = 10_000, 60
@@ -41,7 +41,10 @@ class Task(SimpleNamespace):
     def __init__(self, words: int = WORDS, labels: int = LABELS):
         shared = dictionary(words)
         super().__init__(
-            source_dictionary=shared, target_dictionary=shared, label_dictionary=dictionary(labels), cfg=SimpleNamespace()
+            source_dictionary=shared,
+            target_dictionary=shared,
+            label_dictionary=dictionary(labels),
+            cfg=SimpleNamespace(),
         )
 
 

@@ -12,8 +12,7 @@ from torch import Tensor
 from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
 from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
-from tree_fairseq.modules.branch_paths import branch_paths
-from tree_fairseq.modules.tree_positions import TreePositions, TreePositionsConfig
+from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
 BATCH, NODES, BRANCHES, LEVELS, POSITION_WIDTH, WIDTH = 64, 100, 2, 32, 2048, 256
 
@@ -78,7 +77,8 @@ def run(settings: Settings) -> Report:
     size, nodes = settings.choose((BATCH, NODES), (2, 12))
     shapes = {"random trees": candidates(random_places, size, nodes), "chains": candidates(chain_places, size, nodes)}
     memory = {
-        name: {"gathered": peak_bytes(both.gathered), "direct": peak_bytes(both.direct)} for name, both in shapes.items()
+        name: {"gathered": peak_bytes(both.gathered), "direct": peak_bytes(both.direct)}
+        for name, both in shapes.items()
     }
     # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
     kept = not settings.quick and keep_freed_memory()

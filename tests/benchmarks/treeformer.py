@@ -15,9 +15,9 @@ from tests.benchmarks import gathered_chart
 from tests.benchmarks.measuring import Settings, Timing, keep_freed_memory, peak_bytes, side_by_side
 from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
 from tests.benchmarks.translation_models import Task, stock_batch
-from tests.modules import direct_chart
-from tree_fairseq.models import treeformer  # noqa: F401  (registers the architectures)
-from tree_fairseq.modules.chart import Chart, ChartConfig
+from tests.treeformer import direct_chart
+from tree_fairseq.treeformer import model  # noqa: F401  (registers the architectures)
+from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
 BATCH, COLUMNS, HEIGHT, WIDTH = 32, 30, 10, 512
 
@@ -112,7 +112,9 @@ def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) ->
         length = chart.cells.length[chart.cells.sentence == 0]
         counts.append((int((length > 1).sum()), int((length - 1).sum())))
     n, h = np.array(shapes, float).T
-    terms = np.stack([np.ones_like(n), n], axis=1) if len(set(h)) == 1 else np.array([(1, *pair) for pair in counts], float)
+    terms = (
+        np.stack([np.ones_like(n), n], axis=1) if len(set(h)) == 1 else np.array([(1, *pair) for pair in counts], float)
+    )
     fitted = terms @ np.linalg.lstsq(terms, taken, rcond=None)[0]
     spread = ((taken - taken.mean()) ** 2).sum()
     fit = 1 - ((taken - fitted) ** 2).sum() / spread if spread else 1.0

@@ -14,7 +14,7 @@ from torch import nn
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Figure, Report, milliseconds
 from tests.benchmarks.translation_models import Task, stock_batch
-from tree_fairseq.models import treeformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.treeformer import model  # noqa: F401  (registers the architectures)
 
 BATCH, COLUMNS, TARGETS, BEAM = 32, 30, 30, 5
 ARCHITECTURES = {"chart": "treeformer_iwslt_de_en", "stock": "transformer_iwslt_de_en"}
@@ -114,7 +114,15 @@ def run(settings: Settings) -> Report:
     rows = [("beam search", "memory", "sentences a second", "ms, fastest to slowest", "processor ms")]
     for name, architecture in ARCHITECTURES.items():
         taken = timing[name]
-        rows.append((architecture, str(works[name].positions()), f"{size / taken.median:.2f}", taken.spread, milliseconds(taken.processor_median)))
+        rows.append(
+            (
+                architecture,
+                str(works[name].positions()),
+                f"{size / taken.median:.2f}",
+                taken.spread,
+                milliseconds(taken.processor_median),
+            )
+        )
     parts = {name: work.parts(settings.choose(3, 1)) for name, work in works.items()}
     rest = sum(parts["chart"].values()) - sum(parts["stock"].values())
     shares = [("processor ms of a search", *ARCHITECTURES.values(), "difference", "share of it")]

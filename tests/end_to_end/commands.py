@@ -10,8 +10,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "tree_fairseq"

@@ -42,7 +42,18 @@ def preprocess(source: Path, destination: Path, *arguments: object, parser: str 
     """Runs ``fairseq-preprocess`` on the splits in a folder; returns its log."""
     prefixes = (text for split in ("train", "valid", "test") for text in (f"--{split}pref", source / split))
     return run(
-        "preprocess", *TASK, "-s", "en", "-t", "de", *prefixes, "--destdir", destination, "--tree-parser", parser, *arguments
+        "preprocess",
+        *TASK,
+        "-s",
+        "en",
+        "-t",
+        "de",
+        *prefixes,
+        "--destdir",
+        destination,
+        "--tree-parser",
+        parser,
+        *arguments,
     )
 
 

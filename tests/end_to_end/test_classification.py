@@ -15,7 +15,8 @@ from tests.end_to_end.commands import PLUGIN, hypotheses, lines_of, run, run_in_
 from tests.end_to_end.test_distributed import free_port
 from tests.end_to_end.tiny_classes import TASK, preprocess, task_of, train, write_examples
 from tests.faults.test_23_resume import stats
-from tree_fairseq import average, hub
+from tree_fairseq import hub
+from tree_fairseq.commands import average
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
@@ -56,7 +57,9 @@ def generate(data, path, *arguments) -> str:
 
 
 def interactive(data, path, lines, *arguments) -> str:
-    return run("interactive", data, *TASK, "--path", path, "--cpu", *arguments, stdin="".join(f"{line}\n" for line in lines))
+    return run(
+        "interactive", data, *TASK, "--path", path, "--cpu", *arguments, stdin="".join(f"{line}\n" for line in lines)
+    )
 
 
 def examples_of(output: str) -> dict[int, Example]:
@@ -145,7 +148,9 @@ def test_what_is_scored_is_what_is_printed(data, learned, tmp_path):
     right, found = lines_of("T", file), examples_of(file)
     pairs = [(right[number], found[number].label) for number in range(13)]
     accuracy = 100 * sum(target == label for target, label in pairs) / 13
-    assert re.search(rf"^Generate test with beam=5: accuracy {accuracy:.2f}, macro F1 [\d.]+, .*13 examples$", file, re.MULTILINE)
+    assert re.search(
+        rf"^Generate test with beam=5: accuracy {accuracy:.2f}, macro F1 [\d.]+, .*13 examples$", file, re.MULTILINE
+    )
     counts = [[pairs.count((row, column)) for column in "01"] for row in "01"]
     table = file.split("columns predicted\n")[1].splitlines()[1:3]
     assert [[int(count) for count in line.split()[1:]] for line in table] == counts
@@ -228,7 +233,9 @@ def test_long_documents_are_cut_wherever_they_come_from(texts, data, tmp_path):
     lines = lines_to_classify(texts, "documents")
     limit = ("--max-source-positions", 12)
     log = train(data["documents"], tmp_path, *limit)
-    assert re.search(r"\[train\] \d+ documents of more than 12 tokens were cut at a sentence: \d+ sentences left out", log)
+    assert re.search(
+        r"\[train\] \d+ documents of more than 12 tokens were cut at a sentence: \d+ sentences left out", log
+    )
     path = tmp_path / "checkpoint_best.pt"
     found = in_order(generate(data["documents"], path, *limit))
     assert_same(in_order(interactive(data["documents"], path, lines, *limit)), found)
@@ -243,7 +250,18 @@ def test_examples_without_classes_are_classified(texts, data, learned, tmp_path)
     given = ("--srcdict", data["trees"] / "dict.text.txt", "--tgtdict", data["trees"] / "dict.class.txt")
     folder = preprocess(texts["trees"], "trees", tmp_path / "bin", *given)
     prefix = texts["trees"] / "test"
-    run("preprocess", *TASK, "--testpref", f"{prefix},{prefix}", "--destdir", folder, "--input-format", "trees", "--only-source", *given)
+    run(
+        "preprocess",
+        *TASK,
+        "--testpref",
+        f"{prefix},{prefix}",
+        "--destdir",
+        folder,
+        "--input-format",
+        "trees",
+        "--only-source",
+        *given,
+    )
     path = learned[1] / "checkpoint_best.pt"
     output = generate(folder, path, "--gen-subset", "test1")
     assert_same(in_order(output), in_order(generate(data["trees"], path)))

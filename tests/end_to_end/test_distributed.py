@@ -47,7 +47,9 @@ def test_two_ranks_equal_one_with_twice_the_batches(data_bin, tmp_path):
     assert "distributed init (rank 0)" in log or "distributed_world_size': 2" in log
 
     one = train(data_bin, tmp_path / "one", *OPTIONS, "--update-freq", 2)
-    together, alone = (torch.load(path / "checkpoint2.pt", weights_only=True) for path in (tmp_path / "two", one.folder))
+    together, alone = (
+        torch.load(path / "checkpoint2.pt", weights_only=True) for path in (tmp_path / "two", one.folder)
+    )
     assert together["optimizer_history"][-1]["num_updates"] == alone["optimizer_history"][-1]["num_updates"] == 6
     for name, weight in alone["model"].items():
         torch.testing.assert_close(together["model"][name], weight, rtol=1e-3, atol=1e-3)

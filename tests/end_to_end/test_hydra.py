@@ -27,7 +27,9 @@ def hydra_train(data: Path, folder: Path, *overrides: str) -> str:
 
 
 def test_training_by_the_yaml_file(data_bin, tmp_path):
-    log = hydra_train(data_bin, tmp_path / "out", "optimization.max_update=3", "model.accumulation_denominator=nodes-only")
+    log = hydra_train(
+        data_bin, tmp_path / "out", "optimization.max_update=3", "model.accumulation_denominator=nodes-only"
+    )
     assert re.search(r"valid on 'valid' subset .* num_updates 3", log)
     state = torch.load(tmp_path / "out" / "checkpoint_best.pt", weights_only=True)
     model = state["cfg"]["model"]

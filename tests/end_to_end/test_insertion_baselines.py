@@ -12,7 +12,7 @@ from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.scoring.structural import main as score
-from tree_fairseq.trees.notations.base import GROUP
+from tree_fairseq.trees.notations.notation import GROUP
 from tree_fairseq.trees.tree import Tree
 
 CROSS_ENTROPY = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1)
@@ -25,7 +25,14 @@ KINDS = {
     "binary": ((), ("--arch", "sequence_insertion_transformer_tiny")),
     "uniform, plain labels, tree": (
         ("--tree-parser", "right-branching", "--numbered-labels", "no"),
-        ("--arch", "sequence_insertion_transformer_tiny", "--sequence-supervision", "uniform", "--insertion-encoder", "tree"),
+        (
+            "--arch",
+            "sequence_insertion_transformer_tiny",
+            "--sequence-supervision",
+            "uniform",
+            "--insertion-encoder",
+            "tree",
+        ),
     ),
     "tree gru": ((), ("--arch", "tree_gru_tiny", *CROSS_ENTROPY)),
 }
@@ -57,12 +64,23 @@ def test_it_learns_and_generates_everywhere_the_same(system):
     steps = {number: int(count) for number, count in lines_of("I", output).items()}
     assert len(generated) == len(steps) == len(lines) == 16 and min(steps.values()) >= 1
     targets = (system.text / "test.lf").read_text(encoding="utf-8").splitlines()
-    assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [text for _, text in sorted(lines_of("T", output).items())]
+    assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [
+        text for _, text in sorted(lines_of("T", output).items())
+    ]
     # What is a tree is printed without numbers, what is none word by word.
     trees = {text: tree_of(text) for text, _ in generated.values() if "::" not in text}
     assert all(BRACKET.write(tree) == text for text, tree in trees.items() if tree is not None)
     output = run(
-        "interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", "--buffer-size", 4, "--max-tokens", 200,
+        "interactive",
+        system.data,
+        *TASK,
+        "--path",
+        system.folder / "checkpoint_best.pt",
+        "--cpu",
+        "--buffer-size",
+        4,
+        "--max-tokens",
+        200,
         stdin="".join(f"{line}\n" for line in lines),
     )
     translated = hub.from_pretrained(system.folder, data_name_or_path=system.data).translate(lines)
@@ -73,7 +91,12 @@ def test_it_learns_and_generates_everywhere_the_same(system):
 
 @pytest.mark.parametrize("system", ["left to right", "binary"], indirect=True)
 def test_what_does_not_go_together_is_refused(system, tmp_path):
-    for options in (("--print-alignment", "hard"), ("--prefix-size", 1), ("--retain-iter-history",), ("--insertion-trace", tmp_path / "trace")):
+    for options in (
+        ("--print-alignment", "hard"),
+        ("--prefix-size", 1),
+        ("--retain-iter-history",),
+        ("--insertion-trace", tmp_path / "trace"),
+    ):
         with pytest.raises(StructuralSearchError, match=options[0]):
             generate(system, *options)
     is_left_to_right = "label_smoothed" in system.log

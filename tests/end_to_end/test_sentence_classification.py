@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
-from tests.models.pretrained import save_albert
+from tests.nn.pretrained import save_albert
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError, LongSentenceError
 
@@ -47,7 +47,21 @@ def folders(tmp_path_factory):
 
 
 def train(data, folder, kind: str, *flags: object, epochs: int = 2) -> str:
-    options = ("--optimizer", "adam", "--lr", "3e-3", "--batch-size", 8, "--max-epoch", epochs, "--num-workers", 0, "--seed", 1, "--cpu")
+    options = (
+        "--optimizer",
+        "adam",
+        "--lr",
+        "3e-3",
+        "--batch-size",
+        8,
+        "--max-epoch",
+        epochs,
+        "--num-workers",
+        0,
+        "--seed",
+        1,
+        "--cpu",
+    )
     return run(
         "train", data, *TASK, "--arch", "treeformer_classifier_tiny", "--treeformer-height", 3, *KINDS[kind], *options,
         "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--log-format", "simple", "--save-dir", folder, *flags,
@@ -62,7 +76,9 @@ def test_all_commands_agree(folders, tmp_path, kind):
     path = tmp_path / "checkpoint_best.pt"
     scoring = "regression" if kind == "rated" else "classification"
     common = (*TASK, "--path", path, "--cpu")
-    output = run("generate", data, *common, "--gen-subset", "test", "--scoring", scoring, "--batch-size", 4, "--num-workers", 0)
+    output = run(
+        "generate", data, *common, "--gen-subset", "test", "--scoring", scoring, "--batch-size", 4, "--num-workers", 0
+    )
     told = {number: text for number, (text, _) in hypotheses(output).items()}
     assert sorted(told) == list(range(11))
     labels = lines_of("T", output)
@@ -71,7 +87,16 @@ def test_all_commands_agree(folders, tmp_path, kind):
         assert float(labels[number]) == float(label) if kind == "rated" else labels[number] == label
     assert ("Pearson" if kind == "rated" else "Matthews") in output
     texts = [line.rpartition("\t")[0] for line in lines]
-    typed = run("interactive", data, *common, "--buffer-size", 3, "--batch-size", 2, stdin="".join(f"{text}\n" for text in texts))
+    typed = run(
+        "interactive",
+        data,
+        *common,
+        "--buffer-size",
+        3,
+        "--batch-size",
+        2,
+        stdin="".join(f"{text}\n" for text in texts),
+    )
     model = hub.from_pretrained(tmp_path, data_name_or_path=data)
     classified = model.classify(texts)
     for number, ours in enumerate(classified):
@@ -80,7 +105,9 @@ def test_all_commands_agree(folders, tmp_path, kind):
             assert ours.value == pytest.approx(float(told[number]), abs=1e-4) == pytest.approx(float(spoken), abs=1e-4)
             assert ours.probabilities == {} and float(ours.label) == ours.value
         else:
-            assert ours.label == told[number] == spoken and sum(ours.probabilities.values()) == pytest.approx(1, abs=1e-3)
+            assert ours.label == told[number] == spoken and sum(ours.probabilities.values()) == pytest.approx(
+                1, abs=1e-3
+            )
             assert f"{ours.label} " in lines_of("C", typed)[number]
 
 
@@ -92,7 +119,18 @@ def test_it_learns(folders, tmp_path):
 def test_what_does_not_go_together(folders, tmp_path):
     for arch in ("tree_lstm_classifier_tiny", "tree_transformer_classifier_tiny"):
         with pytest.raises(InputError, match=f"--arch {arch} reads trees"):
-            run("train", folders["sentence"][0], *TASK, "--arch", arch, *KINDS["sentence"], "--cpu", "--batch-size", 8, "--no-save")
+            run(
+                "train",
+                folders["sentence"][0],
+                *TASK,
+                "--arch",
+                arch,
+                *KINDS["sentence"],
+                "--cpu",
+                "--batch-size",
+                8,
+                "--no-save",
+            )
     with pytest.raises(InputError, match="Use --criterion tree_regression"):
         train(folders["rated"][0], tmp_path, "sentence")
     with pytest.raises(InputError, match="Use --criterion tree_classification"):
@@ -101,7 +139,9 @@ def test_what_does_not_go_together(folders, tmp_path):
 
 def test_texts_that_are_too_long_to_be_trained_on_are_not_left_out(folders, tmp_path):
     data, _ = folders["pair"]
-    with pytest.raises(LongSentenceError, match=r"example \d+ of those to train on has \d+ tokens.* allows\) 6; there are"):
+    with pytest.raises(
+        LongSentenceError, match=r"example \d+ of those to train on has \d+ tokens.* allows\) 6; there are"
+    ):
         train(data, tmp_path / "batch", "pair", "--max-tokens", 6)
     encoder = save_albert(tmp_path / "albert", (*GOOD, *BAD, *PLAIN), max_position_embeddings=7)
     with pytest.raises(LongSentenceError, match=r"of those to train on has \d+ tokens.* reads .* 6; there are"):

@@ -12,8 +12,14 @@ import pytest
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
-from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, StructuralSearchError, SymbolTreeError
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.errors import (
+    DataFolderError,
+    DictionaryMismatchError,
+    MissingTreesError,
+    StructuralSearchError,
+    SymbolTreeError,
+)
 from tree_fairseq.trees.notations import notation_named
 
 TASK = ("--task", "structural_translation")
@@ -60,8 +66,21 @@ def preprocess(text, destination, modality, *arguments, **suffixes):
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     parser = ("--tree-parser", "right-branching") if modality.source == "constituency" else ()
     run(
-        "preprocess", *TASK, "-s", "source", "-t", "target", *prefixes, "--destdir", destination,
-        "--source-modality", modality.source, "--target-modality", modality.target, *parser, *arguments,
+        "preprocess",
+        *TASK,
+        "-s",
+        "source",
+        "-t",
+        "target",
+        *prefixes,
+        "--destdir",
+        destination,
+        "--source-modality",
+        modality.source,
+        "--target-modality",
+        modality.target,
+        *parser,
+        *arguments,
     )
     return destination
 
@@ -82,7 +101,9 @@ def texts_for(corpus, folder, modality):
     for split in ("train", "valid", "test"):
         for side, kind in (("source", modality.source), ("target", modality.target)):
             suffix = "lf" if kind == "tree" else "nl"
-            (folder / f"{split}.{side}").write_text((corpus / f"{split}.{suffix}").read_text(encoding="utf-8"), encoding="utf-8")
+            (folder / f"{split}.{side}").write_text(
+                (corpus / f"{split}.{suffix}").read_text(encoding="utf-8"), encoding="utf-8"
+            )
     return folder
 
 
@@ -108,7 +129,9 @@ def test_it_learns_and_tells_its_accuracy(system):
     assert len(re.findall(r"accuracy \d", system.log)) >= 3
 
 
-@pytest.mark.parametrize("limit", [("--max-len-b", 4), ("--min-len", 12, "--max-len-b", 20), ("--sampling", "--nbest", 3)])
+@pytest.mark.parametrize(
+    "limit", [("--max-len-b", 4), ("--min-len", 12, "--max-len-b", 20), ("--sampling", "--nbest", 3)]
+)
 @pytest.mark.parametrize("system", ["sequence-to-tree"], indirect=True)
 def test_every_output_is_a_tree(system, limit):
     found = hypotheses(generate(system, "--beam", 3, "--nbest", 2, "--max-len-a", 0, *limit))
@@ -121,8 +144,19 @@ def test_generate_interactive_and_hub_agree(system, caplog):
     lines = (system.data.parent / "text/test.source").read_text(encoding="utf-8").splitlines()
     generated = hypotheses(generate(system, "--beam", 2))
     output = run(
-        "interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", "--beam", 2, "--buffer-size", 4,
-        "--max-tokens", 200, stdin="".join(f"{line}\n" for line in lines),
+        "interactive",
+        system.data,
+        *TASK,
+        "--path",
+        system.folder / "checkpoint_best.pt",
+        "--cpu",
+        "--beam",
+        2,
+        "--buffer-size",
+        4,
+        "--max-tokens",
+        200,
+        stdin="".join(f"{line}\n" for line in lines),
     )
     interactive = hypotheses(output)
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
@@ -148,7 +182,15 @@ def test_a_source_that_is_no_tree_is_named(system):
     if system.modality.source != "tree":
         pytest.skip("the sources of this system are not written as trees")
     with pytest.raises(SymbolTreeError, match="input:1"):
-        run("interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", stdin="( all ( rivers )\n")
+        run(
+            "interactive",
+            system.data,
+            *TASK,
+            "--path",
+            system.folder / "checkpoint_best.pt",
+            "--cpu",
+            stdin="( all ( rivers )\n",
+        )
 
 
 @pytest.mark.parametrize("system", ["tree-to-tree"], indirect=True)
@@ -196,7 +238,18 @@ def test_a_folder_of_sequences_is_named(corpus, tmp_path):
     run("preprocess", "-s", "nl", "-t", "lf", *prefixes, "--destdir", tmp_path / "bin")
     with pytest.raises(MissingTreesError, match="--target-modality tree"):
         train(tmp_path / "bin", tmp_path / "run")
-    run("preprocess", "-s", "nl", "-t", "lf", *prefixes, "--destdir", tmp_path / "parsed", "--tree-parser", "right-branching")
+    run(
+        "preprocess",
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        *prefixes,
+        "--destdir",
+        tmp_path / "parsed",
+        "--tree-parser",
+        "right-branching",
+    )
     with pytest.raises(MissingTreesError, match="neither nl nor lf"):
         train(tmp_path / "parsed", tmp_path / "run")
     assert not Manifest.load(tmp_path / "parsed").symbols

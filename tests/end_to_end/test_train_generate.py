@@ -12,7 +12,7 @@ import torch
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import STOCK_SIZES, TASK, preprocess, train
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
-from tree_fairseq import average
+from tree_fairseq.commands import average
 
 GENERATE = ("--cpu", "--beam", 4, "--max-len-b", 20, "--num-workers", 0)
 
@@ -101,7 +101,10 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     tuned = train(data_bin, tmp_path, "--finetune-from-model", stock_trained.best, "--max-update", 1, "--lr", "1e-9")
     assert "loading pretrained model from" in tuned.log
     said = re.search(r"weights that the checkpoint does not have, left as initialised: (.*)", tuned.log)[1]
-    model, stock = (torch.load(path, weights_only=True)["model"] for path in (tuned.folder / "checkpoint_last.pt", stock_trained.best))
+    model, stock = (
+        torch.load(path, weights_only=True)["model"]
+        for path in (tuned.folder / "checkpoint_last.pt", stock_trained.best)
+    )
     assert set(said.split(", ")) == set(model) - set(stock)
     for name, weight in stock.items():
         torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
@@ -158,7 +161,9 @@ def test_translations_come_with_scores(trained):
 
 def test_batches_do_not_change_translations(trained):
     together, alone = (hypotheses(generate(trained, "--batch-size", size)) for size in (16, 1))
-    assert {number: text for number, (text, _) in together.items()} == {number: text for number, (text, _) in alone.items()}
+    assert {number: text for number, (text, _) in together.items()} == {
+        number: text for number, (text, _) in alone.items()
+    }
     assert [together[n][1] for n in range(16)] == pytest.approx([alone[n][1] for n in range(16)], abs=1e-4)
 
 
@@ -206,12 +211,16 @@ def test_unknown_words_are_copied(trained, with_unknown_words):
     plain, copied = generate(trained, *flags, data=data), generate(trained, *flags, "--replace-unk", data=data)
     aligned = hypotheses(generate(trained, *flags, "--replace-unk", "", "--print-alignment", data=data))
     # Where alignments are printed, every layer tells its weights, and is another kernel.
-    assert {number: text for number, (text, _) in aligned.items()} == {number: text for number, (text, _) in hypotheses(copied).items()}
+    assert {number: text for number, (text, _) in aligned.items()} == {
+        number: text for number, (text, _) in hypotheses(copied).items()
+    }
     assert all("<unk>" in text for text, _ in hypotheses(plain).values())
     for number, (text, _) in hypotheses(copied).items():
         words = {"the", f"Xanadu{number}", f"Yoricks{number}"}
         assert "<unk>" not in text and set(text.split()) & words
-    (with_unknown_words / "dictionary").write_text("".join(f"Xanadu{k} Traumland\nYoricks{k} Traumland\nthe der\n" for k in range(8)))
+    (with_unknown_words / "dictionary").write_text(
+        "".join(f"Xanadu{k} Traumland\nYoricks{k} Traumland\nthe der\n" for k in range(8))
+    )
     translated = generate(trained, *flags, "--replace-unk", with_unknown_words / "dictionary", data=data)
     assert not any("Xanadu" in text or "Yoricks" in text for text, _ in hypotheses(translated).values())
     assert any("Traumland" in text for text, _ in hypotheses(translated).values())

@@ -34,7 +34,19 @@ class System(NamedTuple):
 def preprocess(text, destination, *arguments):
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     run(
-        "preprocess", *TASK, "-s", "nl", "-t", "lf", *prefixes, "--destdir", destination, "--target-notation", "bracket", "--trajectories", 2,
+        "preprocess",
+        *TASK,
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        *prefixes,
+        "--destdir",
+        destination,
+        "--target-notation",
+        "bracket",
+        "--trajectories",
+        2,
         *arguments,
     )
     return destination
@@ -52,7 +64,10 @@ def train(data, folder, *arguments):
 
 KINDS = {
     "numbered": ((), ("--eval-accuracy", "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric")),
-    "plain labels, exact": (("--numbered-labels", "no"), ("--insertion-oracle", "exact", "--target-distribution", "optimal")),
+    "plain labels, exact": (
+        ("--numbered-labels", "no"),
+        ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
+    ),
     "parsed source": (("--tree-parser", "right-branching"), ("--insertion-encoder", "tree")),
     "deleting": ((), ("--deletion",)),
     "absolute positions": ((), ("--absolute-positions", "--max-target-positions", 40)),
@@ -91,9 +106,20 @@ def test_generate_interactive_and_hub_agree(system, caplog):
     for text, score in generated.values():
         assert BRACKET.write(BRACKET.read(text)) == text and "::" not in text and score <= 0
     targets = (system.text / "test.lf").read_text(encoding="utf-8").splitlines()
-    assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [text for _, text in sorted(lines_of("T", output).items())]
+    assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [
+        text for _, text in sorted(lines_of("T", output).items())
+    ]
     output = run(
-        "interactive", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", "--buffer-size", 4, "--max-tokens", 200,
+        "interactive",
+        system.data,
+        *TASK,
+        "--path",
+        system.folder / "checkpoint_best.pt",
+        "--cpu",
+        "--buffer-size",
+        4,
+        "--max-tokens",
+        200,
         stdin="".join(f"{line}\n" for line in lines),
     )
     interactive, brackets = hypotheses(output), lines_of("B", output)
@@ -137,7 +163,9 @@ def test_partial_trees_are_counted(system, tmp_path):
         assert score(list(map(str, arguments))) == 0
         result = json.loads((tmp_path / "score.json").read_text())
         steps = lines_of("I", (tmp_path / "generate-test.txt").read_text())
-        assert result["metrics"]["steps"] == sum(map(int, steps.values())) / 16 and 0 <= result["metrics"]["validity"] <= 1
+        assert (
+            result["metrics"]["steps"] == sum(map(int, steps.values())) / 16 and 0 <= result["metrics"]["validity"] <= 1
+        )
         said = lines_of("U", (tmp_path / "generate-test.txt").read_text())
         assert result["partial"] == {"test": sum("partial" in text for text in said.values())}
         assert (result["partial"]["test"] > 0) is is_partial
@@ -160,7 +188,11 @@ def test_an_ensemble(system):
     assert len(hypotheses(output)) == 16
 
 
-@pytest.mark.parametrize(("system", "nodes"), [("plain labels, exact", 2 * 8), ("absolute positions", (40 + 2) // 3 - 1)], indirect=["system"])
+@pytest.mark.parametrize(
+    ("system", "nodes"),
+    [("plain labels, exact", 2 * 8), ("absolute positions", (40 + 2) // 3 - 1)],
+    indirect=["system"],
+)
 def test_trees_stay_as_small_as_they_have_to(system, nodes):
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
     assert model.task.build_generator(model.models, model.cfg.generation).limits.nodes == nodes

@@ -16,10 +16,11 @@ import torch
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import STOCK_SIZES, Training
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus
-from tree_fairseq import average, hub, induce
+from tree_fairseq import hub
+from tree_fairseq.commands import average, induce
 from tree_fairseq.errors import DataFolderError, InputError
-from tree_fairseq.models.treeformer import TreeformerModel
-from tree_fairseq.modules import chart
+from tree_fairseq.treeformer import chart
+from tree_fairseq.treeformer.model import TreeformerModel
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import bpe_word, join_words
 from tree_fairseq.trees.tree import forest_leaves
@@ -110,7 +111,11 @@ def test_bfloat16_on_the_cpu(data_bin, tmp_path, arch):
     """--task autocast_translation trains on fairseq's own folders, and what it trained translates under fairseq's own task."""
     sizes = STOCK_SIZES if arch == "transformer" else ()
     runs, dtypes = {}, {}
-    for name, flags in (("stock", ()), ("float", ("--task", "autocast_translation")), ("half", ("--task", "autocast_translation", "--cpu-autocast"))):
+    for name, flags in (
+        ("stock", ()),
+        ("float", ("--task", "autocast_translation")),
+        ("half", ("--task", "autocast_translation", "--cpu-autocast")),
+    ):
         seen = dtypes[name] = set()
         hook = torch.nn.modules.module.register_module_forward_hook(
             lambda module, _, output, seen=seen: seen.add(output.dtype) if isinstance(module, torch.nn.Linear) else None
@@ -157,7 +162,9 @@ def test_translations_come_with_scores(output):
 
 def test_batches_do_not_change_translations(trained, output):
     alone, found = hypotheses(generate(trained, "--remove-bpe", "--batch-size", 1)), hypotheses(output)
-    assert {number: text for number, (text, _) in found.items()} == {number: text for number, (text, _) in alone.items()}
+    assert {number: text for number, (text, _) in found.items()} == {
+        number: text for number, (text, _) in alone.items()
+    }
     assert [found[n][1] for n in range(16)] == pytest.approx([alone[n][1] for n in range(16)], abs=1e-4)
 
 
@@ -178,7 +185,9 @@ def test_an_ensemble_with_a_stock_member(trained, stock_trained, output):
     assert len(mixed) == 16 and [mixed[n][1] for n in mixed] != [alone[n][1] for n in mixed]
 
 
-@pytest.mark.parametrize("flags", [("--sampling", "--sampling-topk", 5, "--nbest", 4), ("--diverse-beam-groups", 2), ("--prefix-size", 1)])
+@pytest.mark.parametrize(
+    "flags", [("--sampling", "--sampling-topk", 5, "--nbest", 4), ("--diverse-beam-groups", 2), ("--prefix-size", 1)]
+)
 def test_other_ways_to_search(trained, flags):
     found = hypotheses(generate(trained, *flags))
     assert len(found) == 16 and all(math.isfinite(score) for _, score in found.values())
@@ -194,21 +203,32 @@ def test_interactive_and_hub_translate_as_the_test_set(trained, output):
         TreeformerModel.from_pretrained(str(trained.folder), "checkpoint_best.pt", str(trained.data)),
         hub.from_pretrained(trained.folder, data_name_or_path=trained.data),
     ):
-        assert model.translate(SENTENCES, beam=4, max_len_b=20) == [expected[number].replace("@@ ", "") for number in range(16)]
-    with pytest.raises(DataFolderError, match="trained without trees.*tree_fairseq.induce"):
+        assert model.translate(SENTENCES, beam=4, max_len_b=20) == [
+            expected[number].replace("@@ ", "") for number in range(16)
+        ]
+    with pytest.raises(DataFolderError, match="trained without trees.*tree_fairseq.commands.induce"):
         model.parse(SENTENCES)
 
 
 def test_alignments_are_where_the_tokens_get_most_attention(trained):
     hard, soft = (generate(trained, "--print-alignment", kind) for kind in ("hard", "soft"))
-    sources, targets, aligned, weighed = lines_of("S", hard), lines_of("H", hard), lines_of("A", hard), lines_of("A", soft)
+    sources, targets, aligned, weighed = (
+        lines_of("S", hard),
+        lines_of("H", hard),
+        lines_of("A", hard),
+        lines_of("A", soft),
+    )
     assert sorted(aligned) == sorted(weighed) == list(range(16))
     for number, line in aligned.items():
         size = len(sources[number].split())
         rows = [[float(weight) for weight in row.split(",")] for row in weighed[number].split()]
         # fairseq's soft form has the end of both sentences, its hard one neither.
-        assert len(rows) == len(targets[number].rpartition("\t")[2].split()) + 1 and {len(row) for row in rows} == {size + 1}
-        assert all(sum(row) == pytest.approx(1, abs=1e-3 * size) for row in rows), "phrases share their attention out among their tokens"
+        assert len(rows) == len(targets[number].rpartition("\t")[2].split()) + 1 and {len(row) for row in rows} == {
+            size + 1
+        }
+        assert all(sum(row) == pytest.approx(1, abs=1e-3 * size) for row in rows), (
+            "phrases share their attention out among their tokens"
+        )
         assert line.split()
         for pair in line.split():
             source, target = map(int, pair.split("-"))
@@ -249,7 +269,10 @@ def test_trees_of_a_subset_and_of_the_same_text_are_the_same(trained, tmp_path, 
     text = tmp_path / "text"
     text.write_text("\n".join(SENTENCES[:3] + [""] + SENTENCES[3:]) + "\n", encoding="utf-8")
     assert run_induce(trained, "--gen-subset", "test", "--output", tmp_path / "subset") == 0
-    assert run_induce(trained, "--input", text, "--remove-bpe", "--batch-size", 5, "--output", tmp_path / "text.trees") == 0
+    assert (
+        run_induce(trained, "--input", text, "--remove-bpe", "--batch-size", 5, "--output", tmp_path / "text.trees")
+        == 0
+    )
     subset, lines = ((tmp_path / name).read_text().splitlines() for name in ("subset", "text.trees"))
     assert len(subset) == 16 and lines.pop(3) == ""
     for sentence, with_pieces, line in zip(SENTENCES, subset, lines, strict=True):
@@ -278,10 +301,19 @@ def test_f1_against_gold_trees_stands_beside_baselines(trained, tmp_path, caplog
 
 
 def test_pictures_of_trees_and_of_attention(trained, tmp_path):
-    assert run_induce(trained, "--draw", tmp_path / "pictures", "--draw-first", 2, "--beam", 2, "--output", tmp_path / "trees") == 0
+    assert (
+        run_induce(
+            trained, "--draw", tmp_path / "pictures", "--draw-first", 2, "--beam", 2, "--output", tmp_path / "trees"
+        )
+        == 0
+    )
     names = {f"{kind}-{number}.svg" for kind in ("tree", "attention") for number in (0, 1)}
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == names
-    words = [element.text for element in ElementTree.parse(tmp_path / "pictures" / "attention-1.svg").getroot() if element.get("class") == "phrase-source"]
+    words = [
+        element.text
+        for element in ElementTree.parse(tmp_path / "pictures" / "attention-1.svg").getroot()
+        if element.get("class") == "phrase-source"
+    ]
     assert words == [*SENTENCES[1].split(), "</s>"]
 
 
@@ -307,7 +339,10 @@ def test_what_cannot_be_induced_is_said(trained, stock_trained, tmp_path, caplog
     assert "has 1 lines for 16 sentences" in caplog.text
     gold.write_text("(S (A a))\n" * 16, encoding="utf-8")
     assert run_induce(trained, "--gold", gold) == 1
-    assert f"gold.trees:1: a tree of 1 words for a sentence of {len(SENTENCES[0].replace('@@ ', '').split())}" in caplog.text
+    assert (
+        f"gold.trees:1: a tree of 1 words for a sentence of {len(SENTENCES[0].replace('@@ ', '').split())}"
+        in caplog.text
+    )
     gold.write_text("(S (A a)\n", encoding="utf-8")
     assert run_induce(trained, "--gold", gold) == 1
     assert "gold.trees:1" in caplog.text

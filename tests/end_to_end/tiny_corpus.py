@@ -67,7 +67,10 @@ def leaves(tree: str) -> str:
 
 def write_pairs(prefix: Path, pairs: list[Pair], bracketed: bool = True) -> None:
     """``PREFIX.en`` with trees, or their words, and ``PREFIX.de``."""
-    lines = {"en": [pair.tree if bracketed else leaves(pair.tree) for pair in pairs], "de": [pair.target for pair in pairs]}
+    lines = {
+        "en": [pair.tree if bracketed else leaves(pair.tree) for pair in pairs],
+        "de": [pair.target for pair in pairs],
+    }
     for lang, text in lines.items():
         prefix.with_name(f"{prefix.name}.{lang}").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
 

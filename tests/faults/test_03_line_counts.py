@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.data.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
-from tree_fairseq.data import annotate
+from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
+from tree_fairseq.commands import annotate
 from tree_fairseq.errors import LineCountError
 from tree_fairseq.preprocessing import run
 
@@ -29,8 +29,13 @@ def test_the_first_bad_line_is_named_before_anything_is_parsed(tmp_path, monkeyp
     counts = rf"{split}\.\w+:{len(lines) - 1}: .* has {len(lines)} lines, .*{split}\.\w+ has {len(lines) - 2}"
     with pytest.raises(LineCountError, match=counts):
         run_preprocess(
-            *prefixes(texts, "train", "valid", "valid1", "test"), "--destdir", tmp_path / "bin", "--align-suffix", "align",
-            "--tree-parser", "brackets",
+            *prefixes(texts, "train", "valid", "valid1", "test"),
+            "--destdir",
+            tmp_path / "bin",
+            "--align-suffix",
+            "align",
+            "--tree-parser",
+            "brackets",
         )
     assert folder_bytes(tmp_path) == before
 
@@ -46,5 +51,8 @@ def test_trees_for_a_folder_that_has_other_lines(tmp_path, capsys):
     corpus = write_corpus(tmp_path, train=5)
     run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
     write_lines(corpus / "trees/train.en", read_lines(corpus / "trees/train.en")[:-1])
-    assert annotate.main([str(tmp_path / "bin"), "--tree-parser", "brackets", "--trainpref", str(corpus / "trees/train")]) == 1
+    assert (
+        annotate.main([str(tmp_path / "bin"), "--tree-parser", "brackets", "--trainpref", str(corpus / "trees/train")])
+        == 1
+    )
     assert ":5: this line has no counterpart" in capsys.readouterr().err

@@ -11,7 +11,23 @@ from tree_fairseq.trees.bracket import escape, read_forest, read_spans, write_fo
 from tree_fairseq.trees.spans import decode, encode
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
-WORDS = ["(", ")", "t(est)", ":)", ":-)", "(((", "-LRB-", "-RRB-", "-LRB-b-RRB-", "(-LRB-)", "\\(", "\\-LRB-", "-LRB", "LRB", "\\"]
+WORDS = [
+    "(",
+    ")",
+    "t(est)",
+    ":)",
+    ":-)",
+    "(((",
+    "-LRB-",
+    "-RRB-",
+    "-LRB-b-RRB-",
+    "(-LRB-)",
+    "\\(",
+    "\\-LRB-",
+    "-LRB",
+    "LRB",
+    "\\",
+]
 
 
 @pytest.mark.parametrize("word", WORDS)

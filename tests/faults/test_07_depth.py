@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests.strategies import deep_tree
+from tree_fairseq.drawing.tree_drawing import tree_to_svg, tree_to_text
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
-from tree_fairseq.trees.draw import tree_to_svg, tree_to_text
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
 from tree_fairseq.trees.transforms import (

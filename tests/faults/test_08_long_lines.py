@@ -6,10 +6,10 @@ import pytest
 
 from tests.parsing.conftest import english_models, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import FaultyParser
-from tree_fairseq.parsing.base import ParserOptions
-from tree_fairseq.parsing.batches import plan_batches
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.requests import plan_batches
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 

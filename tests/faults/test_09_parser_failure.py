@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsing.conftest import write_text
 from tests.parsing import fake_parsers  # noqa: F401 (registers)
-from tree_fairseq.parsing.base import ParserOptions
+from tests.parsing.conftest import write_text
 from tree_fairseq.parsing.corpus import main, parse_corpus
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -18,7 +18,14 @@ def test_one_sentence_is_isolated_and_named(tmp_path, fault, workers, caplog):
     lines = [f"sentence {index} of many" for index in range(50)]
     lines[31] += f" {fault}"
     options = ParserOptions(name="faulty", batch_size=10)
-    summary = parse_corpus(write_text(tmp_path / "text.en", lines), tmp_path / "out", options, workers=workers, shard_lines=20, progress=False)
+    summary = parse_corpus(
+        write_text(tmp_path / "text.en", lines),
+        tmp_path / "out",
+        options,
+        workers=workers,
+        shard_lines=20,
+        progress=False,
+    )
     forests = "".join(path.read_text() for path in summary.shards).splitlines()
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
     assert [index for index, forest in enumerate(forests) if forest.startswith("(FRAG")] == [31]
@@ -30,7 +37,15 @@ def test_too_many_end_the_command_with_an_error(tmp_path, caplog):
     lines = [f"sentence {index} of many" for index in range(50)]
     lines[3] = lines[40] = "a NONE"
     text = write_text(tmp_path / "text.en", lines)
-    arguments = [str(text), str(tmp_path / "out.brackets"), "--tree-parser", "faulty", "--workers", "0", "--no-progress-bar"]
+    arguments = [
+        str(text),
+        str(tmp_path / "out.brackets"),
+        "--tree-parser",
+        "faulty",
+        "--workers",
+        "0",
+        "--no-progress-bar",
+    ]
     assert main([*arguments, "--max-parse-failures", "1"]) == 1
     assert "text.en: 2 of 50 sentences could not be parsed" in caplog.text and "Lines: 4, 41" in caplog.text
     assert not (tmp_path / "out.brackets").exists()

@@ -7,9 +7,9 @@ import pytest
 from tests.parsing.conftest import write_text
 from tests.parsing.fake_parsers import FaultyParser, ToyParser
 from tree_fairseq.errors import LeafMismatchError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.tree import forest_leaves
 
 LINES = ["a b c", "d", "e f LEAVES", "g h", "i &quot; j@@ k"]
@@ -24,11 +24,18 @@ def test_every_sentence_is_compared():
 def test_the_user_may_want_to_stop_there(tmp_path):
     text = write_text(tmp_path / "text.en", LINES)
     with pytest.raises(LeafMismatchError, match=r"text.en:3: .*leaves of the tree are not the words.*e f LEAVES"):
-        parse_corpus(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"), workers=0, progress=False)
+        parse_corpus(
+            text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"), workers=0, progress=False
+        )
 
 
 @pytest.mark.parametrize(
-    "shuffle", [lambda trees: trees[::-1], lambda trees: trees[1:] + trees[:1], lambda trees: sorted(trees, key=lambda tree: -len(tree.leaves()))]
+    "shuffle",
+    [
+        lambda trees: trees[::-1],
+        lambda trees: trees[1:] + trees[:1],
+        lambda trees: sorted(trees, key=lambda tree: -len(tree.leaves())),
+    ],
 )
 def test_another_order_is_noticed(shuffle):
     class Shuffling(ToyParser):
@@ -50,4 +57,6 @@ def test_another_number_of_trees_is_noticed(change):
             return change(trees) if len(trees) > 1 else trees
 
     parsed = LineParser(ParserOptions(name="toy"), Miscounting()).parse_lines(["a", "b b", "c"])
-    assert [forest_leaves(line.forest) for line in parsed] == [["a"], ["b", "b"], ["c"]] and not any(line.failed for line in parsed)
+    assert [forest_leaves(line.forest) for line in parsed] == [["a"], ["b", "b"], ["c"]] and not any(
+        line.failed for line in parsed
+    )

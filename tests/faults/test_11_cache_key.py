@@ -8,9 +8,9 @@ import pytest
 
 from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import noted
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 
 pytest.importorskip("stanza", reason="Stanza is not installed")
 
@@ -39,8 +39,12 @@ def test_one_changed_byte_in_any_model_file_is_another_model(tmp_path):
 
 def test_another_version_or_language_is_another_parser(tmp_path, monkeypatch):
     folder = models(tmp_path / "a")
-    keys = {key(parser_dir=folder), key(parser_dir=folder, lang="de"), key(parser_dir=folder, tokenize="stanza"),
-            key(parser_dir=folder, tokenize="stanza", ssplit="punct")}
+    keys = {
+        key(parser_dir=folder),
+        key(parser_dir=folder, lang="de"),
+        key(parser_dir=folder, tokenize="stanza"),
+        key(parser_dir=folder, tokenize="stanza", ssplit="punct"),
+    }
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.0")
     keys.add(key(parser_dir=folder))
     assert len(keys) == 5
@@ -48,8 +52,17 @@ def test_another_version_or_language_is_another_parser(tmp_path, monkeypatch):
 
 def test_what_changes_no_tree_changes_no_key(tmp_path):
     folder = models(tmp_path / "a")
-    same = {"batch_size": 3, "max_parse_failures": 9, "on_parse_error": "stop", "device": "cpu", "ssplit": "punct", "seed": 5}
-    assert len({key(parser_dir=folder), *(key(parser_dir=folder, **{name: value}) for name, value in same.items())}) == 1
+    same = {
+        "batch_size": 3,
+        "max_parse_failures": 9,
+        "on_parse_error": "stop",
+        "device": "cpu",
+        "ssplit": "punct",
+        "seed": 5,
+    }
+    assert (
+        len({key(parser_dir=folder), *(key(parser_dir=folder, **{name: value}) for name, value in same.items())}) == 1
+    )
 
 
 def test_a_corpus_is_parsed_again_by_another_version(tmp_path, parse_log, monkeypatch):  # noqa: F811
@@ -57,7 +70,15 @@ def test_a_corpus_is_parsed_again_by_another_version(tmp_path, parse_log, monkey
 
     def run():
         parse_log.unlink(missing_ok=True)
-        parse_corpus(text, tmp_path / "out", ParserOptions(name="toy"), workers=0, shard_lines=10, cache=tmp_path / "cache", progress=False)
+        parse_corpus(
+            text,
+            tmp_path / "out",
+            ParserOptions(name="toy"),
+            workers=0,
+            shard_lines=10,
+            cache=tmp_path / "cache",
+            progress=False,
+        )
         return len(noted(parse_log))
 
     first = run()

@@ -6,9 +6,9 @@ import pytest
 
 from tests.parsing.conftest import write_text
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import main
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 
 stanza = pytest.importorskip("stanza", reason="Stanza is not installed")
 
@@ -34,7 +34,11 @@ def test_the_error_has_the_exact_command(no_network):
     with pytest.raises(ParserUnavailableError) as raised:
         LineParser(ParserOptions(lang="de"))
     message = str(raised.value)
-    assert COMMAND.format("de") in message and "--parser-dir stanza_models" in message and "could not be downloaded" in message
+    assert (
+        COMMAND.format("de") in message
+        and "--parser-dir stanza_models" in message
+        and "could not be downloaded" in message
+    )
 
 
 def test_a_folder_without_models_is_refused_before_anything_is_parsed(tmp_path, caplog):

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
 from tests.parsing.children import await_end, children
+from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import SLEEP_VARIABLE, noted
 from tree_fairseq.parsing import corpus_run, shards
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
 from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.shards import join_shards
 
 OPTIONS = ParserOptions(name="toy-batch", batch_size=3)
@@ -27,7 +27,9 @@ CONTEXT = multiprocessing.get_context("fork")
 
 
 def run(text, folder, workers=0):
-    summary = parse_corpus(text, folder / "shards", OPTIONS, workers=workers, shard_lines=5, cache=folder / "cache", progress=False)
+    summary = parse_corpus(
+        text, folder / "shards", OPTIONS, workers=workers, shard_lines=5, cache=folder / "cache", progress=False
+    )
     join_shards(summary.shards, folder / "out.brackets")
 
 
@@ -62,7 +64,14 @@ def die_at(step, *arguments):
 
         setattr(owner, name, wrapped)
 
-    for owner, name in ((os, "replace"), (os, "fsync"), (tempfile, "mkstemp"), (Path, "unlink"), (ParseCache, "put_many"), (ParseCache, "put_fact")):
+    for owner, name in (
+        (os, "replace"),
+        (os, "fsync"),
+        (tempfile, "mkstemp"),
+        (Path, "unlink"),
+        (ParseCache, "put_many"),
+        (ParseCache, "put_fact"),
+    ):
         counting(owner, name)
     run(*arguments)
 

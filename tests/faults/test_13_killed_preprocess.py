@@ -14,9 +14,9 @@ from typing import Callable
 
 import pytest
 
-from tests.data.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
-from tree_fairseq.data import annotate
-from tree_fairseq.data.check import check_folder
+from tests.data_bin.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
+from tree_fairseq.commands import annotate
+from tree_fairseq.commands.check import check_folder
 
 # Whatever names, makes, moves or removes a file or folder; each is a moment to be killed at.
 _EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "shutil.rmtree"}
@@ -81,7 +81,9 @@ def test_preprocessing_at_any_moment(tmp_path):
         shutil.rmtree(tmp_path / "work" / "bin.building", ignore_errors=True)
 
     def action():
-        run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), "--destdir", destination, "--tree-parser", "brackets")
+        run_preprocess(
+            *prefixes(corpus / "mixed", "train", "valid"), "--destdir", destination, "--tree-parser", "brackets"
+        )
 
     assert survives_every_kill(action, destination, reset, 40) > 40
 
@@ -98,7 +100,9 @@ def test_adding_a_split_at_any_moment(tmp_path):
 
     def action():
         given = ["--srcdict", destination / "dict.en.txt", "--tgtdict", destination / "dict.de.txt"]
-        run_preprocess(*prefixes(corpus / "mixed", "test"), *given, "--destdir", destination, "--tree-parser", "brackets")
+        run_preprocess(
+            *prefixes(corpus / "mixed", "test"), *given, "--destdir", destination, "--tree-parser", "brackets"
+        )
 
     survives_every_kill(action, destination, reset, 30)
 
@@ -115,7 +119,9 @@ def test_annotating_at_any_moment(tmp_path):
 
     def action():
         # Refused when the earlier attempt had come to its end but for clearing away.
-        status = annotate.main([str(destination), "--tree-parser", "brackets", *prefixes(corpus / "trees", "train", "test")])
+        status = annotate.main(
+            [str(destination), "--tree-parser", "brackets", *prefixes(corpus / "trees", "train", "test")]
+        )
         if status and not (destination / "tree.json").exists():
             raise RuntimeError("not annotated")
 
@@ -128,10 +134,12 @@ def test_the_command_with_its_workers(tmp_path, seconds):
     """The process group is killed while several processes are at work."""
     corpus = write_corpus(tmp_path / "corpus", train=3000)
     arguments = ["--trainpref", corpus / "mixed/train", "--workers", 3, "--tree-parser", "brackets"]
-    program = "import sys; from tests.data.corpora import run_preprocess; run_preprocess(*sys.argv[1:])"
+    program = "import sys; from tests.data_bin.corpora import run_preprocess; run_preprocess(*sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments), "--destdir", str(tmp_path / "bin")],
-        cwd=Path(__file__).parents[2], start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("bin.building/output-*")) and time.monotonic() < deadline:

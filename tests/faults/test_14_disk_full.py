@@ -10,9 +10,10 @@ import signal
 
 import pytest
 
-from tests.data.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
-from tree_fairseq.data import annotate, disk_space
-from tree_fairseq.data.check import check_folder
+from tests.data_bin.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
+from tree_fairseq.commands import annotate
+from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin import staging
 
 
 def limit_file_size(size: int) -> None:
@@ -43,18 +44,30 @@ def test_at_any_size(corpus, tmp_path):
 
 
 def test_in_a_worker_process(corpus, tmp_path):
-    command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--workers", 3, "--destdir", tmp_path / "bin"]
+    command = [
+        *prefixes(corpus / "mixed", "train"),
+        "--tree-parser",
+        "brackets",
+        "--workers",
+        3,
+        "--destdir",
+        tmp_path / "bin",
+    ]
     message = in_child(lambda: run_preprocess(*command), lambda: limit_file_size(2000))
     assert str(message).startswith("DiskFullError: "), message
     assert not (tmp_path / "bin").exists() and not list(tmp_path.rglob("*.pt*"))
 
 
 def test_known_before_the_trees_are_written(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(disk_space, "_free", lambda folder: 5000)
+    monkeypatch.setattr(staging, "_free", lambda folder: 5000)
     message = in_child(
-        lambda: run_preprocess(*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin")
+        lambda: run_preprocess(
+            *prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"
+        )
     )
-    assert re.search(r"DiskFullError: no room for the trees of train.en-de.en .*: \d{5,} bytes are needed, 5000 are free", message)
+    assert re.search(
+        r"DiskFullError: no room for the trees of train.en-de.en .*: \d{5,} bytes are needed, 5000 are free", message
+    )
     assert not (tmp_path / "bin").exists()
 
 
@@ -67,7 +80,7 @@ def test_when_a_file_is_synchronised(corpus, tmp_path, monkeypatch):
     command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"]
 
     def action():
-        monkeypatch.setattr("tree_fairseq.data.tree_store.os.fsync", fail)
+        monkeypatch.setattr("tree_fairseq.data_bin.tree_store.os.fsync", fail)
         run_preprocess(*command)
 
     assert str(in_child(action)).startswith("DiskFullError: no room left")

@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.corpora import prefixes, run_preprocess, write_corpus
-from tree_fairseq.data.check import check_folder, main, verify_folder
-from tree_fairseq.data.tree_store import TreeStore
+from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
+from tree_fairseq.commands.check import check_folder, main, verify_folder
+from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 
 TREE_FILES = [f"{split}.en-de.en.tree.{suffix}" for split in ("train", "valid") for suffix in ("bin", "idx")]
-TOKEN_FILES = [f"{split}.en-de.{lang}.{suffix}" for split in ("train", "valid") for lang in ("en", "de") for suffix in ("bin", "idx")]
+TOKEN_FILES = [
+    f"{split}.en-de.{lang}.{suffix}"
+    for split in ("train", "valid")
+    for lang in ("en", "de")
+    for suffix in ("bin", "idx")
+]
 DICTIONARIES = ["dict.en.txt", "dict.de.txt", "dict.label.en.txt"]
 
 
@@ -96,7 +101,8 @@ def test_swapped_trees_of_equal_size_are_found_by_their_hash(folder):
         (first, second)
         for first in range(len(store))
         for second in range(first)
-        if len(store[first].label) == len(store[second].label) > 2 and store[first].num_leaves == store[second].num_leaves
+        if len(store[first].label) == len(store[second].label) > 2
+        and store[first].num_leaves == store[second].num_leaves
         and list(store[first].label) != list(store[second].label)
     )
     ends = [4 * sum(1 + 4 * len(store[line].label) for line in range(number + 1)) for number in same]
@@ -117,7 +123,13 @@ def test_arrays_that_are_no_tree_are_named_by_line(folder):
     line = next(line for line in range(len(store)) if len(store[line].label) > 1)
     start = 4 * sum(1 + 4 * len(store[before].label) for before in range(line))
     del store
-    for offset, value, what in ((4, 9999, "label id"), (4, 1, "label id"), (8, 7, "no tree"), (16, 3, "no tree"), (0, 99, "leaves")):
+    for offset, value, what in (
+        (4, 9999, "label id"),
+        (4, 1, "label id"),
+        (8, 7, "no tree"),
+        (16, 3, "no tree"),
+        (0, 99, "leaves"),
+    ):
         content = bytearray(path.read_bytes())
         content[start + offset : start + offset + 4] = value.to_bytes(4, "little")
         broken = folder.parent / f"broken{offset}.{value}"

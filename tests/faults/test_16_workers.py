@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.data.corpora import folder_bytes, prefixes, run_preprocess, write_corpus
-from tree_fairseq.data import inputs
+from tests.data_bin.corpora import folder_bytes, prefixes, run_preprocess, write_corpus
+from tree_fairseq.data_bin import inputs
 
 
 @pytest.mark.parametrize("lines", [1, 2, 50])
@@ -16,7 +16,14 @@ def test_bytes_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, lin
     results = []
     for workers in (1, 3, 20):
         destination = tmp_path / f"{workers}"
-        command = [*prefixes(corpus / "mixed", "train", "valid"), "--workers", workers, "--destdir", destination, *flags]
+        command = [
+            *prefixes(corpus / "mixed", "train", "valid"),
+            "--workers",
+            workers,
+            "--destdir",
+            destination,
+            *flags,
+        ]
         run_preprocess(*command, "--tree-parser", "brackets")
         results.append(folder_bytes(destination))
     assert results[0] == results[1] == results[2]
@@ -31,7 +38,9 @@ def test_chunks_of_any_size_give_the_same_bytes(tmp_path, monkeypatch):
     for chunk_lines in (1, 7, 1000):
         monkeypatch.setattr(inputs, "CHUNK_LINES", chunk_lines)
         destination = tmp_path / f"{chunk_lines}"
-        run_preprocess(*prefixes(corpus / "mixed", "train"), "--workers", 2, "--destdir", destination, "--tree-parser", "brackets")
+        run_preprocess(
+            *prefixes(corpus / "mixed", "train"), "--workers", 2, "--destdir", destination, "--tree-parser", "brackets"
+        )
         results.append(folder_bytes(destination))
     assert results[0] == results[1] == results[2]
 

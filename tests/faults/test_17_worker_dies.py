@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from tests.parsing.conftest import toy_lines, write_text
 from tests.parsing.children import children
+from tests.parsing.conftest import toy_lines, write_text
 from tests.parsing.fake_parsers import SLEEP_VARIABLE
 from tree_fairseq.errors import WorkerDiedError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.corpus import main, parse_corpus
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -24,7 +24,17 @@ def test_a_process_that_dies_by_itself(tmp_path, caplog):
     lines[33] = "now DIE"
     text = write_text(tmp_path / "text", lines)
     started = time.monotonic()
-    flags = ["--tree-parser", "faulty", "--workers", "2", "--shard-lines", "10", "--tree-batch-size", "5", "--no-progress-bar"]
+    flags = [
+        "--tree-parser",
+        "faulty",
+        "--workers",
+        "2",
+        "--shard-lines",
+        "10",
+        "--tree-batch-size",
+        "5",
+        "--no-progress-bar",
+    ]
     assert main([str(text), str(tmp_path / "out.brackets"), *flags]) == 1
     assert time.monotonic() - started < 30
     assert "was killed by SIGKILL" in caplog.text and "--tree-batch-size" in caplog.text

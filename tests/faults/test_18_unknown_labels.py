@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from fairseq.data import Dictionary
 
-from tests.data.corpora import run_preprocess, write_lines
+from tests.data_bin.corpora import run_preprocess, write_lines
 from tests.parsing import fake_parsers  # noqa: F401  (registers the parsers)
-from tree_fairseq.data.label_dictionary import ChainLabels, load_label_dictionary
-from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.data.tree_store import TreeStore
+from tree_fairseq.data_bin.label_dictionary import ChainLabels, load_label_dictionary
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.trees.spans import unary_chains
 
 

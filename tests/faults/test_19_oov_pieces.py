@@ -62,7 +62,12 @@ def sentencepiece_model(request):
     }[request.param]
     model = io.BytesIO()
     library.SentencePieceTrainer.train(
-        sentence_iterator=iter(CORPUS), model_writer=model, hard_vocab_limit=False, num_threads=1, minloglevel=2, **options
+        sentence_iterator=iter(CORPUS),
+        model_writer=model,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+        **options,
     )
     return request.param, library.SentencePieceProcessor(model_proto=model.getvalue())
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.models.tiny import EOS, PAD, build, net_input, pairs, tiny_task
-from tree_fairseq.data.batch import NodeArrays, collate_trees
+from tests.nn.tiny import EOS, PAD, build, net_input, pairs, tiny_task
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 
 TASK = tiny_task()
 
@@ -40,7 +40,9 @@ CASES = {
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("flags", [(), ("--no-subtree-mask",), ("--no-node-cross-attention",)], ids=["full", "unmasked", "leaves"])
+@pytest.mark.parametrize(
+    "flags", [(), ("--no-subtree-mask",), ("--no-node-cross-attention",)], ids=["full", "unmasked", "leaves"]
+)
 def test_outputs_and_gradients_are_finite(case, flags, dtype):
     model = build(TASK, *flags).to(dtype).train()
     batch = CASES[case]
@@ -58,7 +60,9 @@ def test_encoder_states_are_finite_everywhere(case):
     assert torch.isfinite(states).all()
 
 
-@pytest.mark.parametrize("case", ["one leaf", "one leaf beside a tree", "end of sentence alone", "end of sentence beside a tree"])
+@pytest.mark.parametrize(
+    "case", ["one leaf", "one leaf beside a tree", "end of sentence alone", "end of sentence beside a tree"]
+)
 def test_gradients_equal_finite_differences(case, monkeypatch):
     """In the direction of a random change of every weight, in double precision throughout."""
     monkeypatch.setattr("fairseq.utils.softmax", lambda scores, dim, onnx_trace=False: scores.softmax(dim))
@@ -74,7 +78,9 @@ def test_gradients_equal_finite_differences(case, monkeypatch):
         return model(**batch)[0].logsumexp(-1).sum()
 
     gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
-    slope = sum((gradient * direction).sum() for gradient, direction in zip(gradients, directions) if gradient is not None)
+    slope = sum(
+        (gradient * direction).sum() for gradient, direction in zip(gradients, directions) if gradient is not None
+    )
     step, values = 1e-6, []
     with torch.no_grad():
         for sign in (1, -1):

@@ -53,7 +53,9 @@ def test_other_batches_are_noticed(trained, tmp_path, max_tokens):
     """3 of 5 batches were done; fairseq would skip 3 of the new ones, or find that there are none left."""
     folder = interrupted(trained, tmp_path / "resumed", "checkpoint_1_3.pt")
     resumed = train(trained.data, folder, "--max-epoch", 2, "--max-tokens", max_tokens, "--no-save")
-    told = re.search(WARNING + r" 3 of (\d+) batches of epoch 1, which has (\d+) .* going on after (\d+) of them", resumed.log)
+    told = re.search(
+        WARNING + r" 3 of (\d+) batches of epoch 1, which has (\d+) .* going on after (\d+) of them", resumed.log
+    )
     before, now, start = map(int, told.groups())
     assert before != now and start == min(3 * now // before, now - 1)
     per_epoch = [stats(resumed.log, epoch)["num_updates"] for epoch in (1, 2)]
@@ -80,7 +82,9 @@ def test_another_number_of_processes_is_noticed(processes, start, caplog):
     again = batches(1)
     again.load_state_dict(state)
     assert again.iterations_in_epoch == 3 and not caplog.text
-    old = {name: value for name, value in state.items() if name != "batches"}  # of a checkpoint that another program wrote
+    old = {
+        name: value for name, value in state.items() if name != "batches"
+    }  # of a checkpoint that another program wrote
     batches(1).load_state_dict(old)
     assert not caplog.text
 

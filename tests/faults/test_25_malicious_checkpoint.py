@@ -11,9 +11,10 @@ import torch
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, train
-from tree_fairseq import average, hub
+from tree_fairseq import hub
+from tree_fairseq.commands import average
 from tree_fairseq.errors import CheckpointError, ParserError
-from tree_fairseq.parsing.base import ParserOptions, build_parser
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
 
 
 class Payload:

@@ -16,7 +16,7 @@ from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK, train
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.data.manifest import Manifest
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CorruptFileError, DataFolderError
 
 TREES = [pair.tree for pair in make_pairs(4, 2)]
@@ -58,7 +58,20 @@ def test_the_traps_are_set(checkpoint, trained):
 
 
 def test_generation_uses_the_command_s_paths(checkpoint, trained):
-    output = run("generate", trained.data, *TASK, "--path", checkpoint, "--cpu", "--beam", 2, "--max-len-b", 8, "--num-workers", 0)
+    output = run(
+        "generate",
+        trained.data,
+        *TASK,
+        "--path",
+        checkpoint,
+        "--cpu",
+        "--beam",
+        2,
+        "--max-len-b",
+        8,
+        "--num-workers",
+        0,
+    )
     assert len(hypotheses(output)) == 16
 
 

@@ -10,7 +10,7 @@ import torch
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK, Training, preprocess, train
 from tests.end_to_end.tiny_corpus import make_pairs, write_pairs
-from tree_fairseq import average
+from tree_fairseq.commands import average
 from tree_fairseq.errors import DictionaryMismatchError
 
 

@@ -60,7 +60,10 @@ def cases(folder: Path) -> dict[str, dict]:
         "link of another name, installed elsewhere": (folder, "renamed/plugin", [str(installed.parent)], PLUGIN),
     }
     names = ("cwd", "user_dir", "path", "expected")
-    return {name: dict(zip(names, (str(cwd), user_dir, path, str(source)))) for name, (cwd, user_dir, path, source) in made.items()}
+    return {
+        name: dict(zip(names, (str(cwd), user_dir, path, str(source))))
+        for name, (cwd, user_dir, path, source) in made.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,18 @@ def outcomes(corpus, tmp_path_factory) -> dict[str, tuple[dict, str, Path]]:
     outcomes, requests = {}, []
     for number, (name, case) in enumerate(cases(folder).items()):
         destination, log = folder / f"data-bin{number}", folder / f"log{number}"
-        arguments = ["--task", "tree_translation", "-s", "en", "-t", "de", "--trainpref", str(corpus / "valid"), "--workers", "2"]
+        arguments = [
+            "--task",
+            "tree_translation",
+            "-s",
+            "en",
+            "-t",
+            "de",
+            "--trainpref",
+            str(corpus / "valid"),
+            "--workers",
+            "2",
+        ]
         arguments += ["--destdir", str(destination), "--tree-parser", "brackets", "--user-dir", case["user_dir"]]
         requests.append({"cwd": case["cwd"], "path": case["path"], "arguments": arguments, "log": str(log)})
         outcomes[name] = (case, log, destination)
@@ -101,7 +115,9 @@ def test_another_copy_is_not_taken_for_this_one(tmp_path):
 
 def test_the_module_prints_the_path_to_give(tmp_path):
     """Where the package was installed, links resolved."""
-    package = shutil.copytree(PLUGIN, tmp_path / "installed" / "tree_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
+    package = shutil.copytree(
+        PLUGIN, tmp_path / "installed" / "tree_fairseq", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (tmp_path / "link").symlink_to(tmp_path / "installed")
     command = [sys.executable, "-P", "-W", "ignore", "-m", "tree_fairseq"]
     finished = run_in_process(command, env={"PYTHONPATH": str(tmp_path / "link")}, cwd=tmp_path)

@@ -17,7 +17,9 @@ BUNDLED = ROOT / "examples" / "quickstart" / "stanza-en"
 
 
 def generated(training: Training, *arguments: object) -> dict[int, tuple[str, float]]:
-    return hypotheses(run("generate", training.data, *TASK, "--path", training.best, *DECODING, "--num-workers", 0, *arguments))
+    return hypotheses(
+        run("generate", training.data, *TASK, "--path", training.best, *DECODING, "--num-workers", 0, *arguments)
+    )
 
 
 def interactive(training: Training, lines: list[str], *arguments: object) -> str:
@@ -26,15 +28,21 @@ def interactive(training: Training, lines: list[str], *arguments: object) -> str
 
 
 def assert_equal(found: dict[int, tuple[str, float]], expected: dict[int, tuple[str, float]]) -> None:
-    assert {number: text for number, (text, _) in found.items()} == {number: text for number, (text, _) in expected.items()}
-    assert [found[number][1] for number in expected] == pytest.approx([score for _, score in expected.values()], abs=1e-4)
+    assert {number: text for number, (text, _) in found.items()} == {
+        number: text for number, (text, _) in expected.items()
+    }
+    assert [found[number][1] for number in expected] == pytest.approx(
+        [score for _, score in expected.values()], abs=1e-4
+    )
 
 
 TREES = [pair.tree for pair in make_pairs(16, 2)]
 
 
 @pytest.mark.parametrize(
-    "buffer", [(), ("--buffer-size", 16, "--batch-size", 5), ("--buffer-size", 7, "--max-tokens", 40)], ids=["one", "many", "tokens"]
+    "buffer",
+    [(), ("--buffer-size", 16, "--batch-size", 5), ("--buffer-size", 7, "--max-tokens", 40)],
+    ids=["one", "many", "tokens"],
 )
 def test_bracketed_lines_translate_as_in_the_test_set(trained, buffer):
     output = interactive(trained, TREES, *buffer)
@@ -138,5 +146,8 @@ def test_typed_text_is_tokenised_split_and_parsed_as_the_data_were(parsed, codes
     assert model.translate(lines, beam=3, max_len_b=15) == detokenised
     hypotheses_of_tensors = model.generate([model.encode(line) for line in lines], beam=3, max_len_b=15)
     assert [model.decode(best[0]["tokens"]) for best in hypotheses_of_tensors] == detokenised
-    words = [" ".join(tree.leaves()[0] for tree in forest[0].preorder() if tree.is_preterminal) for forest in model.parse(lines)]
+    words = [
+        " ".join(tree.leaves()[0] for tree in forest[0].preorder() if tree.is_preterminal)
+        for forest in model.parse(lines)
+    ]
     assert [text.replace("@@ ", "") for text in words] == [leaves(tree).replace("@@ ", "") for tree in TREES]

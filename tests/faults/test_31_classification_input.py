@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.data.corpora import write_lines
-from tests.data.examples import classify
+from tests.classification.examples import classify
+from tests.data_bin.corpora import write_lines
 from tree_fairseq import errors
 
 GOOD_ROWS = ["a good film\tpos", "a bad film\tneg"]
@@ -37,7 +37,12 @@ TREES = [
     ("(- (1 good) (0 film))", errors.UnlabelledExampleError, None, "the root"),
     ("(1 (<s> good) (0 film))", errors.ClassError, None, "special symbol"),
 ]
-UNKNOWN_ROW = ("a good film\tneutral", errors.UnknownClassError, None, "'neutral' is no class, the classes are neg, pos")
+UNKNOWN_ROW = (
+    "a good film\tneutral",
+    errors.UnknownClassError,
+    None,
+    "'neutral' is no class, the classes are neg, pos",
+)
 UNKNOWN_TREES = [
     ("(7 (1 good) (0 film))", errors.UnknownClassError, None, "'7' is no class, the classes are 0, 1"),
     ("(1 (NP (1 good) (0 film)) (1 .))", errors.UnknownClassError, None, "'NP' is no class, the classes are 0, 1"),
@@ -49,7 +54,16 @@ def refused(folder, kind, split, lines, error, column, message):
     path = write_lines(folder / f"{split}.{kind}", lines)
     if split != "train":
         write_lines(folder / f"train.{kind}", GOOD_ROWS if kind == "tsv" else GOOD_TREES)
-    arguments = ["--input-format", kind, "--trainpref", folder / "train", "--destdir", folder / "bin", "--tree-parser", "balanced"]
+    arguments = [
+        "--input-format",
+        kind,
+        "--trainpref",
+        folder / "train",
+        "--destdir",
+        folder / "bin",
+        "--tree-parser",
+        "balanced",
+    ]
     if split != "train":
         arguments += [f"--{split}pref", folder / split]
     before = sorted(folder.iterdir())
@@ -89,7 +103,16 @@ def test_a_label_that_is_no_class(tmp_path, split, line, error, column, message)
 def test_an_empty_file(tmp_path, kind):
     (tmp_path / f"train.{kind}").write_bytes(b"")
     with pytest.raises(errors.InputError, match="the file is empty") as caught:
-        classify("--input-format", kind, "--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", "--tree-parser", "balanced")
+        classify(
+            "--input-format",
+            kind,
+            "--trainpref",
+            tmp_path / "train",
+            "--destdir",
+            tmp_path / "bin",
+            "--tree-parser",
+            "balanced",
+        )
     assert caught.value.path == str(tmp_path / f"train.{kind}")
 
 
@@ -118,4 +141,13 @@ def test_a_dictionary_with_the_mark_of_no_class(tmp_path):
     write_lines(tmp_path / "train.tsv", GOOD_ROWS)
     write_lines(tmp_path / "dict", ["pos 1", "neg 1", "- 1"])
     with pytest.raises(errors.UnknownClassError, match="stands for no class"):
-        classify("--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", "--tree-parser", "balanced", "--tgtdict", tmp_path / "dict")
+        classify(
+            "--trainpref",
+            tmp_path / "train",
+            "--destdir",
+            tmp_path / "bin",
+            "--tree-parser",
+            "balanced",
+            "--tgtdict",
+            tmp_path / "dict",
+        )

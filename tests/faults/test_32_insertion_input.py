@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.test_insertion_preprocessing import exported, preprocess
-from tests.data.test_insertion_task import batches, task_of
-from tree_fairseq.data.check import check_folder
-from tree_fairseq.data.manifest import Manifest
+from tests.tree_insertion.test_preprocessing import exported, preprocess
+from tests.tree_insertion.test_task import batches, task_of
+from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import (
-    CorruptFileError, DictionaryMismatchError, EmptySymbolTreeError, LineCountError, MissingTreesError, MultipleRootsError, NotationError,
-    ReservedMarkError, SymbolTreeError,
+    CorruptFileError,
+    DictionaryMismatchError,
+    EmptySymbolTreeError,
+    LineCountError,
+    MissingTreesError,
+    MultipleRootsError,
+    NotationError,
+    ReservedMarkError,
+    SymbolTreeError,
 )
+from tree_fairseq.tree_insertion.record import InsertionRecord
 
 GOOD = ("( f ( g a ) b )", "( f b )", "a")
 
@@ -53,7 +61,7 @@ def test_a_tree_that_is_too_large_is_named(tmp_path):
 def test_a_label_that_only_the_test_set_has_is_unknown(tmp_path):
     text = corpus_of(tmp_path / "text", test=("( f strange b )", "strange", "( f a a )"))
     data = preprocess(text, tmp_path / "bin")
-    record = Manifest.load(data).insertion
+    record = Manifest.load(data).section(InsertionRecord)
     assert record.splits["test"].unknown == 3 and record.splits["train"].unknown == 0
     assert exported(data, "test", tmp_path / "out") == ["( f <unk> b )", "<unk>", "( f a <unk> )"]
     assert check_folder(data) == []
@@ -91,8 +99,19 @@ def test_a_folder_without_trajectories(tmp_path):
     text = corpus_of(tmp_path / "text")
     data = tmp_path / "bin"
     run(
-        "preprocess", "-s", "nl", "-t", "lf", "--trainpref", text / "train", "--validpref", text / "valid", "--destdir", data,
-        "--tree-parser", "right-branching",
+        "preprocess",
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        "--trainpref",
+        text / "train",
+        "--validpref",
+        text / "valid",
+        "--destdir",
+        data,
+        "--tree-parser",
+        "right-branching",
     )
     with pytest.raises(MissingTreesError, match="--task tree_insertion"):
         task_of(data)

@@ -10,7 +10,11 @@ from pathlib import Path
 def children(parent: int | None = None, program: str = "") -> list[int]:
     """Process ids of the children of a process (this one, if none is named) whose command line has ``program`` in it."""
     parent = os.getpid() if parent is None else parent
-    return [pid for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()) if _parent(pid) == parent and program in _command(pid)]
+    return [
+        pid
+        for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+        if _parent(pid) == parent and program in _command(pid)
+    ]
 
 
 def is_running(pid: int) -> bool:

@@ -10,7 +10,7 @@ import re
 import signal
 import time
 
-from tree_fairseq.parsing.base import ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.trees.tree import Tree
 
 LOG_VARIABLE = "FAKE_PARSER_LOG"
@@ -83,7 +83,9 @@ class FaultyParser(ToyParser):
             raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
         if "RAISE" in words:
             raise KeyError("transition")
-        trees = [self._faulty(sentence, tree) for sentence, tree in zip(sentences, super().parse(sentences), strict=True)]
+        trees = [
+            self._faulty(sentence, tree) for sentence, tree in zip(sentences, super().parse(sentences), strict=True)
+        ]
         trees = [tree for sentence, tree in zip(sentences, trees, strict=True) if "DROP" not in sentence]
         return trees[::-1] if "SWAP" in words else trees
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.parsing.fake_parsers import FaultyParser
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.batches import is_out_of_memory, parse_recovering, plan_batches
+from tree_fairseq.parsing.requests import is_out_of_memory, parse_recovering, plan_batches
 
 
 @settings(deadline=None)
@@ -91,8 +91,14 @@ def test_an_empty_batch_asks_nothing():
 
 @pytest.mark.parametrize(
     ("error", "expected"),
-    [(MemoryError(), True), (RuntimeError("CUDA out of memory. Tried"), True), (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
-     (RuntimeError("not enough memory: you tried to allocate"), True), (RuntimeError("shape mismatch"), False), (KeyError("out of memory"), False)],
+    [
+        (MemoryError(), True),
+        (RuntimeError("CUDA out of memory. Tried"), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("not enough memory: you tried to allocate"), True),
+        (RuntimeError("shape mismatch"), False),
+        (KeyError("out of memory"), False),
+    ],
 )
 def test_lack_of_memory_is_recognised(error, expected):
     assert is_out_of_memory(error) is expected

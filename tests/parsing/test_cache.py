@@ -34,9 +34,18 @@ def test_many_keys_at_once(tmp_path):
 
 
 def test_keys_follow_everything_that_decides_a_tree():
-    others = [ParseKeys({"name": "toy", "version": 2}, "words"), ParseKeys({"name": "other", "version": 1}, "words"),
-              ParseKeys({"name": "toy", "version": 1, "lang": "de"}, "words"), ParseKeys({"name": "toy", "version": 1}, "text")]
-    keys = {keys.key("a b") for keys in (KEYS, *others)} | {KEYS.key("a  b"), KEYS.key("A b"), KEYS.key("é"), KEYS.key("e\u0301")}
+    others = [
+        ParseKeys({"name": "toy", "version": 2}, "words"),
+        ParseKeys({"name": "other", "version": 1}, "words"),
+        ParseKeys({"name": "toy", "version": 1, "lang": "de"}, "words"),
+        ParseKeys({"name": "toy", "version": 1}, "text"),
+    ]
+    keys = {keys.key("a b") for keys in (KEYS, *others)} | {
+        KEYS.key("a  b"),
+        KEYS.key("A b"),
+        KEYS.key("é"),
+        KEYS.key("e\u0301"),
+    }
     assert len(keys) == 9
     assert ParseKeys({"version": 1, "name": "toy"}, "words").key("a b") == KEYS.key("a b")
 
@@ -70,7 +79,9 @@ def test_facts(tmp_path):
         assert cache.get_fact("x") == "2"
 
 
-@pytest.mark.parametrize("content", [b"this is no database at all, but it is long enough", b"SQLite format 3\x00" + bytes(200)])
+@pytest.mark.parametrize(
+    "content", [b"this is no database at all, but it is long enough", b"SQLite format 3\x00" + bytes(200)]
+)
 def test_a_damaged_file_is_named(tmp_path, content):
     (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(CorruptFileError, match="delete it"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.parsing.base import ParserOptions, build_parser
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
 from tree_fairseq.trees.bracket import write_forest
 
 
@@ -61,4 +61,7 @@ def test_what_is_said_of_the_parser(name):
     parser = build_parser(ParserOptions(name=name, seed=3))
     assert parser.identity()["name"] == name and parser.inventory() == ["X"]
     assert parser.parse([[]]) == [None]
-    assert build_parser(ParserOptions(name="random", seed=3)).identity() != build_parser(ParserOptions(name="random", seed=4)).identity()
+    assert (
+        build_parser(ParserOptions(name="random", seed=3)).identity()
+        != build_parser(ParserOptions(name="random", seed=4)).identity()
+    )

@@ -15,10 +15,10 @@ from tests.parsing.conftest import toy_lines, write_text
 from tests.parsing.fake_parsers import noted
 from tree_fairseq.errors import LeafMismatchError, LineBreakError, TooManyParseFailuresError, TreeFormatError
 from tree_fairseq.parsing import corpus
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import devices, main, parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -180,7 +180,9 @@ def test_the_first_failure_stops_if_wanted(tmp_path):
 def test_ready_made_trees(tmp_path, workers, monkeypatch):
     monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
     lines = ["(S (NN a))", "", " (S (NN b))  (S (NN -LRB-)) "] * 10
-    summary = parse(write_text(tmp_path / "text", lines), tmp_path / "out", ParserOptions(name="brackets"), workers=workers)
+    summary = parse(
+        write_text(tmp_path / "text", lines), tmp_path / "out", ParserOptions(name="brackets"), workers=workers
+    )
     assert content(summary).decode() == "(S (NN a))\n\n(S (NN b)) (S (NN -LRB-))\n" * 10
     assert summary.sentences == 30 and not (tmp_path / "out" / "cache").exists()
 
@@ -256,7 +258,16 @@ def test_the_command_line(text, tmp_path, capfd):
 
 def test_torchrun_shares_a_corpus(text, tmp_path):
     """The command of the documentation, with two real ranks."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tree_fairseq.parsing.corpus"]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "tree_fairseq.parsing.corpus",
+    ]
     output = tmp_path / "out.brackets"
     flags = [str(text), str(output), "--tree-parser", "random", "--shard-lines", "20", "--no-progress-bar"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tree_fairseq.errors import TooManyParseFailuresError
-from tree_fairseq.parsing.failures import allowed_failures, check_failures, parse_limit
+from tree_fairseq.parsing.arguments import allowed_failures, check_failures, parse_limit
 
 
-@pytest.mark.parametrize(("limit", "sentences", "allowed"), [(0, 100, 0), (3, 100, 3), (0.01, 1000, 10), (0.01, 5, 1), (0.0, 100, 0), (0.5, 3, 1), (1, 10, 1)])
+@pytest.mark.parametrize(
+    ("limit", "sentences", "allowed"),
+    [(0, 100, 0), (3, 100, 3), (0.01, 1000, 10), (0.01, 5, 1), (0.0, 100, 0), (0.5, 3, 1), (1, 10, 1)],
+)
 def test_counts_and_shares(limit, sentences, allowed):
     assert allowed_failures(limit, sentences) == allowed
     check_failures(limit, allowed, sentences, [], "x")
@@ -20,7 +23,13 @@ def test_the_error_says_where():
     with pytest.raises(TooManyParseFailuresError) as raised:
         check_failures(0.01, 30, 200, list(range(5, 35)), "train.en")
     message = str(raised.value)
-    assert "train.en" in message and "30 of 200" in message and "Lines: 5, 6, 7" in message and "24, ..." in message and "allows 2" in message
+    assert (
+        "train.en" in message
+        and "30 of 200" in message
+        and "Lines: 5, 6, 7" in message
+        and "24, ..." in message
+        and "allows 2" in message
+    )
 
 
 @pytest.mark.parametrize(("text", "limit"), [("25", 25), ("0.01", 0.01), ("1%", 0.01), ("0", 0), ("50%", 0.5)])

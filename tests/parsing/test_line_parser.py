@@ -11,14 +11,33 @@ from hypothesis import strategies as st
 from tests.parsing.fake_parsers import FaultyParser, ToyParser, noted
 from tests.parsing.test_pieces import bpe_codes  # noqa: F401 (a fixture)
 from tree_fairseq.errors import LeafMismatchError, LineBreakError, ParserError, TreeFormatError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import forest_leaves
 
-TOKENS = ["the", "man", "un@@", "for@@", "tunate", "(", ")", "-LRB-", "&apos;s", "&quot;", "&amp;", ".", "?", "straße", "\\(", "a&lt;b", "@@", "￭"]
+TOKENS = [
+    "the",
+    "man",
+    "un@@",
+    "for@@",
+    "tunate",
+    "(",
+    ")",
+    "-LRB-",
+    "&apos;s",
+    "&quot;",
+    "&amp;",
+    ".",
+    "?",
+    "straße",
+    "\\(",
+    "a&lt;b",
+    "@@",
+    "￭",
+]
 
 
 def toy(options=None, parser=None, **kwargs):
@@ -30,7 +49,12 @@ def written(parser, *lines):
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(st.sampled_from(TOKENS), max_size=12), st.sampled_from(["none", "punct"]), st.sampled_from(["auto", "none", "bpe"]), st.booleans())
+@given(
+    st.lists(st.sampled_from(TOKENS), max_size=12),
+    st.sampled_from(["none", "punct"]),
+    st.sampled_from(["auto", "none", "bpe"]),
+    st.booleans(),
+)
 def test_leaves_are_the_tokens(tokens, ssplit, subwords, unescape):
     options = ParserOptions(name="toy", ssplit=ssplit, subwords=subwords, unescape_moses=unescape)
     (line,) = toy(options).parse_lines([" ".join(tokens)])
@@ -41,7 +65,11 @@ def test_the_parser_sees_whole_words_without_entities():
     parser = ToyParser()
     (forest,) = written(toy(parser=parser), "the un@@ for@@ tunate man &apos;s &quot; -LRB- &quot;")
     assert parser.calls == [[["the", "unfortunate", "man", "'s", '"', "-LRB-", '"']]]
-    assert "(T9 (T9_sub un@@) (T9_sub for@@) (T9_sub tunate))" in forest and "(T2 &apos;s)" in forest and "\\-LRB-" in forest
+    assert (
+        "(T9 (T9_sub un@@) (T9_sub for@@) (T9_sub tunate))" in forest
+        and "(T2 &apos;s)" in forest
+        and "\\-LRB-" in forest
+    )
 
 
 def test_entities_can_be_kept():
@@ -52,7 +80,12 @@ def test_entities_can_be_kept():
 
 def test_blank_lines_keep_their_place():
     parser = ToyParser()
-    assert written(toy(parser=parser), "", "a", "  ", "b c") == ["", "(S (NP (T1 a)))", "", "(S (NP (T1 b)) (VP (T1 c)))"]
+    assert written(toy(parser=parser), "", "a", "  ", "b c") == [
+        "",
+        "(S (NP (T1 a)))",
+        "",
+        "(S (NP (T1 b)) (VP (T1 c)))",
+    ]
     assert written(toy(), "") == [""]
 
 
@@ -60,7 +93,10 @@ def test_several_sentences_make_a_forest():
     line = "he sleeps . she un@@ reads ."
     assert written(toy(), line)[0].count("(S ") == 1
     forest = written(toy(ParserOptions(name="toy", ssplit="punct")), line)[0]
-    assert forest == "(S (NP (T2 he)) (VP (T6 sleeps) (T1 .))) (S (NP (T3 she)) (VP (T7 (T7_sub un@@) (T7_sub reads)) (T1 .)))"
+    assert (
+        forest
+        == "(S (NP (T2 he)) (VP (T6 sleeps) (T1 .))) (S (NP (T3 she)) (VP (T7 (T7_sub un@@) (T7_sub reads)) (T1 .)))"
+    )
 
 
 def test_equal_to_the_slow_road():
@@ -78,7 +114,9 @@ def test_words_are_split_by_a_model(bpe_codes):  # noqa: F811
     (line,) = toy(options).parse_lines(["the weather"])
     leaves = forest_leaves(line.forest)
     assert len(leaves) > 2 and "".join(leaf.replace("@@", "") for leaf in leaves) == "theweather"
-    brackets = LineParser(ParserOptions(name="brackets", subword_model=bpe_codes)).parse_lines(["(S (DT the) (NN weather))"])
+    brackets = LineParser(ParserOptions(name="brackets", subword_model=bpe_codes)).parse_lines(
+        ["(S (DT the) (NN weather))"]
+    )
     assert forest_leaves(brackets[0].forest) == leaves
     assert "NN_sub" in write_forest(brackets[0].forest)
 
@@ -99,7 +137,9 @@ def test_a_failed_sentence_gets_a_flat_tree(fault):
 
 def test_a_failed_sentence_stops_where_the_user_wants_it():
     with pytest.raises(LeafMismatchError, match=r"corpus.en:8: .*leaves.*a LEAVES"):
-        toy(ParserOptions(name="faulty", on_parse_error="stop"), FaultyParser()).parse_lines(["b", "a LEAVES"], first_line=7, path="corpus.en")
+        toy(ParserOptions(name="faulty", on_parse_error="stop"), FaultyParser()).parse_lines(
+            ["b", "a LEAVES"], first_line=7, path="corpus.en"
+        )
 
 
 def test_line_breaks_inside_a_line_are_refused():
@@ -160,12 +200,25 @@ def test_stripping_reaches_the_inventory():
         def inventory(self):
             return ["NP-SBJ", "NP", "-LRB-"]
 
-    assert toy(ParserOptions(name="toy", strip_function_tags=True), Functional()).inventory() == ["-LRB-", "FRAG", "NP", "XX"]
+    assert toy(ParserOptions(name="toy", strip_function_tags=True), Functional()).inventory() == [
+        "-LRB-",
+        "FRAG",
+        "NP",
+        "XX",
+    ]
 
 
 def test_the_identity_tells_lines_that_are_read_otherwise():
-    options = [ParserOptions(name="toy", **change) for change in (
-        {}, {"ssplit": "punct"}, {"subwords": "none"}, {"unescape_moses": False}, {"strip_function_tags": True})]
+    options = [
+        ParserOptions(name="toy", **change)
+        for change in (
+            {},
+            {"ssplit": "punct"},
+            {"subwords": "none"},
+            {"unescape_moses": False},
+            {"strip_function_tags": True},
+        )
+    ]
     identities = [str(toy(option).identity()) for option in options]
     assert len(set(identities)) == len(options)
     assert toy(ParserOptions(name="toy", batch_size=7, max_parse_failures=5)).identity() == toy().identity()

@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 from subword_nmt.learn_bpe import learn_bpe
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.base import ParserOptions
-from tree_fairseq.parsing.pieces import SplitWords, join_pieces, join_text, load_subword_model, subword_kind, subword_model_hash
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.pieces import (
+    SplitWords,
+    join_pieces,
+    join_text,
+    load_subword_model,
+    subword_kind,
+    subword_model_hash,
+)
 
-TEXT = "the old man the boats . the young man sees the old boats . a man does n't see boats . unfortunately the weather was bad .\n" * 20
+TEXT = (
+    "the old man the boats . the young man sees the old boats . a man does n't see boats . unfortunately the weather was bad .\n"
+    * 20
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +40,26 @@ def sentencepiece_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spm")
     (folder / "text").write_text(TEXT, encoding="utf-8")
     sentencepiece.SentencePieceTrainer.train(
-        input=str(folder / "text"), model_prefix=str(folder / "spm"), vocab_size=45, model_type="bpe", minloglevel=2, byte_fallback=False
+        input=str(folder / "text"),
+        model_prefix=str(folder / "spm"),
+        vocab_size=45,
+        model_type="bpe",
+        minloglevel=2,
+        byte_fallback=False,
     )
     return str(folder / "spm.model")
 
 
 @pytest.mark.parametrize(
     ("line", "kind"),
-    [("un@@ for@@ tunate man", "bpe"), ("▁un for ▁tunate", "sentencepiece"), ("plain text", "none"), ("a ▁ b", "none"), ("", "none"), ("a@@b", "none")],
+    [
+        ("un@@ for@@ tunate man", "bpe"),
+        ("▁un for ▁tunate", "sentencepiece"),
+        ("plain text", "none"),
+        ("a ▁ b", "none"),
+        ("", "none"),
+        ("a@@b", "none"),
+    ],
 )
 def test_the_marks_tell_how_a_line_is_split(line, kind):
     assert subword_kind(line.split(), ParserOptions()) == kind
@@ -45,13 +67,20 @@ def test_the_marks_tell_how_a_line_is_split(line, kind):
 
 
 def test_pieces_are_joined():
-    assert join_pieces("un@@ for@@ tunate man".split(), ParserOptions()) == SplitWords(["unfortunate", "man"], [["un@@", "for@@", "tunate"], ["man"]])
-    assert join_pieces("▁un for ▁man".split(), ParserOptions()) == SplitWords(["unfor", "man"], [["▁un", "for"], ["▁man"]])
+    assert join_pieces("un@@ for@@ tunate man".split(), ParserOptions()) == SplitWords(
+        ["unfortunate", "man"], [["un@@", "for@@", "tunate"], ["man"]]
+    )
+    assert join_pieces("▁un for ▁man".split(), ParserOptions()) == SplitWords(
+        ["unfor", "man"], [["▁un", "for"], ["▁man"]]
+    )
     assert join_pieces("x@@ y".split(), ParserOptions(subwords="none")) == SplitWords(["x@@", "y"], [["x@@"], ["y"]])
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(["a", "b@@", "▁c", "▁", "@@", "d▁", "▁@@"]), max_size=10), st.sampled_from(["auto", "none", "bpe", "sentencepiece"]))
+@given(
+    st.lists(st.sampled_from(["a", "b@@", "▁c", "▁", "@@", "d▁", "▁@@"]), max_size=10),
+    st.sampled_from(["auto", "none", "bpe", "sentencepiece"]),
+)
 def test_all_pieces_are_tokens_in_order(tokens, kind):
     split = join_pieces(tokens, ParserOptions(subwords=kind))
     assert [piece for pieces in split.pieces for piece in pieces] == tokens

@@ -13,7 +13,7 @@ import pytest
 from tests.parsing import fake_parsers  # noqa: F401 (registers)
 from tests.parsing.children import await_end, children
 from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFormatError, WorkerDiedError
-from tree_fairseq.parsing.base import ParserOptions, register_parser
+from tree_fairseq.parsing.parsers import ParserOptions, register_parser
 from tree_fairseq.parsing.processes import ParsingProcesses, Request
 
 
@@ -27,11 +27,15 @@ class EnvironmentParser:
     def parse(self, sentences):
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         loaded = [name for name in ("torch", "fairseq", "stanza") if name in sys.modules]
-        raise ParserUnavailableError(f"{[os.environ.get(name) for name in names]} {loaded} {self._device} {os.getpid()}")
+        raise ParserUnavailableError(
+            f"{[os.environ.get(name) for name in names]} {loaded} {self._device} {os.getpid()}"
+        )
 
 
 def ask(processes, *texts):
-    return sorted((request.payload, answer) for request, answer in processes.answers(Request("words", [text]) for text in texts))
+    return sorted(
+        (request.payload, answer) for request, answer in processes.answers(Request("words", [text]) for text in texts)
+    )
 
 
 def test_answers_come_back_with_their_requests():

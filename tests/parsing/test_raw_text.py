@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.parsing.fake_parsers import ToyTextParser, noted
 from tests.parsing.test_pieces import bpe_codes, sentencepiece_model  # noqa: F401 (fixtures)
-from tree_fairseq.parsing.base import ParsedText, ParserOptions
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParsedText, ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -72,7 +72,9 @@ def test_a_parser_that_loses_text_is_not_believed(drop):
         def _parse_line(self, line):
             parsed = super()._parse_line(line)
             words = [leaf for tree in parsed.forest for leaf in tree.leaves()]
-            return ParsedText((self.tree(words[:drop] + words[drop + 1 :]),), parsed.offsets[:drop] + parsed.offsets[drop + 1 :])
+            return ParsedText(
+                (self.tree(words[:drop] + words[drop + 1 :]),), parsed.offsets[:drop] + parsed.offsets[drop + 1 :]
+            )
 
     (parsed,) = raw(parser=Losing(ParserOptions(tokenize="stanza"))).parse_lines(["He sleeps."])
     assert parsed.failed and forest_leaves(parsed.forest) == ["He", "sleeps."]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.parsing.sentences import split_sentences
+from tree_fairseq.parsing.input_lines import split_sentences
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ from tree_fairseq.parsing.sentences import split_sentences
         ("a man sleeps", ["a man sleeps"]),
         ("He sleeps . She reads .", ["He sleeps .", "She reads ."]),
         ("what ? no ! yes", ["what ?", "no !", "yes"]),
-        ("\" He sleeps . \" she said .", ["\" He sleeps . \"", "she said ."]),
-        ("He sleeps . \" Why ? \"", ["He sleeps .", "\" Why ? \""]),
+        ('" He sleeps . " she said .', ['" He sleeps . "', "she said ."]),
+        ('He sleeps . " Why ? "', ["He sleeps .", '" Why ? "']),
         ("( He sleeps . ) She reads .", ["( He sleeps . )", "She reads ."]),
         ("Mr. Smith sleeps .", ["Mr. Smith sleeps ."]),
         ("I ... do not know .", ["I ... do not know ."]),

@@ -6,11 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tree_fairseq.parsing.controls import ControlParser
-from tree_fairseq.parsing.splice import splice_pieces
+from tree_fairseq.parsing.pieces import splice_pieces
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 
-WORDS = st.one_of(st.sampled_from(["(", ")", "-LRB-", "\\(", "\\-RRB-", "a", "S)", "@@", "x@@", "&apos;"]), st.text(alphabet="ab()\\-LRB", min_size=1, max_size=6))
+WORDS = st.one_of(
+    st.sampled_from(["(", ")", "-LRB-", "\\(", "\\-RRB-", "a", "S)", "@@", "x@@", "&apos;"]),
+    st.text(alphabet="ab()\\-LRB", min_size=1, max_size=6),
+)
 
 
 @settings(deadline=None, max_examples=150)
@@ -24,7 +27,10 @@ def test_equal_to_splitting_the_tree(split, generator):
 
 
 def test_a_split_word_keeps_its_tag():
-    assert splice_pieces("(S (NN dogs) (VB run))", ["dogs", "run"], [["do@@", "gs"], ["run"]]) == "(S (NN (NN_sub do@@) (NN_sub gs)) (VB run))"
+    assert (
+        splice_pieces("(S (NN dogs) (VB run))", ["dogs", "run"], [["do@@", "gs"], ["run"]])
+        == "(S (NN (NN_sub do@@) (NN_sub gs)) (VB run))"
+    )
 
 
 def test_a_tree_over_other_words_is_refused():

@@ -8,24 +8,43 @@ import shlex
 import pytest
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.stanza_models import download_command, find_models, normal_language
 
 RESOURCES = {
     "en": {
         "lang_name": "English",
         "packages": {
-            "default": {"tokenize": "combined", "mwt": "combined", "pos": "combined_charlm", "constituency": "ptb3-revised_charlm"},
-            "default_fast": {"tokenize": "combined", "pos": "combined_nocharlm", "constituency": "ptb3-revised_nocharlm"},
+            "default": {
+                "tokenize": "combined",
+                "mwt": "combined",
+                "pos": "combined_charlm",
+                "constituency": "ptb3-revised_charlm",
+            },
+            "default_fast": {
+                "tokenize": "combined",
+                "pos": "combined_nocharlm",
+                "constituency": "ptb3-revised_nocharlm",
+            },
         },
         "tokenize": {"combined": {"md5": "x"}},
         "mwt": {"combined": {"md5": "x"}},
         "pos": {
-            "combined_charlm": {"dependencies": [{"model": "pretrain", "package": "conll17"}, {"model": "forward_charlm", "package": "1billion"}]},
+            "combined_charlm": {
+                "dependencies": [
+                    {"model": "pretrain", "package": "conll17"},
+                    {"model": "forward_charlm", "package": "1billion"},
+                ]
+            },
             "combined_nocharlm": {"dependencies": [{"model": "pretrain", "package": "conll17"}]},
         },
         "constituency": {
-            "ptb3-revised_charlm": {"dependencies": [{"model": "pretrain", "package": "fasttext"}, {"model": "backward_charlm", "package": "1billion"}]},
+            "ptb3-revised_charlm": {
+                "dependencies": [
+                    {"model": "pretrain", "package": "fasttext"},
+                    {"model": "backward_charlm", "package": "1billion"},
+                ]
+            },
             "ptb3-revised_nocharlm": {"dependencies": [{"model": "pretrain", "package": "fasttext"}]},
         },
     },
@@ -62,7 +81,10 @@ def names(folder, **options):
 
 
 FLAT = {
-    "constituency_model_path": "constituency.pt", "pos_model_path": "tagger.pt", "constituency_pretrain_path": "pretrain.pt", "pos_pretrain_path": "pretrain.pt",
+    "constituency_model_path": "constituency.pt",
+    "pos_model_path": "tagger.pt",
+    "constituency_pretrain_path": "pretrain.pt",
+    "pos_pretrain_path": "pretrain.pt",
 }
 
 
@@ -91,9 +113,11 @@ def test_a_missing_file_is_named(tmp_path, missing):
 
 def test_stanzas_layout(official):
     expected = {
-        "pos_model_path": "en/pos/combined_charlm.pt", "pos_pretrain_path": "en/pretrain/conll17.pt",
+        "pos_model_path": "en/pos/combined_charlm.pt",
+        "pos_pretrain_path": "en/pretrain/conll17.pt",
         "pos_forward_charlm_path": "en/forward_charlm/1billion.pt",
-        "constituency_model_path": "en/constituency/ptb3-revised_charlm.pt", "constituency_pretrain_path": "en/pretrain/fasttext.pt",
+        "constituency_model_path": "en/constituency/ptb3-revised_charlm.pt",
+        "constituency_pretrain_path": "en/pretrain/fasttext.pt",
         "constituency_backward_charlm_path": "en/backward_charlm/1billion.pt",
     }
     assert names(official) == expected == names(official, lang="English")
@@ -103,9 +127,13 @@ def test_stanzas_layout(official):
 
 def test_a_package_is_a_model_or_a_whole_set(official):
     one = names(official, package="ptb3-revised_nocharlm")
-    assert one["constituency_model_path"].endswith("_nocharlm.pt") and one["pos_model_path"].endswith("combined_charlm.pt")
+    assert one["constituency_model_path"].endswith("_nocharlm.pt") and one["pos_model_path"].endswith(
+        "combined_charlm.pt"
+    )
     whole = names(official, package="default_fast")
-    assert whole["constituency_model_path"].endswith("_nocharlm.pt") and whole["pos_model_path"].endswith("_nocharlm.pt")
+    assert whole["constituency_model_path"].endswith("_nocharlm.pt") and whole["pos_model_path"].endswith(
+        "_nocharlm.pt"
+    )
     assert names(official, lang="tr")["constituency_model_path"] == "tr/constituency/starlang.pt"
     with pytest.raises(ParserUnavailableError, match="default_fast, ptb3-revised_charlm"):
         find_models(official, ParserOptions(package="wsj"))

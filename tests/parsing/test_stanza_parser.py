@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.stanza_tags import choose_tag_column, tag_words
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.stanza_trees import choose_tag_column, tag_words
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -57,7 +57,10 @@ def test_threads_and_garbage_collection_are_left_as_they_were(parser):
     seen = []
     document = parser._parse_document
     try:
-        parser._parse_document = lambda tagged: (seen.append((torch.get_num_threads(), gc.isenabled())), document(tagged))[1]
+        parser._parse_document = lambda tagged: (
+            seen.append((torch.get_num_threads(), gc.isenabled())),
+            document(tagged),
+        )[1]
         torch.set_num_threads(2)
         parser.parse([["the", "man"]])
         assert torch.get_num_threads() == 2 and gc.isenabled() and seen == [(1, False)]
@@ -80,7 +83,9 @@ def test_a_sentence_on_which_the_model_gives_up_moves_no_other(parser, monkeypat
 
     monkeypatch.setattr(model, "parse_tagged_words", dropping)
     trees = parser.parse([sentence.split() for sentence in SENTENCES])
-    assert [tree and tree.leaves() for tree in trees] == [None if sentence == "x" else sentence.split() for sentence in SENTENCES]
+    assert [tree and tree.leaves() for tree in trees] == [
+        None if sentence == "x" else sentence.split() for sentence in SENTENCES
+    ]
 
 
 def test_memory_that_runs_out_halves_the_batch(parser, monkeypatch):
@@ -105,13 +110,18 @@ class TestTags:
 
     @staticmethod
     def pipeline(xpos, upos, learned, uses_xpos):
-        tagger = SimpleNamespace(is_composite_xpos=lambda: False, get_known_xpos=lambda: xpos, get_known_upos=lambda: upos)
+        tagger = SimpleNamespace(
+            is_composite_xpos=lambda: False, get_known_xpos=lambda: xpos, get_known_upos=lambda: upos
+        )
         model = SimpleNamespace(tags=learned, uses_xpos=lambda: uses_xpos)
         return SimpleNamespace(processors={"pos": tagger, "constituency": SimpleNamespace(_model=model)})
 
     @pytest.mark.parametrize(("uses_xpos", "column"), [(True, "xpos"), (False, "upos")])
     def test_the_named_column_is_read(self, uses_xpos, column, caplog):
-        assert choose_tag_column(self.pipeline(["NN", "DT"], ["NOUN", "DET"], ["NN", "DT", "NOUN", "DET"], uses_xpos)) == column
+        assert (
+            choose_tag_column(self.pipeline(["NN", "DT"], ["NOUN", "DET"], ["NN", "DT", "NOUN", "DET"], uses_xpos))
+            == column
+        )
         assert not caplog.records
 
     def test_the_other_column_is_read_where_the_named_one_is_empty(self, caplog):
@@ -124,7 +134,13 @@ class TestTags:
             choose_tag_column(self.pipeline(["_"], ["NOUN", "DET"], ["NN", "DT"], True))
 
     def test_a_word_without_a_tag_has_an_unknown_one(self):
-        sentence = SimpleNamespace(words=[SimpleNamespace(text="a", xpos="DT"), SimpleNamespace(text="b", xpos=None), SimpleNamespace(text="c", xpos="_")])
+        sentence = SimpleNamespace(
+            words=[
+                SimpleNamespace(text="a", xpos="DT"),
+                SimpleNamespace(text="b", xpos=None),
+                SimpleNamespace(text="c", xpos="_"),
+            ]
+        )
         assert tag_words([sentence], "xpos") == [[("a", "DT"), ("b", "XX"), ("c", "XX")]]
         assert tag_words([], "xpos") == []
 
@@ -182,4 +198,7 @@ def test_moses_and_subwords_through_the_real_parser(parser):
 
 def test_a_tree_is_sensible(gum_models):
     parser = stanza_parser.StanzaParser(ParserOptions(parser_dir=str(gum_models), device="cpu"))
-    assert write_forest((parser.parse(["the old man sleeps .".split()])[0],)) == "(ROOT (S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sleeps)) (. .)))"
+    assert (
+        write_forest((parser.parse(["the old man sleeps .".split()])[0],))
+        == "(ROOT (S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sleeps)) (. .)))"
+    )

@@ -9,10 +9,10 @@ import pytest
 
 from tests.parsing.conftest import write_text
 from tree_fairseq.parsing import corpus
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.controls import ControlParser
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -24,7 +24,8 @@ def _labels(text):
     """Stanza's labels of characters: 1 ends a token, 2 a sentence."""
     following = [*text[1:], " "]
     return "".join(
-        "2" if character in ".?" else "1" if character.isalpha() and not after.isalpha() else "0" for character, after in zip(text, following)
+        "2" if character in ".?" else "1" if character.isalpha() and not after.isalpha() else "0"
+        for character, after in zip(text, following)
     )
 
 
@@ -40,12 +41,23 @@ def raw_text_models(english_models, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for name in ("constituency.pt", "tagger.pt", "pretrain.pt"):
         (folder / name).symlink_to(english_models / name)
-    sentences = [" ".join(chooser.choices(WORDS, k=chooser.randint(2, 7))).capitalize() + chooser.choice(".?") for _ in range(300)]
+    sentences = [
+        " ".join(chooser.choices(WORDS, k=chooser.randint(2, 7))).capitalize() + chooser.choice(".?")
+        for _ in range(300)
+    ]
     paragraphs = [" ".join(sentences[start : start + 3]) for start in range(0, 300, 3)]
     (folder / "text").write_text("\n\n".join(paragraphs) + "\n")
     (folder / "labels").write_text("\n\n".join(map(_labels, paragraphs)) + "\n")
-    arguments = vars(build_argparse().parse_args(["--lang", "en", "--shorthand", "en_toy", "--hidden_dim", "24", "--emb_dim", "16", "--lr0", "0.02"]))
-    arguments |= {"feat_funcs": ["space_before", "capitalized", "numeric", "end_of_para", "start_of_para"], "feat_dim": 5, "use_mwt": False}
+    arguments = vars(
+        build_argparse().parse_args(
+            ["--lang", "en", "--shorthand", "en_toy", "--hidden_dim", "24", "--emb_dim", "16", "--lr0", "0.02"]
+        )
+    )
+    arguments |= {
+        "feat_funcs": ["space_before", "capitalized", "numeric", "end_of_para", "start_of_para"],
+        "feat_dim": 5,
+        "use_mwt": False,
+    }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.random.fork_rng():
@@ -53,7 +65,10 @@ def raw_text_models(english_models, tmp_path_factory):
         batches = DataLoader(arguments, input_files={"txt": str(folder / "text"), "label": str(folder / "labels")})
         trainer = Trainer(args={**arguments, "vocab_size": len(batches.vocab)}, vocab=batches.vocab, device="cpu")
         for _ in range(60):
-            trainer.update(batches.next(unit_dropout=0.1, feat_unit_dropout=0.1) or batches.next(unit_dropout=0.1, feat_unit_dropout=0.1))
+            trainer.update(
+                batches.next(unit_dropout=0.1, feat_unit_dropout=0.1)
+                or batches.next(unit_dropout=0.1, feat_unit_dropout=0.1)
+            )
     torch.set_num_threads(threads)
     trainer.save(str(folder / "tokenizer.pt"))
     return folder
@@ -85,7 +100,9 @@ def test_a_file_through_a_process_and_again_from_the_cache(english_models, tmp_p
     lines = [" ".join(chooser.choices([*WORDS, "wo@@ man", "&apos;s"], k=chooser.randint(0, 9))) for _ in range(40)]
     text = write_text(tmp_path / "text.en", lines)
     stanza = ParserOptions(parser_dir=str(english_models), device="cpu", batch_size=8)
-    first = parse_corpus(text, tmp_path / "a", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False)
+    first = parse_corpus(
+        text, tmp_path / "a", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False
+    )
     forests = "".join(path.read_text() for path in first.shards).splitlines()
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
     assert first.failed == [] and first.parsed > 20 and first.sentences_per_second > 0
@@ -96,13 +113,17 @@ def test_a_file_through_a_process_and_again_from_the_cache(english_models, tmp_p
         raise AssertionError("a process was started although all was known")
 
     monkeypatch.setattr(corpus.ParsingProcesses, "_start", refuse)
-    second = parse_corpus(text, tmp_path / "b", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False)
+    second = parse_corpus(
+        text, tmp_path / "b", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False
+    )
     assert "".join(path.read_text() for path in second.shards).splitlines() == forests and second.parsed == 0
 
 
 def token(start, end, *words):
     """A token as Stanza has it; words without a span of their own have none."""
-    return SimpleNamespace(start_char=start, end_char=end, words=[SimpleNamespace(start_char=span[0], end_char=span[1]) for span in words])
+    return SimpleNamespace(
+        start_char=start, end_char=end, words=[SimpleNamespace(start_char=span[0], end_char=span[1]) for span in words]
+    )
 
 
 def tree_over(*words):
@@ -110,20 +131,34 @@ def tree_over(*words):
 
 
 def test_a_token_of_several_words_is_one_leaf():
-    sentences = [SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 7, (None, None), (None, None)), token(8, 12, (8, 12))])]
+    sentences = [
+        SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 7, (None, None), (None, None)), token(8, 12, (8, 12))])
+    ]
     parsed = merge_multiword_tokens("geh zum Haus", sentences, [tree_over("geh", "zu", "dem", "Haus")])
     assert forest_leaves(parsed.forest) == ["geh", "zum", "Haus"] and parsed.offsets == [(0, 3), (4, 7), (8, 12)]
 
 
 def test_words_that_are_parts_of_a_token_stay_leaves():
-    sentences = [SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 9, (4, 6), (6, 9))]), SimpleNamespace(tokens=[token(10, 14, (10, 14))])]
+    sentences = [
+        SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 9, (4, 6), (6, 9))]),
+        SimpleNamespace(tokens=[token(10, 14, (10, 14))]),
+    ]
     parsed = merge_multiword_tokens("she don't 1 00", sentences, [tree_over("she", "do", "not"), tree_over("1 00")])
-    assert forest_leaves(parsed.forest) == ["she", "do", "n't", "1_00"] and parsed.offsets == [(0, 3), (4, 6), (6, 9), (10, 14)]
+    assert forest_leaves(parsed.forest) == ["she", "do", "n't", "1_00"] and parsed.offsets == [
+        (0, 3),
+        (4, 6),
+        (6, 9),
+        (10, 14),
+    ]
 
 
 @pytest.mark.parametrize("spans", [[(4, 6), (5, 9)], [(4, 6), (6, 8)], [(4, 4), (4, 9)], [(6, 9), (4, 6)]])
 def test_words_that_do_not_cut_their_token_are_joined(spans):
-    parsed = merge_multiword_tokens("she don't", [SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 9, *spans)])], [tree_over("she", "do", "not")])
+    parsed = merge_multiword_tokens(
+        "she don't",
+        [SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 9, *spans)])],
+        [tree_over("she", "do", "not")],
+    )
     assert forest_leaves(parsed.forest) == ["she", "don't"]
 
 

@@ -28,7 +28,10 @@ def rows(folder, split):
 
 
 def found(line, **options):
-    return [(" ".join(each.prefix), each.words[each.subject], each.number, each.attractors) for each in agreements(read_forest(line), **options)]
+    return [
+        (" ".join(each.prefix), each.words[each.subject], each.number, each.attractors)
+        for each in agreements(read_forest(line), **options)
+    ]
 
 
 KEYS = "(NP (NP (DT the) (NNS keys)) (PP (TO to) (NP (DT the) (NN cabinet))))"
@@ -38,10 +41,19 @@ KEYS = "(NP (NP (DT the) (NNS keys)) (PP (TO to) (NP (DT the) (NN cabinet))))"
     ("tree", "expected"),
     [
         (f"(S {KEYS} (VP (VBP are) (ADJP (JJ old))))", [("the keys to the cabinet", "keys", "plural", 1)]),
-        (f"(S (PP (IN In) (NP (NN time))) (, ,) {KEYS} (VP (ADVP (RB often)) (VBP are)))", [("In time , the keys to the cabinet often", "keys", "plural", 1)]),
+        (
+            f"(S (PP (IN In) (NP (NN time))) (, ,) {KEYS} (VP (ADVP (RB often)) (VBP are)))",
+            [("In time , the keys to the cabinet often", "keys", "plural", 1)],
+        ),
         # the last noun of a compound is the head; a name is no attractor
-        ("(S (NP (DT the) (NNS roads) (NN map) (PP (IN of) (NP (NNPS Alps)))) (VP (VBZ is)))", [("the roads map of Alps", "map", "singular", 0)]),
-        ("(S (NP (NP (DT the) (NNS dogs) (POS 's)) (NN owner)) (VP (VBZ sleeps)))", [("the dogs 's owner", "owner", "singular", 0)]),
+        (
+            "(S (NP (DT the) (NNS roads) (NN map) (PP (IN of) (NP (NNPS Alps)))) (VP (VBZ is)))",
+            [("the roads map of Alps", "map", "singular", 0)],
+        ),
+        (
+            "(S (NP (NP (DT the) (NNS dogs) (POS 's)) (NN owner)) (VP (VBZ sleeps)))",
+            [("the dogs 's owner", "owner", "singular", 0)],
+        ),
         ("(S (NP (NML (NN sea) (NNS birds))) (VP (VBD were)))", [("sea birds", "birds", "plural", 0)]),
         # a subject is in the verb's own clause: that of the relative clause has none, that of the complement has its own
         (
@@ -50,7 +62,10 @@ KEYS = "(NP (NP (DT the) (NNS keys)) (PP (TO to) (NP (DT the) (NN cabinet))))"
             [("the man who owns dogs", "man", "singular", 1), ("the man who owns dogs says cats", "cats", "plural", 0)],
         ),
         # what follows another finite verb tells nothing new
-        ("(S (NP (DT the) (NN man)) (VP (VP (VBZ sleeps)) (CC and) (VP (VBZ eats))))", [("the man", "man", "singular", 0)]),
+        (
+            "(S (NP (DT the) (NN man)) (VP (VP (VBZ sleeps)) (CC and) (VP (VBZ eats))))",
+            [("the man", "man", "singular", 0)],
+        ),
         ("(S (NP (DT the) (NN man)) (VP (VP (MD can) (VP (VB sleep))) (CC and) (VP (VBZ eats))))", []),
         # numbers that differ, verbs before their subjects, forms without a number, subjects that are no common nouns
         ("(S (NP (NP (DT a) (NN number)) (PP (IN of) (NP (NNS books)))) (VP (VBP are)))", []),
@@ -75,7 +90,10 @@ def test_names_where_they_are_asked_for():
 
 def test_every_tree_of_a_line():
     tree = "(S (NP (NN man)) (VP (VBZ sleeps)))"
-    assert found(f"{tree} {tree.replace('man', 'dog')}") == [("man", "man", "singular", 0), ("dog", "dog", "singular", 0)]
+    assert found(f"{tree} {tree.replace('man', 'dog')}") == [
+        ("man", "man", "singular", 0),
+        ("dog", "dog", "singular", 0),
+    ]
 
 
 def test_deep_trees():
@@ -144,7 +162,9 @@ def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
         for prefix, number in rows(tmp_path, split):
             assert not verbs & set(prefix.split())
             assert number == ("plural" if prefix.split()[1].endswith("s") else "singular")
-    for (prefix, number), group in zip(rows(tmp_path, "test"), (tmp_path / "test.groups").read_text().splitlines(), strict=True):
+    for (prefix, number), group in zip(
+        rows(tmp_path, "test"), (tmp_path / "test.groups").read_text().splitlines(), strict=True
+    ):
         nouns = [word.endswith("s") for word in prefix.split() if word.rstrip("s") in ("key", "door", "author", "lamp")]
         assert group == f"attractors_{sum(noun != nouns[0] for noun in nouns)}"
 
@@ -152,7 +172,10 @@ def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
 def test_text_is_parsed_to_find_verbs(raw, tmp_path):
     """A control has no verb phrases to find; that the parses are read is seen with trees that a parser of brackets passes on."""
     write(tmp_path / "text" / "train.txt", *((raw / "train.mrg").read_text().splitlines()))
-    assert prepare(raw, tmp_path / "parsed", "--training", tmp_path / "text", "--tree-parser", "brackets", "--valid", 12) == 0
+    assert (
+        prepare(raw, tmp_path / "parsed", "--training", tmp_path / "text", "--tree-parser", "brackets", "--valid", 12)
+        == 0
+    )
     assert prepare(raw, tmp_path / "trees", "--training", raw / "train.mrg", "--valid", 12) == 0
     for split in ("train", "valid", "test"):
         assert rows(tmp_path / "parsed", split) == rows(tmp_path / "trees", split)
@@ -208,14 +231,23 @@ def test_the_whole_set_is_split(tmp_path, zipped):
         ({}, "holds neither subj_agr_filtered.text"),
         ({"subj_agr_filtered.text": ["a b"]}, "subj_agr_filtered.gold is missing"),
         ({"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": []}, "has 0 lines"),
-        ({"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tis\tare"]}, "gold:1: not index<TAB>right verb"),
-        ({"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tare\tis\t0"]}, "gold:1: word 1 of the sentence is not 'are'"),
+        (
+            {"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tis\tare"]},
+            "gold:1: not index<TAB>right verb",
+        ),
+        (
+            {"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tare\tis\t0"]},
+            "gold:1: word 1 of the sentence is not 'are'",
+        ),
         ({"subj_agr_filtered.text": ["is a"], "subj_agr_filtered.gold": ["0\tis\tare\t0"]}, "gold:1: word 0"),
         ({"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tis\tare\t0"]}, "holds no train.mrg"),
         ({"train.mrg": ["(S (NP"]}, "train.mrg:1:"),
         ({"train.mrg": ["(S (NP (NN man)))"], "dev.mrg": ["(S (NP (NN man)))"]}, "train is empty"),
         ({"agr_50_mostcommon_10K.tsv": ["a\tb"]}, "has no column orig_sentence"),
-        ({"agr_50_mostcommon_10K.tsv": [HEADER, table_row(1), table_row(2, verb="9")]}, "tsv:3: the row does not tell a verb"),
+        (
+            {"agr_50_mostcommon_10K.tsv": [HEADER, table_row(1), table_row(2, verb="9")]},
+            "tsv:3: the row does not tell a verb",
+        ),
         ({"agr_50_mostcommon_10K.tsv": [HEADER, table_row(1, tag="NN")]}, "tsv:2:"),
     ],
 )
@@ -235,7 +267,10 @@ def test_published_test_set(raw, tmp_path):
         pytest.skip("the test set is not here")
     assert prepare(DATA / "sva", tmp_path, "--training", raw) == 0
     written = rows(tmp_path, "test")
-    assert len(written) == 7485 and written[0] == ("as a consequence of being mostly privately owned , the town", "singular")
+    assert len(written) == 7485 and written[0] == (
+        "as a consequence of being mostly privately owned , the town",
+        "singular",
+    )
     groups = (tmp_path / "test.groups").read_text().split()
     assert {name: groups.count(name) for name in set(groups)} == {
         "attractors_0": 1970, "attractors_1": 1957, "attractors_2": 1943, "attractors_3": 1285, "attractors_4": 330,

@@ -10,9 +10,9 @@ import pytest
 
 from preprocess import toy_corpus
 from preprocess.classification import ABOUT, main
-from preprocess.labelled_lines import Labelled, hold_out, shorten, write_splits
 from preprocess.corpora import CorpusError
-from tree_fairseq.preprocessing.classification_files import take_class_census
+from preprocess.labelled_lines import Labelled, hold_out, shorten, write_splits
+from tree_fairseq.classification.examples import take_class_census
 from tree_fairseq.trees.bracket import read_forest
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -50,13 +50,20 @@ def rows(folder, split="test"):
 def test_splits_are_what_preprocessing_reads(raw, tmp_path, name):
     assert prepare(name, raw / name, tmp_path / "one") == 0
     suffix = SUFFIX.get(name, "tsv")
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [f"{split}.{suffix}" for split in ("test", "train", "valid")]
-    census = {split: take_class_census(tmp_path / "one" / f"{split}.{suffix}", suffix, None) for split in ("train", "valid", "test")}
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        f"{split}.{suffix}" for split in ("test", "train", "valid")
+    ]
+    census = {
+        split: take_class_census(tmp_path / "one" / f"{split}.{suffix}", suffix, None)
+        for split in ("train", "valid", "test")
+    }
     assert all(len(counts.classes) >= 2 and counts.lines >= 8 for counts in census.values())
     assert census["test"].classes <= census["train"].classes
     assert prepare(name, raw / name, tmp_path / "two") == 0
     for split in census:
-        assert (tmp_path / "one" / f"{split}.{suffix}").read_bytes() == (tmp_path / "two" / f"{split}.{suffix}").read_bytes()
+        assert (tmp_path / "one" / f"{split}.{suffix}").read_bytes() == (
+            tmp_path / "two" / f"{split}.{suffix}"
+        ).read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,7 +80,12 @@ def test_subset_limit_and_lowercase(raw, tmp_path, name):
 
 # --- Stanford Sentiment Treebank ---------------------------------------------------------------------------------------
 
-TREES = ("(3 (2 a) (4 (3 fine) (2 film\\/show)))", "(2 (2 so) (2 so))", "(0 dreadful)", "(1 (2 -LRB-) (1 (0 bad) (2 2\xa01\\/2)))")
+TREES = (
+    "(3 (2 a) (4 (3 fine) (2 film\\/show)))",
+    "(2 (2 so) (2 so))",
+    "(0 dreadful)",
+    "(1 (2 -LRB-) (1 (0 bad) (2 2\xa01\\/2)))",
+)
 
 
 @pytest.fixture
@@ -124,7 +136,8 @@ def test_lines_that_are_no_trees_of_classes(treebank, tmp_path, capsys, line, me
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [("fine\t2", "train.tsv:1: the class is '2'"), ("fine", "train.tsv:1: 0 tabs"), ("\t1", "the sentence is empty")]
+    ("line", "message"),
+    [("fine\t2", "train.tsv:1: the class is '2'"), ("fine", "train.tsv:1: 0 tabs"), ("\t1", "the sentence is empty")],
 )
 def test_lines_that_are_no_sentences_with_classes(tmp_path, capsys, line, message):
     write(tmp_path / "data" / "train.tsv", line)
@@ -143,7 +156,12 @@ def test_published_sizes(tmp_path, caplog):
     assert prepare("sst2", tmp_path / "data", tmp_path / "out") == 0
     assert [len(lines(tmp_path / "out" / f"{split}.trees")) for split in ("valid", "test")] == [872, 1821]
     assert "229 of 1101 sentences are neutral" in caplog.text and "389 of 2210 sentences are neutral" in caplog.text
-    labels = {node.label for line in lines(tmp_path / "out" / "test.trees")[:200] for node in read_forest(line)[0].preorder() if not node.is_leaf}
+    labels = {
+        node.label
+        for line in lines(tmp_path / "out" / "test.trees")[:200]
+        for node in read_forest(line)[0].preorder()
+        if not node.is_leaf
+    }
     assert labels == {"0", "1", "-"}
 
 
@@ -179,7 +197,10 @@ def test_the_published_archive_of_reviews_is_read_in_order(tmp_path):
     with tarfile.open(tmp_path / "data" / "review_polarity.tar.gz", "w:gz") as tar:
         tar.add(folder, "txt_sentoken")
     assert prepare("movie_reviews", tmp_path / "data", tmp_path / "out", "--fold", "3", "--valid", "4") == 0
-    assert rows(tmp_path / "out") == [("neg 2 . second sentence .", "negative"), ("pos 2 . second sentence .", "positive")]
+    assert rows(tmp_path / "out") == [
+        ("neg 2 . second sentence .", "negative"),
+        ("pos 2 . second sentence .", "positive"),
+    ]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["test.tsv", "train.tsv", "valid.tsv"]
 
 
@@ -187,7 +208,10 @@ def test_reviews_lose_their_markup(tmp_path):
     for split in ("train", "test"):
         for part in ("pos", "neg"):
             for number in range(4):
-                write(tmp_path / "data" / "aclImdb" / split / part / f"{number}_{number}.txt", f"It's {part}<br /><br />3 < 4 &amp; so: {number}")
+                write(
+                    tmp_path / "data" / "aclImdb" / split / part / f"{number}_{number}.txt",
+                    f"It's {part}<br /><br />3 < 4 &amp; so: {number}",
+                )
     assert prepare("imdb", tmp_path / "data", tmp_path / "out", "--valid", "2") == 0
     assert rows(tmp_path / "out")[0] == ("It &apos;s neg 3 &lt; 4 &amp; so : 0", "negative")
     assert Counter(name for _, name in rows(tmp_path / "out", "train")) == {"positive": 3, "negative": 3}

@@ -69,40 +69,71 @@ def sample(size: int, budget: int, seed: int = 1) -> list[list[str]]:
     return [sampler.program() for _ in range(size)]
 
 
-@pytest.mark.parametrize(("text", "tree"), [
-    ("x", "( Block ( Value_IdentifierLiteral x ) )"),
-    ("x = 1 + y * 2 == 3 TERMINATOR",
-     "( Block ( Assign ( Value_IdentifierLiteral x ) ( Op_=== ( Op_+ ( Value_NumberLiteral 1 )"
-     " ( Op_* ( Value_IdentifierLiteral y ) ( Value_NumberLiteral 2 ) ) ) ( Value_NumberLiteral 3 ) ) ) )"),
-    ("a if b if c", "( Block ( If ( Value_IdentifierLiteral c ) ( Block ( If ( Value_IdentifierLiteral b )"
-     " ( Block ( Value_IdentifierLiteral a ) ) ) ) ) )"),
-    ("a while b while c", "( Block ( While ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral b ) ) )"
-     " ( Block ( Value_IdentifierLiteral a ) ) ) )"),
-    ("a if b while c", "( Block ( If ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral b ) ) )"
-     " ( Block ( Value_IdentifierLiteral a ) ) ) )"),
-    ("if a INDENT b TERMINATOR 1 OUTDENT else INDENT while c INDENT d OUTDENT OUTDENT TERMINATOR e",
-     "( Block ( If ( Value_IdentifierLiteral a ) ( Block ( Value_IdentifierLiteral b ) ( Value_NumberLiteral 1 ) )"
-     " ( Block ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral d ) ) ) ) )"
-     " ( Value_IdentifierLiteral e ) )"),
-])
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("x", "( Block ( Value_IdentifierLiteral x ) )"),
+        (
+            "x = 1 + y * 2 == 3 TERMINATOR",
+            "( Block ( Assign ( Value_IdentifierLiteral x ) ( Op_=== ( Op_+ ( Value_NumberLiteral 1 )"
+            " ( Op_* ( Value_IdentifierLiteral y ) ( Value_NumberLiteral 2 ) ) ) ( Value_NumberLiteral 3 ) ) ) )",
+        ),
+        (
+            "a if b if c",
+            "( Block ( If ( Value_IdentifierLiteral c ) ( Block ( If ( Value_IdentifierLiteral b )"
+            " ( Block ( Value_IdentifierLiteral a ) ) ) ) ) )",
+        ),
+        (
+            "a while b while c",
+            "( Block ( While ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral b ) ) )"
+            " ( Block ( Value_IdentifierLiteral a ) ) ) )",
+        ),
+        (
+            "a if b while c",
+            "( Block ( If ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral b ) ) )"
+            " ( Block ( Value_IdentifierLiteral a ) ) ) )",
+        ),
+        (
+            "if a INDENT b TERMINATOR 1 OUTDENT else INDENT while c INDENT d OUTDENT OUTDENT TERMINATOR e",
+            "( Block ( If ( Value_IdentifierLiteral a ) ( Block ( Value_IdentifierLiteral b ) ( Value_NumberLiteral 1 ) )"
+            " ( Block ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral d ) ) ) ) )"
+            " ( Value_IdentifierLiteral e ) )",
+        ),
+    ],
+)
 def test_tokens_are_read(text, tree):
     assert BRACKET.write(read_coffee(text.split())) == tree
     assert read_coffee(tuple(text.split())) == read_coffee(text.split())
 
 
-@pytest.mark.parametrize("text", [
-    "", "TERMINATOR", "x y", "x +", "+ x", "x = if", "if x", "if x INDENT", "if x INDENT OUTDENT", "x OUTDENT",
-    "if x INDENT y OUTDENT else z",
-    "while x INDENT y OUTDENT else INDENT z OUTDENT",
-    "if a INDENT b OUTDENT else INDENT c OUTDENT else INDENT d OUTDENT", "( x",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "TERMINATOR",
+        "x y",
+        "x +",
+        "+ x",
+        "x = if",
+        "if x",
+        "if x INDENT",
+        "if x INDENT OUTDENT",
+        "x OUTDENT",
+        "if x INDENT y OUTDENT else z",
+        "while x INDENT y OUTDENT else INDENT z OUTDENT",
+        "if a INDENT b OUTDENT else INDENT c OUTDENT else INDENT d OUTDENT",
+        "( x",
+    ],
+)
 def test_tokens_that_are_no_program(text):
     with pytest.raises(NotationError):
         read_coffee(text.split())
 
 
 def test_text_of_a_program():
-    tokens = "if a INDENT b TERMINATOR while c INDENT d OUTDENT OUTDENT else INDENT e if f OUTDENT TERMINATOR g TERMINATOR"
+    tokens = (
+        "if a INDENT b TERMINATOR while c INDENT d OUTDENT OUTDENT else INDENT e if f OUTDENT TERMINATOR g TERMINATOR"
+    )
     assert coffee_text(tokens.split()) == "if a\n  b\n  while c\n    d\nelse\n  e if f\ng\n"
 
 
@@ -168,8 +199,8 @@ def test_easy_programs_need_no_compiler(compiler):
 def test_call_arguments(modules):
     source = "if (0 while b)\n  1"
     with JavaScriptCompiler(modules) as short, JavaScriptCompiler(modules, call_arguments=True) as full:
-        (tree, tokens), = short.translate([source])
-        (whole, same_tokens), = full.translate([source])
+        ((tree, tokens),) = short.translate([source])
+        ((whole, same_tokens),) = full.translate([source])
     assert tokens == same_tokens
     assert "( CallExpression ( MemberExpression ( Identifier results ) ) )" in tree
     assert "( CallExpression ( MemberExpression ( Identifier results ) ( Identifier push ) ) ( Literal 0 ) )" in whole

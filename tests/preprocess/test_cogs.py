@@ -63,7 +63,9 @@ ORIGINAL = "* cat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 )"
 
 def test_original_forms_are_kept_as_they_are(cogs):
     for name in ("train", "dev", "test", "gen"):
-        (cogs / f"{name}.tsv").write_text(f"The cat saw .\t{ORIGINAL}\tin distribution\nCat\tLAMBDA a . cat ( a )\tprimitive\n")
+        (cogs / f"{name}.tsv").write_text(
+            f"The cat saw .\t{ORIGINAL}\tin distribution\nCat\tLAMBDA a . cat ( a )\tprimitive\n"
+        )
     assert prepare("cogs", cogs, "--targets", "original") == 0
     assert lines(cogs / "out" / "train.lf") == [ORIGINAL, "LAMBDA a . cat ( a )"]
     assert lines(cogs / "out" / "test.groups") == ["in_distribution", "primitive"]
@@ -105,7 +107,9 @@ def test_directions(active):
     assert all(source.startswith("( S ") and target.startswith("( LF ") for source, target in turned)
     assert back == [(target, source) for source, target in turned]
     assert all(pair in (one, other) for pair, one, other in zip(mixed, turned, back))
-    assert mixed == [tuple(json.loads(line)[side] for side in ("source", "target")) for line in lines(active / "train.json")]
+    assert mixed == [
+        tuple(json.loads(line)[side] for side in ("source", "target")) for line in lines(active / "train.json")
+    ]
 
 
 def test_what_is_no_sentence_and_form():

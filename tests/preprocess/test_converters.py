@@ -19,7 +19,9 @@ READY = ("cognition", "gigaword")  # published as tokens, with nothing untokenis
 def prepare(tmp_path, name, *flags, languages=None):
     data, output = tmp_path / "data", tmp_path / "words"
     if not data.exists():
-        toy_corpus.main([name, "--output", str(data), "--train", "60", "--test", "20" if name == "iwslt14_en_fr" else "10"])
+        toy_corpus.main(
+            [name, "--output", str(data), "--train", "60", "--test", "20" if name == "iwslt14_en_fr" else "10"]
+        )
     source, target = languages or DIRECTIONS[name]
     arguments = [name, "--data", str(data), "--source", source, "--target", target, "--output", str(output), *flags]
     return main(arguments), output
@@ -114,8 +116,12 @@ def test_archives_are_extracted_once(tmp_path):
 
 def test_segments_and_tags(tmp_path):
     path = tmp_path / "set.xml"
-    path.write_text('<doc><seg id="1"> It\u2019s R&amp;D & <b>\n more </seg>\n<seg id="2">two</seg></doc>', encoding="utf-8")
+    path.write_text(
+        '<doc><seg id="1"> It\u2019s R&amp;D & <b>\n more </seg>\n<seg id="2">two</seg></doc>', encoding="utf-8"
+    )
     assert list(segments(path)) == ["It's R&D & <b> more", "two"]
     path = tmp_path / "train.tags"
-    path.write_text("<url>x</url>\n<title>A title</title>\n line \n<translator href='x'>y</translator>\n<doc docid=1>\n</doc>\nend\n")
+    path.write_text(
+        "<url>x</url>\n<title>A title</title>\n line \n<translator href='x'>y</translator>\n<doc docid=1>\n</doc>\nend\n"
+    )
     assert list(tagged_lines(path)) == ["A title", "line", "end"]

@@ -53,7 +53,13 @@ def test_seeds_draw_differently():
 
 @pytest.mark.parametrize(
     ("left", "right", "kept"),
-    [("a b c", "a b", True), ("a b c d", "a b", False), ("", "a", False), ("a", "", False), ("a " * 9, "a " * 9, False)],
+    [
+        ("a b c", "a b", True),
+        ("a b c d", "a b", False),
+        ("", "a", False),
+        ("a", "", False),
+        ("a " * 9, "a " * 9, False),
+    ],
 )
 def test_keep_pair_is_moses_rule(left, right, kept):
     assert keep_pair((left, right), minimum=1, maximum=8, ratio=1.5) is kept

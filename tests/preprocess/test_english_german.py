@@ -11,7 +11,16 @@ import pytest
 from preprocess.english_german import english, german, german_forms
 from preprocess.english_german.__main__ import main, pairs
 from preprocess.english_german.derivation import (
-    TENSES, Adverbial, Agreement, Clause, NounPhrase, PrepositionalPhrase, Pronoun, Relative, Sentence, Subordinate,
+    TENSES,
+    Adverbial,
+    Agreement,
+    Clause,
+    NounPhrase,
+    PrepositionalPhrase,
+    Pronoun,
+    Relative,
+    Sentence,
+    Subordinate,
 )
 from preprocess.english_german.english_forms import progressive_form, third_person
 from preprocess.english_german.lexicon import adjectives, nouns, regular_plural
@@ -42,58 +51,171 @@ CALL = verb("call", "transitive")
 BARK = verb("bark", "intransitive")
 YESTERDAY = Adverbial("yesterday", "gestern", "NP")
 SENTENCES = {
-    "accusative": (Clause(the("man", "old"), SEE, "present", object=the("dog", "small", determiner="a")),
-                   "the old man sees a small dog .", "der alte Mann sieht einen kleinen Hund ."),
-    "dative": (Clause(the("woman"), verb("help", "dative"), "past", object=the("boy", "sad")),
-               "the woman helped the sad boy .", "die Frau half dem traurigen Jungen ."),
-    "dative plural": (Clause(the("woman"), verb("thank", "dative"), "present", object=the("child", "good", determiner="two", plural=True)),
-                      "the woman thanks two good children .", "die Frau dankt zwei guten Kindern ."),
-    "ditransitive": (Clause(the("king"), verb("give", "ditransitive"), "perfect", object=the("crown"), receiver=the("queen"), receiver_first=True),
-                     "the king has given the queen the crown .", "der König hat der Königin die Krone gegeben ."),
-    "separable": (Clause(the("man"), CALL, "present", object=the("doctor")), "the man calls the doctor .", "der Mann ruft den Arzt an ."),
-    "separable, perfect": (Clause(the("man"), CALL, "perfect", object=the("doctor")),
-                           "the man has called the doctor .", "der Mann hat den Arzt angerufen ."),
-    "particle": (Clause(the("man"), verb("pick", "transitive", "up"), "past", object=the("child"), particle_last=True),
-                 "the man picked the child up .", "der Mann holte das Kind ab ."),
-    "fronted time": (Clause(the("man"), SEE, "past", object=the("house"), time=YESTERDAY, time_fronted=True),
-                     "yesterday the man saw the house .", "gestern sah der Mann das Haus ."),
+    "accusative": (
+        Clause(the("man", "old"), SEE, "present", object=the("dog", "small", determiner="a")),
+        "the old man sees a small dog .",
+        "der alte Mann sieht einen kleinen Hund .",
+    ),
+    "dative": (
+        Clause(the("woman"), verb("help", "dative"), "past", object=the("boy", "sad")),
+        "the woman helped the sad boy .",
+        "die Frau half dem traurigen Jungen .",
+    ),
+    "dative plural": (
+        Clause(
+            the("woman"), verb("thank", "dative"), "present", object=the("child", "good", determiner="two", plural=True)
+        ),
+        "the woman thanks two good children .",
+        "die Frau dankt zwei guten Kindern .",
+    ),
+    "ditransitive": (
+        Clause(
+            the("king"),
+            verb("give", "ditransitive"),
+            "perfect",
+            object=the("crown"),
+            receiver=the("queen"),
+            receiver_first=True,
+        ),
+        "the king has given the queen the crown .",
+        "der König hat der Königin die Krone gegeben .",
+    ),
+    "separable": (
+        Clause(the("man"), CALL, "present", object=the("doctor")),
+        "the man calls the doctor .",
+        "der Mann ruft den Arzt an .",
+    ),
+    "separable, perfect": (
+        Clause(the("man"), CALL, "perfect", object=the("doctor")),
+        "the man has called the doctor .",
+        "der Mann hat den Arzt angerufen .",
+    ),
+    "particle": (
+        Clause(the("man"), verb("pick", "transitive", "up"), "past", object=the("child"), particle_last=True),
+        "the man picked the child up .",
+        "der Mann holte das Kind ab .",
+    ),
+    "fronted time": (
+        Clause(the("man"), SEE, "past", object=the("house"), time=YESTERDAY, time_fronted=True),
+        "yesterday the man saw the house .",
+        "gestern sah der Mann das Haus .",
+    ),
     "subordinate clause": (
-        Clause(the("dog"), BARK, "past", subordinate=Subordinate("because", Clause(the("man"), CALL, "past", object=the("thief")), False)),
-        "the dog barked because the man called the thief .", "der Hund bellte , weil der Mann den Dieb anrief ."),
+        Clause(
+            the("dog"),
+            BARK,
+            "past",
+            subordinate=Subordinate("because", Clause(the("man"), CALL, "past", object=the("thief")), False),
+        ),
+        "the dog barked because the man called the thief .",
+        "der Hund bellte , weil der Mann den Dieb anrief .",
+    ),
     "fronted clause": (
-        Clause(the("dog"), BARK, "past", subordinate=Subordinate("when", Clause(the("man"), CALL, "pluperfect", object=the("thief")), True)),
-        "when the man had called the thief , the dog barked .", "als der Mann den Dieb angerufen hatte , bellte der Hund ."),
+        Clause(
+            the("dog"),
+            BARK,
+            "past",
+            subordinate=Subordinate("when", Clause(the("man"), CALL, "pluperfect", object=the("thief")), True),
+        ),
+        "when the man had called the thief , the dog barked .",
+        "als der Mann den Dieb angerufen hatte , bellte der Hund .",
+    ),
     "subject relative": (
-        Clause(the("man", relative=Relative(Clause(the("man"), SEE, "present", object=the("cat")), "subject", "who")), verb("laugh", "intransitive"), "future"),
-        "the man who sees the cat will laugh .", "der Mann , der die Katze sieht , wird lachen ."),
+        Clause(
+            the("man", relative=Relative(Clause(the("man"), SEE, "present", object=the("cat")), "subject", "who")),
+            verb("laugh", "intransitive"),
+            "future",
+        ),
+        "the man who sees the cat will laugh .",
+        "der Mann , der die Katze sieht , wird lachen .",
+    ),
     "object relative": (
-        Clause(the("judge"), SEE, "present", object=the("child", plural=True, relative=Relative(Clause(the("man"), verb("help", "dative"), "perfect"), "object", ""))),
-        "the judge sees the children the man has helped .", "der Richter sieht die Kinder , denen der Mann geholfen hat ."),
+        Clause(
+            the("judge"),
+            SEE,
+            "present",
+            object=the(
+                "child",
+                plural=True,
+                relative=Relative(Clause(the("man"), verb("help", "dative"), "perfect"), "object", ""),
+            ),
+        ),
+        "the judge sees the children the man has helped .",
+        "der Richter sieht die Kinder , denen der Mann geholfen hat .",
+    ),
     "prepositional relative": (
-        Clause(the("bus", relative=Relative(Clause(the("man"), verb("wait", "prepositional"), "past"), "object", "that")), None, "past", predicate=ADJECTIVE["red"]),
-        "the bus that the man waited for was red .", "der Bus , auf den der Mann wartete , war rot ."),
+        Clause(
+            the("bus", relative=Relative(Clause(the("man"), verb("wait", "prepositional"), "past"), "object", "that")),
+            None,
+            "past",
+            predicate=ADJECTIVE["red"],
+        ),
+        "the bus that the man waited for was red .",
+        "der Bus , auf den der Mann wartete , war rot .",
+    ),
     "infinitive": (
         Clause(the("nurse"), verb("try", "infinitive"), "past", complement=Clause(None, CALL, object=the("doctor"))),
-        "the nurse tried to call the doctor .", "die Krankenschwester versuchte , den Arzt anzurufen ."),
+        "the nurse tried to call the doctor .",
+        "die Krankenschwester versuchte , den Arzt anzurufen .",
+    ),
     "that-clause": (
-        Clause(NounPhrase(pronoun=Pronoun("I")), verb("know", "that"), "present", complement=Clause(the("dog"), SEE, "can", object=the("bird", plural=True))),
-        "I know that the dog can see the birds .", "ich weiß , dass der Hund die Vögel sehen kann ."),
-    "nicht": (Clause(the("dog"), verb("follow", "dative"), "past", negated=True, object=the("man")),
-              "the dog did not follow the man .", "der Hund folgte dem Mann nicht ."),
-    "kein": (Clause(the("dog"), SEE, "present", negated=True, object=the("man", determiner="a")),
-             "the dog does not see a man .", "der Hund sieht keinen Mann ."),
-    "passive": (Clause(the("letter"), verb("write", "transitive"), "past", passive=True, agent=the("student")),
-                "the letter was written by the student .", "der Brief wurde vom Studenten geschrieben ."),
-    "yes-no question": (Clause(NounPhrase(pronoun=Pronoun("you")), verb("eat", "transitive"), "present", object=the("apple", determiner="a"), question="yes-no"),
-                        "do you eat an apple ?", "isst du einen Apfel ?"),
-    "question for the dative": (Clause(the("girl"), verb("help", "dative"), "past", question="object-person"),
-                                "who did the girl help ?", "wem half das Mädchen ?"),
-    "two-way preposition, place": (Clause(the("man"), verb("live", "located"), "present", goal=PrepositionalPhrase("in", the("forest"))),
-                                   "the man lives in the forest .", "der Mann wohnt im Wald ."),
-    "two-way preposition, goal": (Clause(the("man"), verb("go", "directed"), "perfect", goal=PrepositionalPhrase("into", the("house"))),
-                                  "the man has gone into the house .", "der Mann ist ins Haus gegangen ."),
-    "garden path": (Clause(NounPhrase(determiner="the", nominalized="old"), verb("man", "transitive"), "present", object=the("boat")),
-                    "the old man the boat .", "die Alten bemannen das Boot ."),
+        Clause(
+            NounPhrase(pronoun=Pronoun("I")),
+            verb("know", "that"),
+            "present",
+            complement=Clause(the("dog"), SEE, "can", object=the("bird", plural=True)),
+        ),
+        "I know that the dog can see the birds .",
+        "ich weiß , dass der Hund die Vögel sehen kann .",
+    ),
+    "nicht": (
+        Clause(the("dog"), verb("follow", "dative"), "past", negated=True, object=the("man")),
+        "the dog did not follow the man .",
+        "der Hund folgte dem Mann nicht .",
+    ),
+    "kein": (
+        Clause(the("dog"), SEE, "present", negated=True, object=the("man", determiner="a")),
+        "the dog does not see a man .",
+        "der Hund sieht keinen Mann .",
+    ),
+    "passive": (
+        Clause(the("letter"), verb("write", "transitive"), "past", passive=True, agent=the("student")),
+        "the letter was written by the student .",
+        "der Brief wurde vom Studenten geschrieben .",
+    ),
+    "yes-no question": (
+        Clause(
+            NounPhrase(pronoun=Pronoun("you")),
+            verb("eat", "transitive"),
+            "present",
+            object=the("apple", determiner="a"),
+            question="yes-no",
+        ),
+        "do you eat an apple ?",
+        "isst du einen Apfel ?",
+    ),
+    "question for the dative": (
+        Clause(the("girl"), verb("help", "dative"), "past", question="object-person"),
+        "who did the girl help ?",
+        "wem half das Mädchen ?",
+    ),
+    "two-way preposition, place": (
+        Clause(the("man"), verb("live", "located"), "present", goal=PrepositionalPhrase("in", the("forest"))),
+        "the man lives in the forest .",
+        "der Mann wohnt im Wald .",
+    ),
+    "two-way preposition, goal": (
+        Clause(the("man"), verb("go", "directed"), "perfect", goal=PrepositionalPhrase("into", the("house"))),
+        "the man has gone into the house .",
+        "der Mann ist ins Haus gegangen .",
+    ),
+    "garden path": (
+        Clause(
+            NounPhrase(determiner="the", nominalized="old"), verb("man", "transitive"), "present", object=the("boat")
+        ),
+        "the old man the boat .",
+        "die Alten bemannen das Boot .",
+    ),
 }
 
 
@@ -112,26 +234,43 @@ def test_only_the_tree_tells_where_a_prepositional_phrase_belongs():
     assert both(attribute)[1] == "der Mann sah das Mädchen mit dem Fernrohr ."
     assert english.sentence(Sentence(instrument)) != english.sentence(Sentence(attribute))
     assert write_forest((english.sentence(Sentence(instrument)),)) == (
-        "(ROOT (S (NP (DT the) (NN man)) (VP (VBD saw) (NP (DT the) (NN girl)) (PP (IN with) (NP (DT the) (NN telescope)))) (. .)))")
+        "(ROOT (S (NP (DT the) (NN man)) (VP (VBD saw) (NP (DT the) (NN girl)) (PP (IN with) (NP (DT the) (NN telescope)))) (. .)))"
+    )
 
 
-@pytest.mark.parametrize(("infinitive", "subject", "present", "past"), [
-    ("arbeiten", SINGULAR, "arbeitet", "arbeitete"), ("lächeln", Agreement(1, False), "lächle", "lächelte"),
-    ("tanzen", Agreement(2, False), "tanzt", "tanztest"), ("zeichnen", SINGULAR, "zeichnet", "zeichnete"), ("umarmen", SINGULAR, "umarmt", "umarmte"),
-    ("füttern", PLURAL, "füttern", "fütterten"), ("sein", Agreement(2, False), "bist", "warst"), ("haben", PLURAL, "haben", "hatten"),
-])
+@pytest.mark.parametrize(
+    ("infinitive", "subject", "present", "past"),
+    [
+        ("arbeiten", SINGULAR, "arbeitet", "arbeitete"),
+        ("lächeln", Agreement(1, False), "lächle", "lächelte"),
+        ("tanzen", Agreement(2, False), "tanzt", "tanztest"),
+        ("zeichnen", SINGULAR, "zeichnet", "zeichnete"),
+        ("umarmen", SINGULAR, "umarmt", "umarmte"),
+        ("füttern", PLURAL, "füttern", "fütterten"),
+        ("sein", Agreement(2, False), "bist", "warst"),
+        ("haben", PLURAL, "haben", "hatten"),
+    ],
+)
 def test_weak_and_auxiliary_verbs(infinitive, subject, present, past):
     assert german_forms.present(infinitive, "", subject) == present
     assert german_forms.preterite(infinitive, "", subject) == past
 
 
-@pytest.mark.parametrize(("base", "frame", "particle", "second", "past", "participle"), [
-    ("read", "transitive", "", "liest", "lasest", "gelesen"), ("hold", "transitive", "", "hältst", "hieltest", "gehalten"),
-    ("invite", "transitive", "", "lädst", "ludst", "eingeladen"), ("eat", "transitive", "", "isst", "aßest", "gegessen"),
-    ("photograph", "transitive", "", "fotografierst", "fotografiertest", "fotografiert"), ("visit", "transitive", "", "besuchst", "besuchtest", "besucht"),
-    ("open", "transitive", "", "machst", "machtest", "aufgemacht"), ("know", "that", "", "weißt", "wusstest", "gewusst"),
-    ("bark", "intransitive", "", "bellst", "belltest", "gebellt"), ("obey", "dative", "", "gehorchst", "gehorchtest", "gehorcht"),
-])
+@pytest.mark.parametrize(
+    ("base", "frame", "particle", "second", "past", "participle"),
+    [
+        ("read", "transitive", "", "liest", "lasest", "gelesen"),
+        ("hold", "transitive", "", "hältst", "hieltest", "gehalten"),
+        ("invite", "transitive", "", "lädst", "ludst", "eingeladen"),
+        ("eat", "transitive", "", "isst", "aßest", "gegessen"),
+        ("photograph", "transitive", "", "fotografierst", "fotografiertest", "fotografiert"),
+        ("visit", "transitive", "", "besuchst", "besuchtest", "besucht"),
+        ("open", "transitive", "", "machst", "machtest", "aufgemacht"),
+        ("know", "that", "", "weißt", "wusstest", "gewusst"),
+        ("bark", "intransitive", "", "bellst", "belltest", "gebellt"),
+        ("obey", "dative", "", "gehorchst", "gehorchtest", "gehorcht"),
+    ],
+)
 def test_second_person_and_participle(base, frame, particle, second, past, participle):
     found, du = verb(base, frame, particle), Agreement(2, False)
     assert german_forms.present(found.infinitive, found.third, du) == second
@@ -142,9 +281,16 @@ def test_second_person_and_participle(base, frame, particle, second, past, parti
 def test_english_forms():
     assert [third_person(base) for base in ("go", "carry", "catch", "play")] == ["goes", "carries", "catches", "plays"]
     assert [regular_past(base) for base in ("love", "carry", "play")] == ["loved", "carried", "played"]
-    assert [progressive_form(verb(*each)) for each in (("lie", "located"), ("write", "transitive"), ("see", "transitive"), ("hug", "transitive"))] == [
-        "lying", "writing", "seeing", "hugging"]
-    assert [regular_plural(noun) for noun in ("cherry", "boy", "box", "church")] == ["cherries", "boys", "boxes", "churches"]
+    assert [
+        progressive_form(verb(*each))
+        for each in (("lie", "located"), ("write", "transitive"), ("see", "transitive"), ("hug", "transitive"))
+    ] == ["lying", "writing", "seeing", "hugging"]
+    assert [regular_plural(noun) for noun in ("cherry", "boy", "box", "church")] == [
+        "cherries",
+        "boys",
+        "boxes",
+        "churches",
+    ]
 
 
 def test_every_class_that_a_verb_or_an_adjective_asks_for_has_nouns():
@@ -172,12 +318,29 @@ def test_every_tense_and_clause_is_drawn():
     sampler = Sampler(random.Random(3))
     tenses = {sampler.sentence().clause.tense for _ in range(2_000)}
     assert tenses == set(TENSES) - {"pluperfect"}  # which belongs to subordinate clauses
-    for word in ("hatte", "dass", "ob", "weil", "nachdem", "zu", "denen", "nicht", "kein", "wurde", "wem", "warum", "einem", "den", "zurück"):
+    for word in (
+        "hatte",
+        "dass",
+        "ob",
+        "weil",
+        "nachdem",
+        "zu",
+        "denen",
+        "nicht",
+        "kein",
+        "wurde",
+        "wem",
+        "warum",
+        "einem",
+        "den",
+        "zurück",
+    ):
         assert f" {word} " in text, word
 
 
 PENN = set(
-    "ROOT S SBAR SBARQ SQ NP VP PP ADVP ADJP PRT WHNP WHADVP DT PRP PRP$ NN NNS NNP JJ IN TO CD CC RB RP MD VB VBD VBG VBN VBP VBZ WP WDT WRB . ,".split())
+    "ROOT S SBAR SBARQ SQ NP VP PP ADVP ADJP PRT WHNP WHADVP DT PRP PRP$ NN NNS NNP JJ IN TO CD CC RB RP MD VB VBD VBG VBN VBP VBZ WP WDT WRB . ,".split()
+)
 
 
 def test_trees_are_well_formed():
@@ -196,12 +359,19 @@ def test_command_line_is_deterministic_and_its_splits_are_apart(tmp_path):
     main(["--out", str(tmp_path / "b"), *arguments])
     main(["--out", str(tmp_path / "c"), *arguments, "--seed", "9"])
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == sorted(f"{split}.{kind}" for split in ("train", "valid", "test") for kind in ("en", "de", "en.trees"))
+    assert names == sorted(
+        f"{split}.{kind}" for split in ("train", "valid", "test") for kind in ("en", "de", "en.trees")
+    )
     seen: set[str] = set()
     for split, count in (("train", 300), ("valid", 40), ("test", 50)):
         lines = (tmp_path / "a" / f"{split}.en").read_text(encoding="utf-8").splitlines()
         trees = (tmp_path / "a" / f"{split}.en.trees").read_text(encoding="utf-8").splitlines()
-        assert len(lines) == len(trees) == count == len((tmp_path / "a" / f"{split}.de").read_text(encoding="utf-8").splitlines())
+        assert (
+            len(lines)
+            == len(trees)
+            == count
+            == len((tmp_path / "a" / f"{split}.de").read_text(encoding="utf-8").splitlines())
+        )
         assert [" ".join(read_tree(tree).leaves()) for tree in trees] == lines
         assert not seen & set(lines)
         seen |= set(lines)

@@ -47,7 +47,9 @@ def slow_translation(node: Tree, dialect) -> Tree:
             return Tree("If", (condition, slow_translation(first, dialect), slow_translation(second, dialect)))
         case "For", (variable, start, condition, step, body):
             again = Tree("Let", (dummy, slow_translation(body, dialect), Tree("App", (function, step))))
-            return Tree("Letrec", (function, variable, Tree("If", (condition, again, unit)), Tree("App", (function, start))))
+            return Tree(
+                "Letrec", (function, variable, Tree("If", (condition, again, unit)), Tree("App", (function, start)))
+            )
         case "Seq", (first, second):
             left, right = slow_translation(first, dialect), slow_translation(second, dialect)
             if left.label == "Let" and left.children[2] == unit:
@@ -108,10 +110,19 @@ def test_a_loop_and_both_kinds_of_sequence():
     assert lambda_text(to_lambda(left, REBUILD)) == "let a8 = let a0 = 1 in let a0 = 2 in () in let a0 = 3 in ()"
 
 
-@pytest.mark.parametrize(("text", "column"), [
-    ("", 1), ("x", 2), ("x =", 4), ("x = 1 y", 7), ("x = if", 5),
-    ("if x then y = 1 else y = 1 endif", 6), ("x = ( 1", 8), ("x = 1 ; ", 8),
-])
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("", 1),
+        ("x", 2),
+        ("x =", 4),
+        ("x = 1 y", 7),
+        ("x = if", 5),
+        ("if x then y = 1 else y = 1 endif", 6),
+        ("x = ( 1", 8),
+        ("x = 1 ; ", 8),
+    ],
+)
 def test_text_that_is_no_program(text, column):
     with pytest.raises(NotationError) as error:
         read_for(text, CHEN)
@@ -193,11 +204,19 @@ def test_drawn_programs_are_like_the_published_ones():
             assert ours[label] == pytest.approx(theirs[label], rel=0.1), label
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    ("{", "not JSON"), ("{}", "not a list"), ('["x"]', "program 1 is none of FOR"),
-    ('[{"tag": "Const", "contents": 1}]', "'Const' stands where one of Assign"),
-    ('[{"tag": "Assign", "contents": ["a0", {"tag": "Var", "contents": ["a", "b"]}]}]', "'Var' has 2 children instead of 1"),
-])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON"),
+        ("{}", "not a list"),
+        ('["x"]', "program 1 is none of FOR"),
+        ('[{"tag": "Const", "contents": 1}]', "'Const' stands where one of Assign"),
+        (
+            '[{"tag": "Assign", "contents": ["a0", {"tag": "Var", "contents": ["a", "b"]}]}]',
+            "'Var' has 2 children instead of 1",
+        ),
+    ],
+)
 def test_published_files_that_are_not_right(content, message, tmp_path):
     path = tmp_path / "test_For.json"
     path.write_text(content)
@@ -257,7 +276,9 @@ def test_published_sets_become_valid_and_test(tmp_path):
         out = tmp_path / f"out{len(flag)}"
         arguments = ["for2lam", "--setting", "rebuild", "--train", "400", "--data", str(tmp_path), "--output", str(out)]
         assert main([*arguments, *flag]) == 0
-        sides[len(flag)] = {split: (out / f"{split}.for").read_text().splitlines() for split in ("train", "valid", "test")}
+        sides[len(flag)] = {
+            split: (out / f"{split}.for").read_text().splitlines() for split in ("train", "valid", "test")
+        }
     distinct, all_of_them = sides[0], sides[1]
     assert len(all_of_them["test"]) == 61 and all_of_them["test"][0] == all_of_them["test"][-1]
     assert set(distinct["test"]) == set(all_of_them["test"])

@@ -10,8 +10,8 @@ from fairseq.data import Dictionary
 from preprocess import toy_corpus
 from preprocess.glue import load, main
 from preprocess.glue_formats import TASKS
-from tests.models.pretrained import library, save_albert
-from tree_fairseq.preprocessing.classification_files import read_examples
+from tests.nn.pretrained import library, save_albert
+from tree_fairseq.classification.examples import read_examples
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MNLI_HEAD = "index\tpromptID\tgenre\tsentence1_parse\tsentence1\tsentence2\tlabel1\tgold_label"
@@ -52,11 +52,16 @@ def test_all_models_have_the_same_tenth(raw):
 
 
 def test_columns_are_found_by_their_names(tmp_path):
-    rows = [f"{n}\t1\tnews\t( x )\tA dog{n} .\tThere is one.\tneutral\t{label}" for n, label in enumerate(("neutral", "entailment", "-", "contradiction"))]
+    rows = [
+        f"{n}\t1\tnews\t( x )\tA dog{n} .\tThere is one.\tneutral\t{label}"
+        for n, label in enumerate(("neutral", "entailment", "-", "contradiction"))
+    ]
     for name in ("train", "dev_matched", "dev_mismatched"):
         write(tmp_path / f"{name}.tsv", MNLI_HEAD, *rows)
     read = TASKS["mnli"].read(tmp_path, "train")
-    assert [line.name for line in read] == ["neutral", "entailment", "contradiction"], "the one without agreement is left out"
+    assert [line.name for line in read] == ["neutral", "entailment", "contradiction"], (
+        "the one without agreement is left out"
+    )
     assert read[1].text == "A dog1 .\tThere is one."
 
 
@@ -69,7 +74,10 @@ def test_cola_s_own_release_has_two_development_sets(tmp_path):
 def test_sst_2_with_and_without_names(tmp_path):
     write(tmp_path / "train.tsv", "sentence\tlabel", "good film \t1")
     write(tmp_path / "dev.tsv", "good film\t1", "dull\t0")
-    assert [[line.name for line in TASKS["sst2"].read(tmp_path, split)] for split in ("train", "dev")] == [["1"], ["1", "0"]]
+    assert [[line.name for line in TASKS["sst2"].read(tmp_path, split)] for split in ("train", "dev")] == [
+        ["1"],
+        ["1", "0"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +92,11 @@ def test_sst_2_with_and_without_names(tmp_path):
         ("mrpc", ["Quality\t#1 String\t#2 String", "1\tone sentence"], "train.tsv:2: 2 columns where 3 are expected"),
         ("mrpc", ["1\t2\t3\ta\tb"], "train.tsv:1: there is no column '#1 String'"),
         ("stsb", ["sentence1\tsentence2\tscore", "a\tb\tfive"], "train.tsv:2: the label is 'five', no number"),
-        ("mnli", [MNLI_HEAD, "1\t1\tn\tx\ta\tb\tl\tmaybe"], "train.tsv:2: the label is 'maybe', not one of contradiction"),
+        (
+            "mnli",
+            [MNLI_HEAD, "1\t1\tn\tx\ta\tb\tl\tmaybe"],
+            "train.tsv:2: the label is 'maybe', not one of contradiction",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, capsys, name, rows, message):
@@ -98,7 +110,20 @@ def test_missing_files_and_tokenizers_are_named(tmp_path, raw, capsys):
     assert main(["stsb", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     assert "has no train.tsv, or sts-train.csv" in capsys.readouterr().err
     library()
-    assert main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(tmp_path / "none")]) == 1
+    assert (
+        main(
+            [
+                "cola",
+                "--data",
+                str(raw / "cola"),
+                "--output",
+                str(tmp_path / "out"),
+                "--pieces-of",
+                str(tmp_path / "none"),
+            ]
+        )
+        == 1
+    )
     assert f"glue: {tmp_path / 'none'}: no tokenizer can be loaded" in capsys.readouterr().err
 
 
@@ -106,7 +131,9 @@ def test_a_pretrained_encoder_gets_its_pieces_and_a_dictionary_of_all(raw, tmp_p
     words = sorted({word for line in lines(raw / "cola" / "train.tsv") for word in line.split("\t")[3].split()})
     known, unseen = words[:-1], ["zebra", "zoo"]
     encoder = save_albert(tmp_path / "albert", (*known, *unseen))
-    assert main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(encoder)]) == 0
+    assert (
+        main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(encoder)]) == 0
+    )
     written = {word for line in lines(tmp_path / "out" / "train.tsv") for word in line.split("\t")[0].split()}
     assert "<unk>" in written and written <= {*known, "<unk>"}
     dictionary = Dictionary.load(str(tmp_path / "out" / "dict.text.txt"))
@@ -114,7 +141,10 @@ def test_a_pretrained_encoder_gets_its_pieces_and_a_dictionary_of_all(raw, tmp_p
 
 
 @pytest.mark.skipif(not (DATA / "cola").is_dir(), reason="the published data are not at hand")
-@pytest.mark.parametrize(("name", "sizes"), [("cola", (7696, 855, 1043)), ("sst2", (6228, 692, 872)), ("stsb", (5174, 575, 1500)), ("sick", (4050, 450, 4927))])
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("cola", (7696, 855, 1043)), ("sst2", (6228, 692, 872)), ("stsb", (5174, 575, 1500)), ("sick", (4050, 450, 4927))],
+)
 def test_the_published_files(name, sizes):
     splits = load(name, DATA / name)
     assert tuple(map(len, splits.values())) == sizes

@@ -68,11 +68,15 @@ def test_a_missing_file_is_named(headlines, tmp_path, capsys, missing):
 def test_compounds_and_lexicon_stand_beside_the_splits(compounds, tmp_path):
     assert prepare("cognition", compounds, tmp_path / "words") == 0
     words = tmp_path / "words"
-    assert len(lines(words / "test1.compound")) == len(lines(words / "test1.en")) == len(lines(words / "test1.zh")) == 15
+    assert (
+        len(lines(words / "test1.compound")) == len(lines(words / "test1.en")) == len(lines(words / "test1.zh")) == 15
+    )
     assert all(compound in line for compound, line in zip(lines(words / "test1.compound"), lines(words / "test1.en")))
     assert lines(words / "lexicon") == lines(compounds / "eval" / "lexicon")
     assert prepare("cognition", compounds, tmp_path / "few", "--limit", "5") == 0
-    assert len(lines(tmp_path / "few" / "test1.compound")) == 5 and lines(tmp_path / "few" / "lexicon") == lines(words / "lexicon")
+    assert len(lines(tmp_path / "few" / "test1.compound")) == 5 and lines(tmp_path / "few" / "lexicon") == lines(
+        words / "lexicon"
+    )
 
 
 def test_a_plain_folder_is_taken_too(compounds, tmp_path):

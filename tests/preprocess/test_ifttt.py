@@ -6,7 +6,6 @@ import re
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from preprocess import toy_corpus
 from preprocess.corpora import CorpusError
@@ -30,6 +29,7 @@ NAMES = ("a", "b_c", "{{Text}}", 'say "x"', "two words", "", "back\\slash", "(",
 
 def published(tree: Tree) -> str:
     """A program as the corpus has it."""
+
     def write(node, children):
         name = node.label
         if not name or any(character in name for character in ' ()"\\'):
@@ -53,7 +53,10 @@ def test_a_program_in_brackets():
     write = notation_named("bracket").write
     assert write(read_program(CODE)) == WRITTEN.format('A\\u0020"b"\\u0020{{c}}\\u0020\\u0028d\\u0029', "\\e")
     assert write(prune(read_program(CODE), "names")).endswith("( PARAMS Subject Body Empty ) ) ) )")
-    assert write(prune(read_program(CODE), "none")) == "( ROOT IF ( TRIGGER Twitter ( FUNC New_tweet ) ) THEN ( ACTION Email ( FUNC Send_me ) ) )"
+    assert (
+        write(prune(read_program(CODE), "none"))
+        == "( ROOT IF ( TRIGGER Twitter ( FUNC New_tweet ) ) THEN ( ACTION Email ( FUNC Send_me ) ) )"
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,10 @@ def test_the_folder_of_the_archive_and_no_annotation(raw, tmp_path):
     (raw / "turk_public.tsv").unlink()
     (tmp_path / "archive").mkdir()
     raw.rename(tmp_path / "archive" / "data")
-    assert main(["ifttt", "--data", str(tmp_path / "archive"), "--output", str(tmp_path / "out"), "--arguments", "names"]) == 0
+    assert (
+        main(["ifttt", "--data", str(tmp_path / "archive"), "--output", str(tmp_path / "out"), "--arguments", "names"])
+        == 0
+    )
     assert not (tmp_path / "out" / "test.groups").exists()
 
 
@@ -126,7 +132,11 @@ def test_the_folder_of_the_archive_and_no_annotation(raw, tmp_path):
     ("name", "row", "message"),
     [
         ("recipe_summaries.tsv", "a\tb", "recipe_summaries.tsv:40: 2 columns where 10 are expected"),
-        ("recipe_summaries.tsv", "f\thttps://ifttt.com/recipes/0-gone" + "\tx" * 8, "recipe_summaries.tsv:40: no program: 'x' in column 1"),
+        (
+            "recipe_summaries.tsv",
+            "f\thttps://ifttt.com/recipes/0-gone" + "\tx" * 8,
+            "recipe_summaries.tsv:40: no program: 'x' in column 1",
+        ),
         ("turk_public.tsv", "a\tb", "2 columns where six are expected"),
     ],
 )

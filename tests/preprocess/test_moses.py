@@ -7,7 +7,7 @@ import sys
 
 from preprocess.moses import TokenizerOptions, main, tokenize_lines
 
-LINES = ["He said: \"It's (well-known)!\"", "", "Fish & chips\u00a0cost\u2028$3.50."]
+LINES = ['He said: "It\'s (well-known)!"', "", "Fish & chips\u00a0cost\u2028$3.50."]
 
 
 def tokenized(lines, **options):

@@ -12,7 +12,7 @@ from preprocess.overnight import NOTATION, domains, main, read_examples
 from preprocess.overnight_bounds import bounds
 from preprocess.overnight_simplify import LONG, UNORDERED, merge, restore, simplify
 from tree_fairseq.errors import SymbolTreeError
-from tree_fairseq.scoring.exact_match import UnorderedForms
+from tree_fairseq.scoring.outcomes import UnorderedForms
 from tree_fairseq.trees.tree import Tree
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "overnight"
@@ -80,12 +80,15 @@ def test_the_order_of_conditions_does_not_count():
     assert first != second and forms.number(first) == forms.number(second)
 
 
-@pytest.mark.parametrize("text, message", [
-    ("( call ( f a ) b )", "without the name of a function"),
-    (f"( call SW:filter {BASE} a b )", "a filter with 3 arguments"),
-    ("( filter b ( condition c ) )", "only simplified forms have"),
-    ("( call-f a )", "only simplified forms have"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("( call ( f a ) b )", "without the name of a function"),
+        (f"( call SW:filter {BASE} a b )", "a filter with 3 arguments"),
+        ("( filter b ( condition c ) )", "only simplified forms have"),
+        ("( call-f a )", "only simplified forms have"),
+    ],
+)
 def test_forms_that_could_not_be_restored(text, message):
     with pytest.raises(SymbolTreeError, match=message):
         merge(read(text))
@@ -102,7 +105,9 @@ def test_prepared_splits(tmp_path, capsys):
         assert main(["prepare", "--data", str(data), "--domain", "toy", "--output", str(tmp_path / output)]) == 0
     assert "prepared toy: train 8, valid 2, test 2" in capsys.readouterr().err
     one, two = ({path.name: lines(path) for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
-    assert one == two and set(one) == {f"{split}.{side}" for split in ("train", "valid", "test") for side in ("nl", "lf")}
+    assert one == two and set(one) == {
+        f"{split}.{side}" for split in ("train", "valid", "test") for side in ("nl", "lf")
+    }
     assert one["test.nl"] == ["test 0", "test 1"]
     assert sorted(one["train.nl"] + one["valid.nl"]) == [f"train {number}" for number in range(10)]
     assert one["test.lf"] == [NOTATION.write(simplify(read(NESTED)))] * 2
@@ -115,15 +120,18 @@ def test_original_forms(tmp_path):
     assert lines(tmp_path / "out" / "test.lf") == [NESTED.replace("SW:", LONG)] * 2
 
 
-@pytest.mark.parametrize("text, message", [
-    ("", "holds no examples"),
-    ("\n(exemple)\n", r":2: an example begins with \(example"),
-    (example("a", BASE) + "(example\n(utterance \"b\")\n(targetFormula (f a)\n", r":9:.*never closed"),
-    (example("", BASE), r":1: the utterance is no text in quotation marks"),
-    ('(example (utterance word) (targetFormula (f a)))', r":1: the utterance is no text in quotation marks: word"),
-    ('(example (utterance "a") (original "b"))', r":1: an example has one \(utterance"),
-    ('(example (utterance "a") (targetFormula (f a) (g b)))', r":1: an example has one \(utterance"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "holds no examples"),
+        ("\n(exemple)\n", r":2: an example begins with \(example"),
+        (example("a", BASE) + '(example\n(utterance "b")\n(targetFormula (f a)\n', r":9:.*never closed"),
+        (example("", BASE), r":1: the utterance is no text in quotation marks"),
+        ("(example (utterance word) (targetFormula (f a)))", r":1: the utterance is no text in quotation marks: word"),
+        ('(example (utterance "a") (original "b"))', r":1: an example has one \(utterance"),
+        ('(example (utterance "a") (targetFormula (f a) (g b)))', r":1: an example has one \(utterance"),
+    ],
+)
 def test_malformed_files(tmp_path, text, message):
     path = tmp_path / "toy.examples"
     path.write_text(text, encoding="utf-8")

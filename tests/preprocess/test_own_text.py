@@ -43,7 +43,9 @@ def test_tokens_raw_references_and_splits_cut_from_train(tmp_path, capsys):
     assert (out / "train.en").read_text().splitlines()[0] == "The dog &apos;s house , no . 0 ."
     assert len((out / "train.en").read_text().splitlines()) == len((out / "train.de").read_text().splitlines()) == 57
     assert (out / "valid.en").read_text() == "( Hello ! )\n"
-    assert (out / "raw/test.de").read_text().splitlines() == [f"Das Haus des Hundes, Nr. {number}." for number in (57, 58, 59)]
+    assert (out / "raw/test.de").read_text().splitlines() == [
+        f"Das Haus des Hundes, Nr. {number}." for number in (57, 58, 59)
+    ]
     assert len((out / "test.en").read_text().splitlines()) == 3
     assert main([str(tmp_path), "--out", str(out), "--subset", "40"]) == 0
     assert len((out / "train.en").read_text().splitlines()) == 38

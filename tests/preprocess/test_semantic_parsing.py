@@ -66,7 +66,12 @@ def test_layout_gives_aligned_trees(raw, tmp_path, name):
 @pytest.mark.parametrize("name", ["geo", "atis", "cogs"])
 def test_suffixes_subset_and_limit(raw, tmp_path, name):
     flags = ["--valid", "10"] if name != "cogs" else []
-    assert prepare(name, raw / name, tmp_path, *flags, "--source", "en", "--target", "tree", "--subset", "7", "--limit", "5") == 0
+    assert (
+        prepare(
+            name, raw / name, tmp_path, *flags, "--source", "en", "--target", "tree", "--subset", "7", "--limit", "5"
+        )
+        == 0
+    )
     assert len(lines(tmp_path / "train.en")) == len(lines(tmp_path / "test.tree")) == 5
     assert prepare(name, raw / name, tmp_path, *flags, "--subset", "7") == 0
     assert len(lines(tmp_path / "train.nl")) == 7

@@ -62,7 +62,11 @@ GOLD_TEXT = "(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))"
 
 def test_tags_stand_in_both_columns():
     rows = [line.split("\t") for line in conllu([GOLD]).splitlines() if line]
-    assert [(row[1], row[3], row[4]) for row in rows] == [("the", "DT", "DT"), ("dog", "NN", "NN"), ("barks", "VBZ", "VBZ")]
+    assert [(row[1], row[3], row[4]) for row in rows] == [
+        ("the", "DT", "DT"),
+        ("dog", "NN", "NN"),
+        ("barks", "VBZ", "VBZ"),
+    ]
     assert conllu([GOLD, GOLD]).count("\n\n") == 2
 
 
@@ -79,7 +83,7 @@ def test_word_vectors_are_deterministic_and_know_neighbours(tmp_path):
     assert words == again[0] and np.array_equal(matrix, again[1])
     assert matrix.shape == (len(words), 16) and matrix.dtype == np.float32
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-    similar = lambda first, second: float(unit[words.index(first)] @ unit[words.index(second)])  # noqa: E731
+    similar = lambda first, second: float(unit[words.index(first)] @ unit[words.index(second)])
     assert similar("will", "can") > similar("will", "king")
     write_vectors(tmp_path / "vectors.txt", words, matrix)
     header, first, *_ = (tmp_path / "vectors.txt").read_text(encoding="utf-8").splitlines()
@@ -90,13 +94,26 @@ def test_slim_drops_optimizers_and_paths(tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
     for name in MODELS:
-        config = {"save_dir": "/home/somebody/x", "hidden": 3, "retag_package": None, "wordvec_pretrain_file": "/home/somebody/pretrain.pt"}
-        torch.save({"params": {"config": config, "model": {"weight": torch.ones(2)}}, "optimizer_state_dict": {"state": torch.ones(9999)}}, whole / name)
+        config = {
+            "save_dir": "/home/somebody/x",
+            "hidden": 3,
+            "retag_package": None,
+            "wordvec_pretrain_file": "/home/somebody/pretrain.pt",
+        }
+        torch.save(
+            {
+                "params": {"config": config, "model": {"weight": torch.ones(2)}},
+                "optimizer_state_dict": {"state": torch.ones(9999)},
+            },
+            whole / name,
+        )
     size = slim(whole, tmp_path / "out")
     assert size < 3 * 9999 * 4
     saved = torch.load(tmp_path / "out/constituency.pt", weights_only=True)
     assert "somebody" not in repr(saved) and "optimizer_state_dict" not in saved
-    assert saved["params"]["config"]["retag_package"] == "default" and saved["params"]["config"]["retag_method"] == "xpos"
+    assert (
+        saved["params"]["config"]["retag_package"] == "default" and saved["params"]["config"]["retag_method"] == "xpos"
+    )
     assert saved["params"]["config"]["hidden"] == 3 and torch.equal(saved["params"]["model"]["weight"], torch.ones(2))
 
 

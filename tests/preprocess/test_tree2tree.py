@@ -18,7 +18,10 @@ def leaf(label):
 def program(value):
     return {
         "source_prog": [],
-        "source_ast": {"root": "Block\n", "children": [{"root": "Value NumberLiteral", "children": [leaf(f"{value}\n")]}]},
+        "source_ast": {
+            "root": "Block\n",
+            "children": [{"root": "Value NumberLiteral", "children": [leaf(f"{value}\n")]}],
+        },
         "target_ast": {"root": "Literal", "children": [leaf(str(value))]},
     }
 
@@ -32,10 +35,30 @@ def write_folder(folder, size=6):
 
 def test_both_sides_are_written(tmp_path):
     data, out = write_folder(tmp_path / "data"), tmp_path / "out"
-    assert main(["--data", str(data), "--source", "cs", "--target", "js", "--output", str(out), "--subset", "4", "--limit", "5"]) == 0
+    assert (
+        main(
+            [
+                "--data",
+                str(data),
+                "--source",
+                "cs",
+                "--target",
+                "js",
+                "--output",
+                str(out),
+                "--subset",
+                "4",
+                "--limit",
+                "5",
+            ]
+        )
+        == 0
+    )
     assert (out / "test.cs").read_text().splitlines()[1] == "( Block ( Value_NumberLiteral 1 ) )"
     assert (out / "test.js").read_text().splitlines()[1] == "( Literal 1 )"
-    assert len((out / "train.js").read_text().splitlines()) == 4 and len((out / "valid.cs").read_text().splitlines()) == 5
+    assert (
+        len((out / "train.js").read_text().splitlines()) == 4 and len((out / "valid.cs").read_text().splitlines()) == 5
+    )
 
 
 def test_lines_are_the_trees(tmp_path):

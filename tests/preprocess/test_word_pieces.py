@@ -9,11 +9,29 @@ from fairseq.data import Dictionary
 from preprocess import word_pieces
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_programs import write_corpus
-from tests.models.pretrained import library
+from tests.nn.pretrained import library
 from tree_fairseq import hub
-from tree_fairseq.data.pretrained_pieces import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
 
-WORDS = ("show", "how", "many", "all", "rivers", "lakes", "cities", "in", "utah", "texas", "river", "##s", "lake", "unused", ".", "big", "##ger")
+WORDS = (
+    "show",
+    "how",
+    "many",
+    "all",
+    "rivers",
+    "lakes",
+    "cities",
+    "in",
+    "utah",
+    "texas",
+    "river",
+    "##s",
+    "lake",
+    "unused",
+    ".",
+    "big",
+    "##ger",
+)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -76,7 +94,12 @@ def test_a_folder_without_a_tokenizer(tmp_path, capsys):
 
 def test_from_raw_text_through_all_commands(folder, tmp_path):
     text, data, save = write_corpus(tmp_path / "text"), tmp_path / "bin", tmp_path / "run"
-    assert word_pieces.main(["--pieces-of", str(folder), *(str(text / f"{split}.nl") for split in ("train", "valid", "test"))]) == 0
+    assert (
+        word_pieces.main(
+            ["--pieces-of", str(folder), *(str(text / f"{split}.nl") for split in ("train", "valid", "test"))]
+        )
+        == 0
+    )
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     task = ("--task", "tree_insertion")
     run(

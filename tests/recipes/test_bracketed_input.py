@@ -21,7 +21,10 @@ def out(tmp_path_factory):
 
 
 def test_leaves_are_the_pieces_of_the_text(out):
-    done = bash('python -m tree_fairseq.data.export "$OUT/data-bin" --split test --words-from "$OUT/bpe/test.fr"', OUT=str(out))
+    done = bash(
+        'python -m tree_fairseq.commands.export "$OUT/data-bin" --split test --words-from "$OUT/bpe/test.fr"',
+        OUT=str(out),
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     pieces = (out / "bpe" / "test.fr").read_text().splitlines()
     assert any("@@" in line for line in pieces)
@@ -31,9 +34,14 @@ def test_leaves_are_the_pieces_of_the_text(out):
 def test_trees_given_by_hand_are_read(out, tmp_path):
     for split in ("train", "valid", "test"):
         lines = (out / "words" / f"{split}.fr").read_text().splitlines()
-        trees = ["(S " + " ".join(f"(N {word.replace('(', '-LRB-').replace(')', '-RRB-')})" for word in line.split()) + ")" for line in lines]
+        trees = [
+            "(S " + " ".join(f"(N {word.replace('(', '-LRB-').replace(')', '-RRB-')})" for word in line.split()) + ")"
+            for line in lines
+        ]
         (tmp_path / f"{split}.fr").write_text("\n".join(trees) + "\n")
-    done = recipe("iwslt13_fr_en", "--toy", "--out", out, "--workers", "1", "--stage", "preprocess", "--trees", tmp_path)
+    done = recipe(
+        "iwslt13_fr_en", "--toy", "--out", out, "--workers", "1", "--stage", "preprocess", "--trees", tmp_path
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "prepare: done before" in done.stderr and "preprocess: finished" in done.stderr
     labels = (out / "data-bin" / "dict.label.fr.txt").read_text().split()
@@ -41,6 +49,8 @@ def test_trees_given_by_hand_are_read(out, tmp_path):
 
 
 def test_a_missing_file_is_named(out, tmp_path):
-    done = recipe("iwslt13_fr_en", "--toy", "--out", out, "--workers", "1", "--stage", "preprocess", "--trees", tmp_path)
+    done = recipe(
+        "iwslt13_fr_en", "--toy", "--out", out, "--workers", "1", "--stage", "preprocess", "--trees", tmp_path
+    )
     assert done.returncode == 1
     assert f"{tmp_path}/train.fr is missing" in done.stderr

@@ -28,14 +28,17 @@ def test_full_size_commands_are_fairseq_s_and_the_paper_s(base, name):
     convert_namespace_to_omegaconf(arguments)
     assert arguments.task == arguments.criterion == "tree_classification" and arguments.max_update == 15000
     assert (arguments.encoder_layers, arguments.encoder_embed_dim, arguments.encoder_attention_heads) == (2, 64, 4)
-    assert arguments.max_tokens == (4096 if name in DOCUMENTS else 2000) >= arguments.max_source_positions or name not in DOCUMENTS
+    assert (
+        arguments.max_tokens == (4096 if name in DOCUMENTS else 2000) >= arguments.max_source_positions
+        or name not in DOCUMENTS
+    )
     assert arguments.best_checkpoint_metric == "accuracy" and arguments.maximize_best_checkpoint_metric
     (generate,) = named(commands, "fairseq-generate")
     assert generate[1] == train[1] and value(generate, "--path").endswith("/checkpoint_best.pt")
     assert parsed(generate).max_source_positions == arguments.max_source_positions
     (score,) = named(commands, "tree_fairseq.scoring")
     assert value(score, "--references").endswith("/text") and value(score, "--checkpoint") == value(generate, "--path")
-    assert not named(commands, "tree_fairseq.average")
+    assert not named(commands, "tree_fairseq.commands.average")
 
 
 @pytest.mark.parametrize("name", CLASSIFICATION)
@@ -86,7 +89,9 @@ def test_agreement_is_looked_for_where_it_is_asked_to(base, tmp_path):
     commands = printed_commands("sva", *base, *flags)
     (prepare,) = named(commands, "preprocess.agreement")
     where = prepare.index("--training")
-    assert prepare[where + 1 : where + 3] == [f"{tmp_path}/gum", f"{tmp_path}/more.txt"] and value(prepare, "--parser-dir") == str(tmp_path)
+    assert prepare[where + 1 : where + 3] == [f"{tmp_path}/gum", f"{tmp_path}/more.txt"] and value(
+        prepare, "--parser-dir"
+    ) == str(tmp_path)
     score = named(commands, "tree_fairseq.scoring")[0]
     assert score[score.index("--group-metrics") + 1] == "attractors_0"
     assert "--training" not in named(printed_commands("sva", *base), "preprocess.agreement")[0]
@@ -94,8 +99,11 @@ def test_agreement_is_looked_for_where_it_is_asked_to(base, tmp_path):
 
 def test_averages_have_runs_of_their_own(base):
     commands = printed_commands("sst5", *base, "--average", "5")
-    (train,), (average,) = named(commands, "fairseq-train"), named(commands, "tree_fairseq.average")
-    assert value(train, "--keep-last-epochs") == value(average, "--last-epochs") == "5" and "--no-epoch-checkpoints" not in train
+    (train,), (average,) = named(commands, "fairseq-train"), named(commands, "tree_fairseq.commands.average")
+    assert (
+        value(train, "--keep-last-epochs") == value(average, "--last-epochs") == "5"
+        and "--no-epoch-checkpoints" not in train
+    )
     assert "-average5-seed1/" in value(train, "--save-dir")
     assert value(named(commands, "fairseq-generate")[0], "--path") == value(average, "--output")
 
@@ -118,12 +126,18 @@ TABLE_3 = {"-no-hierarchical-embeddings", "-no-subtree-mask", "-no-hierarchical-
     [
         ("sst5", {"-label-nodes-root"}),
         ("sva", {"-right-branching", "-random"}),
-        ("movie_reviews", {"-leaf-attention-sentence", "-document-root-mean", "-document-root-super", "-right-branching", "-random"}),
+        (
+            "movie_reviews",
+            {"-leaf-attention-sentence", "-document-root-mean", "-document-root-super", "-right-branching", "-random"},
+        ),
     ],
 )
 def test_ablations_differ_in_what_they_are_named_for(base, name, more):
     commands = printed_commands(name, *base, "--stage", "ablate")
-    runs = {value(command, "--save-dir").split("/")[-2].removeprefix("tree_transformer_classifier_tiny"): command for command in named(commands, "fairseq-train")}
+    runs = {
+        value(command, "--save-dir").split("/")[-2].removeprefix("tree_transformer_classifier_tiny"): command
+        for command in named(commands, "fairseq-train")
+    }
     assert set(runs) == {f"{variant}-seed1" for variant in ({""} | TABLE_3 | more)}
     for variant, command in runs.items():
         arguments = parsed(command)
@@ -131,7 +145,9 @@ def test_ablations_differ_in_what_they_are_named_for(base, name, more):
         assert arguments.no_subtree_mask is ("subtree" in variant)
         assert (str(arguments.label_nodes) == "root") is ("label-nodes" in variant)
         assert (str(arguments.leaf_attention) == "sentence") is ("leaf-attention" in variant)
-        assert str(arguments.document_root) == (variant.removeprefix("-document-root-").removesuffix("-seed1") if "document-root" in variant else "first")
+        assert str(arguments.document_root) == (
+            variant.removeprefix("-document-root-").removesuffix("-seed1") if "document-root" in variant else "first"
+        )
         assert command[1].endswith("data-bin") is not any(control in variant for control in ("branching", "random"))
     full, *ablations = named(commands, "tree_fairseq.scoring")
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
@@ -156,7 +172,11 @@ def test_averaged_runs_are_compared_with_averaged_ones(tmp_path):
     AVERAGED=''; RUN=$PLACE/runs/tree_x-seed1; beside 1 x; echo "${OTHERS[@]##*/}"
     AVERAGED=-average5 ABLATING=1 MAIN_RUN=x; beside 1 $PLACE/runs/tree_x; echo "${OTHERS[@]##*/}"
     """
-    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == ["lstm_x-average5-seed1", "lstm_x-seed1", "tree_x-average5-seed1"]
+    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
+        "lstm_x-average5-seed1",
+        "lstm_x-seed1",
+        "tree_x-average5-seed1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +190,11 @@ def test_averaged_runs_are_compared_with_averaged_ones(tmp_path):
         ("sst5", ("--out", "x", "--toy", "--seed", "1", "--seeds", "1,2"), "give --seed or --seeds, not both"),
         ("sst5", ("--out", "x", "--toy", "--average", "some"), "--average needs a number"),
         ("sst5", ("--out", "x", "--toy", "--arch", "transformer"), "no settings for --arch transformer"),
-        ("sst5", ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm_classifier", "--stage", "ablate"), "--stage ablate needs a tree_transformer"),
+        (
+            "sst5",
+            ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm_classifier", "--stage", "ablate"),
+            "--stage ablate needs a tree_transformer",
+        ),
         ("movie_reviews", ("--out", "x", "--toy", "--fold", "11"), "--fold 11: give a number from 1 to 10"),
         ("sva", ("--out", "x", "--toy", "--training-text", "nowhere"), "--training-text: there is no nowhere"),
     ],
@@ -247,7 +271,12 @@ def test_agreement_from_end_to_end(tmp_path):
 
 
 def test_documents_from_end_to_end(tmp_path):
-    done = recipe("movie_reviews", "--toy", "--out", tmp_path, "--workers", "1", "--arch", "transformer_classifier_tiny")
+    done = recipe(
+        "movie_reviews", "--toy", "--out", tmp_path, "--workers", "1", "--arch", "transformer_classifier_tiny"
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     result = result_of(tmp_path)
-    assert result["description"]["variant"] == "fold-1" and result["confusion"]["test"]["classes"] == ["negative", "positive"]
+    assert result["description"]["variant"] == "fold-1" and result["confusion"]["test"]["classes"] == [
+        "negative",
+        "positive",
+    ]

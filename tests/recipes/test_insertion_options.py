@@ -39,7 +39,9 @@ def test_every_decoder_trains_on_the_same_folder(base, arch):
     assert (arguments.encoder_layers, arguments.encoder_embed_dim, arguments.decoder_embed_dim) == (3, 128, 128)
     assert arguments.eval_accuracy and arguments.eval_unordered == "filter call-SW:concat"
     assert arguments.best_checkpoint_metric == "accuracy" and arguments.maximize_best_checkpoint_metric
-    assert arguments.warmup_updates < arguments.max_update and arguments.max_update % arguments.save_interval_updates == 0
+    assert (
+        arguments.warmup_updates < arguments.max_update and arguments.max_update % arguments.save_interval_updates == 0
+    )
     (generate,), (score,) = named(commands, "fairseq-generate"), named(commands, "tree_fairseq.scoring")
     assert train[1] == generate[1] == value(preprocess, "--destdir") == value(score, "--data")
     assert parsed(generate).beam == 1 and value(generate, "--path").endswith("/checkpoint_best.pt")
@@ -91,12 +93,17 @@ def test_seeds_and_subsets(base):
     trained = named(commands, "fairseq-train")
     assert [value(command, "--seed") for command in trained] == ["1", "2", "3"] and len(set(map(run_of, trained))) == 3
     assert all("/subset-100/" in command[1] and parsed(command).dropout == 0.3 for command in trained)
-    assert "mean_of_seeds.py" in commands[-1][1] and value(named(commands, "preprocess.overnight")[0], "--subset") == "100"
+    assert (
+        "mean_of_seeds.py" in commands[-1][1] and value(named(commands, "preprocess.overnight")[0], "--subset") == "100"
+    )
 
 
 def test_ablations_differ_in_what_they_are_named_for(base):
     commands = commands_of(base, "--stage", "ablate")
-    runs = {run_of(command).removeprefix("tree_insertion_transformer"): parsed(command) for command in named(commands, "fairseq-train")}
+    runs = {
+        run_of(command).removeprefix("tree_insertion_transformer"): parsed(command)
+        for command in named(commands, "fairseq-train")
+    }
     assert set(runs) == {
         "-seed1", "-temperature-1-seed1", "-temperature-10-seed1", "-one-trajectory-seed1", "-absolute-positions-seed1",
         "-no-child-relations-seed1", "-deletion-seed1",
@@ -104,7 +111,9 @@ def test_ablations_differ_in_what_they_are_named_for(base):
     for name, arguments in runs.items():
         assert arguments.target_temperature == {"-temperature-1-seed1": 1, "-temperature-10-seed1": 10}.get(name, 0.1)
         assert arguments.trajectories == (1 if "one" in name else None)
-        assert arguments.absolute_positions is ("absolute" in name) and arguments.no_child_relations is ("child" in name)
+        assert arguments.absolute_positions is ("absolute" in name) and arguments.no_child_relations is (
+            "child" in name
+        )
         assert arguments.deletion is ("deletion" in name)
     full, *ablations = named(commands, "tree_fairseq.scoring")
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
@@ -126,7 +135,12 @@ def test_stages_end_where_they_are_asked_to(base):
 
 def test_other_decoders_of_a_seed_are_compared(base, tmp_path):
     runs = tmp_path / "out" / "publications" / "runs"
-    for name in ("tree_gru-seed1", "tree_gru-seed2", "tree_insertion_transformer.exact-seed1", "tree_insertion_transformer-deletion-seed1"):
+    for name in (
+        "tree_gru-seed1",
+        "tree_gru-seed2",
+        "tree_insertion_transformer.exact-seed1",
+        "tree_insertion_transformer-deletion-seed1",
+    ):
         (runs / name).mkdir(parents=True)
         (runs / name / "outcomes.json").touch()
     (score,) = named(commands_of(base), "tree_fairseq.scoring")
@@ -141,12 +155,21 @@ def test_other_decoders_of_a_seed_are_compared(base, tmp_path):
         (("--out", "x", "--domain", "calendar"), "--data is needed"),
         (("--out", "x", "--toy"), "--domain is needed: calendar blocks"),
         (("--out", "x", "--toy", "--domain", "birds"), "--domain birds: give calendar blocks"),
-        (("--out", "x", "--toy", "--domain", "calendar", "--oracle", "greedy"), "--oracle greedy: give centrality exact"),
+        (
+            ("--out", "x", "--toy", "--domain", "calendar", "--oracle", "greedy"),
+            "--oracle greedy: give centrality exact",
+        ),
         (("--out", "x", "--toy", "--domain", "calendar", "--simplify", "all"), "--simplify all: give merged none"),
-        (("--out", "x", "--toy", "--domain", "calendar", "--supervision", "all"), "--supervision all: give binary uniform"),
+        (
+            ("--out", "x", "--toy", "--domain", "calendar", "--supervision", "all"),
+            "--supervision all: give binary uniform",
+        ),
         (("--out", "x", "--toy", "--domain", "calendar", "--arch", "lstm"), "no settings for --arch lstm"),
         (("--out", "x", "--toy", "--domain", "calendar", "--stage", "bound"), "unknown stage bound"),
-        (("--out", "OUT", "--toy", "--dry-run", "--domain", "calendar", "--arch", "tree_gru", "--stage", "ablate"), "needs a tree_insertion"),
+        (
+            ("--out", "OUT", "--toy", "--dry-run", "--domain", "calendar", "--arch", "tree_gru", "--stage", "ablate"),
+            "needs a tree_insertion",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path, arguments, message):
@@ -158,7 +181,9 @@ def test_a_domain_that_is_not_there_is_named(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "calendar.paraphrases.test.examples").touch()
     done = recipe("overnight", "--data", tmp_path / "data", "--out", tmp_path / "out", "--domain", "recipes")
-    assert done.returncode == 1 and "recipes.paraphrases.train.examples is missing; the folder has calendar" in done.stderr
+    assert (
+        done.returncode == 1 and "recipes.paraphrases.train.examples is missing; the folder has calendar" in done.stderr
+    )
 
 
 # The README
@@ -170,14 +195,22 @@ def test_every_block_is_a_command_that_exists(tmp_path, name):
     (tmp_path / "data" / "some").touch()
     blocks = readme_blocks(name)
     assert len(blocks) >= 4
-    done = bash("\n".join(blocks).replace("run.sh ", "run.sh --dry-run "), DATA=str(tmp_path / "data"), OUT=str(tmp_path / "out"))
+    done = bash(
+        "\n".join(blocks).replace("run.sh ", "run.sh --dry-run "),
+        DATA=str(tmp_path / "data"),
+        OUT=str(tmp_path / "out"),
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(" done: ") >= len(blocks)
 
 
 def plain_commands(name):
     """The commands of fairseq and of this project that a README shows, as lists of words."""
-    text = "".join(PLAIN.findall((EXAMPLES / name / "README.md").read_text(encoding="utf-8"))).replace("\\\n", " ").replace("$OUT", "OUT")
+    text = (
+        "".join(PLAIN.findall((EXAMPLES / name / "README.md").read_text(encoding="utf-8")))
+        .replace("\\\n", " ")
+        .replace("$OUT", "OUT")
+    )
     return [shlex.split(line) for line in text.splitlines() if line.strip()]
 
 
@@ -191,7 +224,16 @@ def test_plain_commands_are_those_of_the_recipe(base, name):
             parsed(command)
     (train,) = named(commands_of(base, "--oracle", "exact"), "fairseq-train")
     ours, theirs = vars(parsed(train)), vars(parsed(shown["fairseq-train"]))
-    own = {"data", "user_dir", "save_dir", "no_progress_bar", "log_file", "log_interval", "required_batch_size_multiple", "validate_interval"}
+    own = {
+        "data",
+        "user_dir",
+        "save_dir",
+        "no_progress_bar",
+        "log_file",
+        "log_interval",
+        "required_batch_size_multiple",
+        "validate_interval",
+    }
     own |= {"save_interval", "no_epoch_checkpoints"}
     assert {key: ours[key] for key in ours if key not in own} == {key: theirs[key] for key in theirs if key not in own}
 
@@ -211,16 +253,30 @@ def test_a_domain_from_end_to_end(tmp_path):
     done = recipe("overnight", "--toy", "--domain", "recipes", "--out", tmp_path, "--workers", "1")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     result = json.loads((tmp_path / "result.json").read_text())
-    assert result["score"] == result["accuracy_unordered"] and 1 <= result["steps"] <= 50 and 0 <= result["validity"] <= 1
+    assert (
+        result["score"] == result["accuracy_unordered"] and 1 <= result["steps"] <= 50 and 0 <= result["validity"] <= 1
+    )
     assert set(result["partial"]) == {"test"} and result["sentences"] == {"test": 15}
     described = {"recipe": "overnight", "domain": "recipes", "learned": "centrality", "simplify": "merged", "seed": "1"}
     assert result["description"] | described == result["description"]
-    again = recipe("overnight", "--toy", "--domain", "recipes", "--out", tmp_path, "--workers", "1", "--stage", "generate")
+    again = recipe(
+        "overnight", "--toy", "--domain", "recipes", "--out", tmp_path, "--workers", "1", "--stage", "generate"
+    )
     assert again.stderr.count("done before") == 4  # prepare, preprocess, train, generate
 
 
 def test_original_forms_from_left_to_right(tmp_path):
-    arguments = ("--toy", "--domain", "blocks", "--simplify", "none", "--arch", "insertion_left_to_right", "--workers", "1")
+    arguments = (
+        "--toy",
+        "--domain",
+        "blocks",
+        "--simplify",
+        "none",
+        "--arch",
+        "insertion_left_to_right",
+        "--workers",
+        "1",
+    )
     done = recipe("overnight", *arguments, "--out", tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     result = json.loads((tmp_path / "result.json").read_text())

@@ -7,8 +7,19 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from tests.models.tiny import tiny_task
-from tests.recipes.commands import CLASSIFICATION, EXAMPLES, INSERTION, RECIPES, ROOT, STRUCTURAL, TREEFORMER, bash, printed_commands, recipe
+from tests.nn.tiny import tiny_task
+from tests.recipes.commands import (
+    CLASSIFICATION,
+    EXAMPLES,
+    INSERTION,
+    RECIPES,
+    ROOT,
+    STRUCTURAL,
+    TREEFORMER,
+    bash,
+    printed_commands,
+    recipe,
+)
 
 STOCK = {
     "multi30k_en_de": ("transformer", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
@@ -101,7 +112,11 @@ def test_ablations_differ_in_what_they_are_named_for(tmp_path):
             assert getattr(arguments, flag, False) is (flag.replace("_", "-") in name)
         controls = name.endswith(("right-branching", "random"))
         assert (command[1] == full[1]) is not controls
-    scores = [c for c in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate") if "tree_fairseq.scoring.score" in c]
+    scores = [
+        c
+        for c in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate")
+        if "tree_fairseq.scoring.translation" in c
+    ]
     assert all("--against" in command for command in scores[1:])
     tops = {command[command.index("--main-run") + 1].rsplit("/", 1)[1] for command in scores}
     assert tops == {"tree_transformer"}
@@ -117,9 +132,9 @@ def test_stages_end_where_they_are_asked_to(tmp_path):
 
     assert "subword-nmt" in programs("prepare") and "fairseq-preprocess" not in programs("prepare")
     assert programs("preprocess")[-1] == "fairseq-preprocess"
-    assert programs("train")[-1] == "tree_fairseq.average"
+    assert programs("train")[-1] == "tree_fairseq.commands.average"
     assert programs("generate")[-1] == "fairseq-generate"
-    assert programs("score")[-1] == "tree_fairseq.scoring.score"
+    assert programs("score")[-1] == "tree_fairseq.scoring.translation"
 
 
 def test_generation_drops_no_sentence(tmp_path):
@@ -173,7 +188,10 @@ def test_parser_options_reach_preprocessing(tmp_path):
         (("--out", "x", "--toy", "--subset", "many"), "--subset needs a number"),
         (("--out", "x", "--toy", "--fp16"), "unknown option --fp16"),
         (("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm"), "no settings for --arch lstm"),
-        (("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--stage", "ablate"), "needs a tree_* architecture"),
+        (
+            ("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--stage", "ablate"),
+            "needs a tree_* architecture",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path, arguments, message):
@@ -189,7 +207,13 @@ def test_french_without_trees_says_what_is_needed(tmp_path):
 
 
 def test_models_with_the_same_extra_flags_are_compared(tmp_path):
-    for name in ("transformer", "transformer+12", "fconv_iwslt_de_en", "tree_transformer-random", "tree_transformer+12"):
+    for name in (
+        "transformer",
+        "transformer+12",
+        "fconv_iwslt_de_en",
+        "tree_transformer-random",
+        "tree_transformer+12",
+    ):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "score.json").touch()
     (tmp_path / "runs" / "unscored").mkdir()

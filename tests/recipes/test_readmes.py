@@ -56,7 +56,9 @@ def test_result_of_the_readme(multi30k):
     names = {f"{metric}_{year}" for metric in ("sacrebleu", "tokenized_bleu") for year in (2016, 2017)}
     assert names == set(result["signatures"]) and all(0 <= result[name] <= 100 for name in names)
     assert result["references"] == {"test": "untokenised", "test1": "detokenised"}
-    assert {(row["metric"], row["baseline"]) for row in result["differences"]} == {(name, "transformer") for name in names}
+    assert {(row["metric"], row["baseline"]) for row in result["differences"]} == {
+        (name, "transformer") for name in names
+    }
     assert sorted(run["run"] for run in result["runs"]) == ["transformer", "tree_transformer"]
     assert result["description"]["parser"] == "right-branching"
     assert result["checkpoint"]["updates"] == 4 and result["checkpoint"]["parameters"] > 1000
@@ -77,8 +79,11 @@ def test_training_goes_on_where_it_was_killed(multi30k):
     for name in ("checkpoint2.pt", "average.pt"):
         (run / "checkpoints" / name).unlink()
     (run / "checkpoints" / "checkpoint_last.pt").write_bytes((run / "checkpoints" / "checkpoint1.pt").read_bytes())
-    done = bash('examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --workers 1 --stage train',
-                OUT=str(out), DATA=str(out.parent / "data"))
+    done = bash(
+        'examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --workers 1 --stage train',
+        OUT=str(out),
+        DATA=str(out.parent / "data"),
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     log = done.stdout + done.stderr
     assert "(epoch 2 @ 2 updates)" in log  # fairseq's line on resuming
@@ -91,8 +96,11 @@ def test_a_run_is_not_continued_on_other_data(multi30k):
     before = key.read_text()
     key.write_text("other\n")
     try:
-        done = bash('examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --stage train',
-                    OUT=str(out), DATA=str(out.parent / "data"))
+        done = bash(
+            'examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --stage train',
+            OUT=str(out),
+            DATA=str(out.parent / "data"),
+        )
     finally:
         key.write_text(before)
     assert done.returncode == 1 and "was trained on other data" in done.stderr

@@ -13,7 +13,9 @@ SEMANTIC_PARSING = ("geo", "atis", "jobs", "ifttt")
 TREE_TO_TREE = ("active_logical", "coffeescript_javascript", "for2lam")
 SETTINGS = {
     "for2lam": ("SYN-S", "SYN-L"),
-    "coffeescript_javascript": tuple(f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")),
+    "coffeescript_javascript": tuple(
+        f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")
+    ),
     "active_logical": ("both", "logical-active", "active-logical"),
 }
 PARSERS = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
@@ -49,7 +51,9 @@ def base(tmp_path):
 
 def commands_of(name, base, *arguments):
     """Generated programs are asked for where the recipe has some."""
-    return printed_commands(name, *(base if name in SEMANTIC_PARSING or name == "active_logical" else base[2:]), *arguments)
+    return printed_commands(
+        name, *(base if name in SEMANTIC_PARSING or name == "active_logical" else base[2:]), *arguments
+    )
 
 
 @pytest.mark.parametrize("name", STRUCTURAL)
@@ -78,7 +82,9 @@ def test_rare_words_are_unknown(base, name):
     assert value(command, "--target-notation") == ("prolog" if name == "jobs" else "bracket")
 
 
-@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name, settings in SETTINGS.items() for setting in settings])
+@pytest.mark.parametrize(
+    ("name", "setting"), [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
+)
 def test_settings_have_folders_of_their_own(base, name, setting):
     commands = commands_of(name, base, "--setting", setting)
     (train,) = named(commands, "fairseq-train")
@@ -94,8 +100,13 @@ def test_settings_have_folders_of_their_own(base, name, setting):
 
 
 def test_published_programs_are_read_where_they_are(base, tmp_path):
-    (command,) = named(printed_commands("coffeescript_javascript", *base, "--setting", "JC-B-long"), "preprocess.tree2tree")
-    assert (value(command, "--source"), value(command, "--target")) == ("cs", "js")  # of the file; the recipe goes the other way
+    (command,) = named(
+        printed_commands("coffeescript_javascript", *base, "--setting", "JC-B-long"), "preprocess.tree2tree"
+    )
+    assert (value(command, "--source"), value(command, "--target")) == (
+        "cs",
+        "js",
+    )  # of the file; the recipe goes the other way
     (tmp_path / "data" / "test_For.json").touch()
     (command,) = named(printed_commands("for2lam", *base), "preprocess.programs")
     assert value(command, "--setting") == "rebuild" and value(command, "--data") == str(tmp_path / "data")
@@ -136,7 +147,9 @@ def test_raw_text_has_a_folder_of_its_own(base):
 
 
 def test_traversal_and_binarization_reach_preprocessing_and_names(base):
-    (preprocess,) = named(commands_of("atis", base, "--traversal", "bfs", "--binarization", "none"), "fairseq-preprocess")
+    (preprocess,) = named(
+        commands_of("atis", base, "--traversal", "bfs", "--binarization", "none"), "fairseq-preprocess"
+    )
     assert value(preprocess, "--traversal") == "bfs" and value(preprocess, "--binarization") == "none"
     assert value(preprocess, "--destdir").endswith("/data-bin-bfs-none")
 
@@ -146,7 +159,9 @@ def test_lines_held_out_are_trained_on_where_asked(base):
         return named(commands_of("geo", base, *arguments), "preprocess.semantic_parsing")[0]
 
     assert "--keep-valid" in flags() and value(flags(), "--valid") == "100"
-    assert "--keep-valid" not in flags("--keep-valid", "no") and "/keep-valid-no/" in value(flags("--keep-valid", "no"), "--output")
+    assert "--keep-valid" not in flags("--keep-valid", "no") and "/keep-valid-no/" in value(
+        flags("--keep-valid", "no"), "--output"
+    )
     assert "--keep-valid" not in named(commands_of("atis", base), "preprocess.semantic_parsing")[0]
 
 
@@ -164,7 +179,10 @@ def test_every_seed_has_a_run_and_the_means_come_last(base):
 
 def test_ablations_differ_in_what_they_are_named_for(base):
     commands = commands_of("geo", base, "--stage", "ablate")
-    runs = {value(command, "--save-dir").split("/")[-2].split("parsing")[1]: command for command in named(commands, "fairseq-train")}
+    runs = {
+        value(command, "--save-dir").split("/")[-2].split("parsing")[1]: command
+        for command in named(commands, "fairseq-train")
+    }
     assert set(runs) == {
         "-seed1", "-query-position-seed1", "-decay-init-paper-seed1", "-parameter-free-seed1", "-bfs-seed1", "-none-seed1",
     }  # fmt: skip
@@ -180,7 +198,7 @@ def test_ablations_differ_in_what_they_are_named_for(base):
 
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
-        "prepare": "preprocess.semantic_parsing", "preprocess": "fairseq-preprocess", "train": "tree_fairseq.average",
+        "prepare": "preprocess.semantic_parsing", "preprocess": "fairseq-preprocess", "train": "tree_fairseq.commands.average",
         "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
     }  # fmt: skip
     for stage, last in ends.items():
@@ -188,7 +206,14 @@ def test_stages_end_where_they_are_asked_to(base):
 
 
 def test_other_architectures_of_a_seed_are_compared(tmp_path):
-    names = ("lstm-seed1", "lstm-seed2", "transformer_x-seed1", "transformer_x-raw-seed1", "tree_x-bfs-seed1", "transformer_x-seed1+12")
+    names = (
+        "lstm-seed1",
+        "lstm-seed2",
+        "transformer_x-seed1",
+        "transformer_x-raw-seed1",
+        "tree_x-bfs-seed1",
+        "transformer_x-seed1+12",
+    )
     for name in names:
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "outcomes.json").touch()
@@ -219,13 +244,23 @@ def test_other_architectures_of_a_seed_are_compared(tmp_path):
         ("geo", ("--out", "x", "--toy", "--keep-valid", "maybe"), "--keep-valid maybe: give yes no"),
         ("geo", ("--out", "x", "--toy", "--arch", "fconv"), "no settings for --arch fconv"),
         ("geo", ("--out", "x", "--toy", "--text", "raw"), "--text raw is for stock architectures"),
-        ("geo", ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm", "--stage", "ablate"), "needs a tree_positional_* architecture"),
+        (
+            "geo",
+            ("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm", "--stage", "ablate"),
+            "needs a tree_positional_* architecture",
+        ),
         ("ifttt", ("--data", "OUT/empty", "--out", "OUT", "--dry-run"), "the README says where its files come from"),
     ],
 )
 def test_mistakes_are_named(tmp_path, name, arguments, message):
     (tmp_path / "out").mkdir()
     (tmp_path / "empty").mkdir()
-    done = recipe(name, *(word.replace("OUT/empty", str(tmp_path / "empty")).replace("OUT", str(tmp_path / "out")) for word in arguments))
+    done = recipe(
+        name,
+        *(
+            word.replace("OUT/empty", str(tmp_path / "empty")).replace("OUT", str(tmp_path / "out"))
+            for word in arguments
+        ),
+    )
     assert done.returncode == 1
     assert message in done.stderr

@@ -18,9 +18,39 @@ from tree_fairseq.trees.notations import notation_named
 
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TINY = (
-    *("--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "64", "--encoder-layers", "1", "--encoder-attention-heads", "2"),
-    *("--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "64", "--decoder-layers", "1", "--decoder-attention-heads", "2"),
-    *("--max-epoch", "4", "--save-interval", "1", "--validate-interval", "1", "--keep-last-epochs", "2", "--num-workers", "0", "--cpu"),
+    *(
+        "--encoder-embed-dim",
+        "32",
+        "--encoder-ffn-embed-dim",
+        "64",
+        "--encoder-layers",
+        "1",
+        "--encoder-attention-heads",
+        "2",
+    ),
+    *(
+        "--decoder-embed-dim",
+        "32",
+        "--decoder-ffn-embed-dim",
+        "64",
+        "--decoder-layers",
+        "1",
+        "--decoder-attention-heads",
+        "2",
+    ),
+    *(
+        "--max-epoch",
+        "4",
+        "--save-interval",
+        "1",
+        "--validate-interval",
+        "1",
+        "--keep-last-epochs",
+        "2",
+        "--num-workers",
+        "0",
+        "--cpu",
+    ),
 )
 
 
@@ -123,7 +153,9 @@ def test_means_of_seeds(tmp_path):
         }  # fmt: skip
         (folder / "score.json").write_text(json.dumps(content))
         runs.append(folder)
-    (tmp_path / "result.json").write_text(json.dumps({"metric": "accuracy", "score": 60.0, "accuracy": 60.0, "validity": 1.0, "runs": []}))
+    (tmp_path / "result.json").write_text(
+        json.dumps({"metric": "accuracy", "score": 60.0, "accuracy": 60.0, "validity": 1.0, "runs": []})
+    )
     script = runpy.run_path(str(EXAMPLES / "lib" / "mean_of_seeds.py"))
     assert script["main"](["--result", str(tmp_path / "result.json"), *map(str, runs)]) == 0
     result = result_of(tmp_path)

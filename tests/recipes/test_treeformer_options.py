@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from tests.models.tiny import build, tiny_task
+from tests.nn.tiny import build, tiny_task
 from tests.recipes.commands import EXAMPLES, TREEFORMER, bash, printed_commands, readme_blocks, recipe
 from tests.recipes.test_structural_options import base, named, parsed, value  # noqa: F401  a fixture
 from tree_fairseq.errors import ScoringError
@@ -47,11 +47,22 @@ def test_commands_are_fairseq_s_and_both_models_read_one_plain_folder(base, name
     assert "--user-dir" not in preprocess
     train, arguments = training(name, base)
     convert_namespace_to_omegaconf(arguments)
-    assert arguments.task == "translation" and arguments.arch.startswith("treeformer") and arguments.treeformer_height == 10
+    assert (
+        arguments.task == "translation"
+        and arguments.arch.startswith("treeformer")
+        and arguments.treeformer_height == 10
+    )
     assert train[1] == value(preprocess, "--destdir")
     stock, stock_arguments = training(name, base, "--arch", BASELINES[name])
     assert stock[1] == train[1] and run_of(stock) != run_of(train)
-    for size in ("encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_attention_heads", "decoder_layers", "max_update"):
+    for size in (
+        "encoder_layers",
+        "encoder_embed_dim",
+        "encoder_ffn_embed_dim",
+        "encoder_attention_heads",
+        "decoder_layers",
+        "max_update",
+    ):
         assert getattr(arguments, size) == getattr(stock_arguments, size), size
     for command in named(commands, "fairseq-generate"):
         assert command[1] == train[1] and value(command, "--path").startswith(value(train, "--save-dir"))
@@ -67,19 +78,36 @@ def test_settings_are_the_paper_s(base):
     assert (ours.max_tokens, ours.warmup_updates, ours.weight_decay) == (4096, 4000, 1e-4)
     for name, penalty in (("iwslt14_de_en", 0.6), ("iwslt14_en_fr", 0.2)):
         (command,) = named(commands_of(name, base), "fairseq-generate")
-        assert (parsed(command).beam, parsed(command).lenpen) == (10, penalty) and value(command, "--path").endswith("/checkpoint_best.pt")
+        assert (parsed(command).beam, parsed(command).lenpen) == (10, penalty) and value(command, "--path").endswith(
+            "/checkpoint_best.pt"
+        )
     _, ours = training("gigaword", base)
-    assert (ours.max_tokens, ours.warmup_updates, ours.weight_decay, ours.dropout, ours.lr) == (8192, 8000, 1e-3, 0.1, [7e-4])
+    assert (ours.max_tokens, ours.warmup_updates, ours.weight_decay, ours.dropout, ours.lr) == (
+        8192,
+        8000,
+        1e-3,
+        0.1,
+        [7e-4],
+    )
     (command,) = named(commands_of("gigaword", base), "fairseq-generate")
     assert (parsed(command).beam, parsed(command).lenpen, parsed(command).max_len_b) == (5, 0.7, 32)
     _, ours = training("cognition", base)
-    assert (ours.max_tokens * ours.update_freq[0], ours.max_update, ours.best_checkpoint_metric) == (8192, 100000, "bleu")
+    assert (ours.max_tokens * ours.update_freq[0], ours.max_update, ours.best_checkpoint_metric) == (
+        8192,
+        100000,
+        "bleu",
+    )
     assert ours.eval_bleu and ours.maximize_best_checkpoint_metric
 
 
 def test_cogs_has_two_schedules_of_which_one_is_the_paper_s(base):
     train, arguments = training("cogs", base, "--schedule", "paper")
-    assert (arguments.batch_size, arguments.max_update, arguments.lr, arguments.lr_scheduler) == (128, 50000, [1e-4], "fixed")
+    assert (arguments.batch_size, arguments.max_update, arguments.lr, arguments.lr_scheduler) == (
+        128,
+        50000,
+        [1e-4],
+        "fixed",
+    )
     assert eval(arguments.adam_betas) == (0.9, 0.999) and arguments.criterion == "cross_entropy"
     short, arguments = training("cogs", base)
     assert arguments.max_update == float(arguments.total_num_update) and run_of(short) == "treeformer_cogs-short-seed1"
@@ -96,7 +124,11 @@ def test_cogs_targets_and_samples(base):
 
     prepare, subsets, score = of()
     assert value(prepare, "--targets") == "variable-free" and value(prepare, "--generalization-sample") == "2100"
-    assert subsets == ["test", "test2"] and "test2=generalization" in score and value(score, "--notation") == "variable-free"
+    assert (
+        subsets == ["test", "test2"]
+        and "test2=generalization" in score
+        and value(score, "--notation") == "variable-free"
+    )
     prepare, subsets, score = of("--generalization-sample", "all", "--targets", "original")
     assert value(prepare, "--targets") == "original" and "/original/" in value(prepare, "--output")
     assert subsets == ["test", "test1"] and "test1=generalization" in score and value(score, "--notation") == "lines"
@@ -109,7 +141,10 @@ def test_chinese_alone_is_split_into_subwords(base):
 
 def test_deeper_encoders_and_other_heights_have_runs_of_their_own(base):
     train, arguments = training("iwslt14_en_fr", base, "--arch", "transformer_iwslt_de_en", "--encoder-layers", "7")
-    assert run_of(train) == "transformer_iwslt_de_en-7-layers-seed1" and (arguments.encoder_layers, arguments.decoder_layers) == (7, 6)
+    assert run_of(train) == "transformer_iwslt_de_en-7-layers-seed1" and (
+        arguments.encoder_layers,
+        arguments.decoder_layers,
+    ) == (7, 6)
     train, arguments = training("iwslt14_en_fr", base, "--height", "5", "--seed", "2")
     assert run_of(train) == "treeformer_iwslt_de_en-height-5-seed2" and arguments.treeformer_height == 5
     train, arguments = training("multi30k_en_de", base, "--arch", "treeformer_tiny")
@@ -135,16 +170,28 @@ def test_sweeps_go_through_depths_and_heights_once(base):
     commands = commands_of("iwslt14_en_fr", base, "--stage", "sweep")
     runs = [run_of(command).removesuffix("-seed1") for command in named(commands, "fairseq-train")]
     assert len(runs) == len(set(runs)) == 12
-    assert {f"{arch}_iwslt_de_en{layers}" for arch in ("transformer", "treeformer") for layers in ("-2-layers", "-4-layers", "", "-8-layers")} < set(runs)
+    assert {
+        f"{arch}_iwslt_de_en{layers}"
+        for arch in ("transformer", "treeformer")
+        for layers in ("-2-layers", "-4-layers", "", "-8-layers")
+    } < set(runs)
     assert {f"treeformer_iwslt_de_en-height-{height}" for height in (2, 5, 15, 20)} < set(runs)
     sweep = commands[-1]
     assert sweep[1].endswith("sweep.py") and value(sweep, "--metric") == "tokenized_bleu"
-    assert {value(command, "--main-run").split("/")[-1] for command in named(commands, "tree_fairseq.scoring")} == {"treeformer_iwslt_de_en-seed1"}
+    assert {value(command, "--main-run").split("/")[-1] for command in named(commands, "tree_fairseq.scoring")} == {
+        "treeformer_iwslt_de_en-seed1"
+    }
     assert commands_of("cogs", base, "--stage", "sweep")[-1][1].endswith("sweep.py")
 
 
 def test_other_runs_of_a_seed_are_compared(tmp_path):
-    for name in ("transformer-seed1", "transformer-7-layers-seed1", "treeformer-seed1", "treeformer-seed2", "transformer-seed1+12"):
+    for name in (
+        "transformer-seed1",
+        "transformer-7-layers-seed1",
+        "treeformer-seed1",
+        "treeformer-seed2",
+        "transformer-seed1+12",
+    ):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "score.json").touch()
     script = """
@@ -160,13 +207,21 @@ def test_other_runs_of_a_seed_are_compared(tmp_path):
         ("cogs", (), "--out is needed"),
         ("cogs", ("--out", "x", "--toy", "--stage", "ablate"), "unknown stage ablate"),
         ("cogs", ("--out", "x", "--toy", "--targets", "trees"), "--targets trees: give variable-free original"),
-        ("cogs", ("--out", "x", "--toy", "--generalization-sample", "some"), "--generalization-sample needs a number, or all"),
+        (
+            "cogs",
+            ("--out", "x", "--toy", "--generalization-sample", "some"),
+            "--generalization-sample needs a number, or all",
+        ),
         ("cogs", ("--out", "x", "--toy", "--schedule", "long"), "--schedule long: give short paper"),
         ("gigaword", ("--out", "x", "--toy", "--parser", "stanza"), "unknown option --parser"),
         ("gigaword", ("--out", "x", "--toy", "--arch", "lstm"), "no settings for --arch lstm"),
         ("gigaword", ("--out", "x", "--toy", "--encoder-layers", "deep"), "--encoder-layers needs a number"),
         ("gigaword", ("--out", "x", "--toy", "--height", "0"), "--height needs a number"),
-        ("multi30k_en_de", ("--out", "x", "--toy", "--setting", "treeformer", "--stage", "ablate"), "unknown stage ablate"),
+        (
+            "multi30k_en_de",
+            ("--out", "x", "--toy", "--setting", "treeformer", "--stage", "ablate"),
+            "unknown stage ablate",
+        ),
     ],
 )
 def test_mistakes_are_named(name, arguments, message):
@@ -197,7 +252,11 @@ def test_every_block_is_a_command_that_exists(tmp_path, name):
     (tmp_path / "data" / "some").touch()
     blocks = readme_blocks(name)
     assert len(blocks) >= 4
-    done = bash("\n".join(blocks).replace("run.sh ", "run.sh --dry-run "), DATA=str(tmp_path / "data"), OUT=str(tmp_path / "out"))
+    done = bash(
+        "\n".join(blocks).replace("run.sh ", "run.sh --dry-run "),
+        DATA=str(tmp_path / "data"),
+        OUT=str(tmp_path / "out"),
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(" done: ") >= len(blocks)
 
@@ -237,7 +296,12 @@ def scored(folder, layers, height, score, seed=1, **more):
     folder.mkdir(parents=True)
     sizes = {"encoder_layers": layers, "height": height}
     description = {"seed": str(seed), **{name: str(size) for name, size in sizes.items() if size is not None}}
-    content = {"metrics": {"bleu": score}, "description": description, "checkpoint": {"parameters": 10**6 * (layers or 0) + (height or 0)}, **more}
+    content = {
+        "metrics": {"bleu": score},
+        "description": description,
+        "checkpoint": {"parameters": 10**6 * (layers or 0) + (height or 0)},
+        **more,
+    }
     (folder / "score.json").write_text(json.dumps(content))
     return folder
 
@@ -253,8 +317,15 @@ def test_tables_and_charts_of_a_sweep(tmp_path, library):
         (2, None, 30, 1), (2, 10, 30.5, 1), (6, None, 34, 1), (6, 2, 34.2, 1), (6, 10, 35.5, 2),
     ]  # fmt: skip
     depth = sweep.depth_table(rows, 10, "bleu").splitlines()
-    assert depth[2:] == ["| 2 | 30.00 (2.00M) | 30.50 (2.00M) | +0.50 |", "| 6 | 34.00 (6.00M) | 35.50 (6.00M) | +1.50 |"]
-    assert sweep.height_table(rows, 6, "bleu").splitlines()[2:] == ["| none (Transformer) | 34.00 |", "| 2 | 34.20 |", "| 10 | 35.50 |"]
+    assert depth[2:] == [
+        "| 2 | 30.00 (2.00M) | 30.50 (2.00M) | +0.50 |",
+        "| 6 | 34.00 (6.00M) | 35.50 (6.00M) | +1.50 |",
+    ]
+    assert sweep.height_table(rows, 6, "bleu").splitlines()[2:] == [
+        "| none (Transformer) | 34.00 |",
+        "| 2 | 34.20 |",
+        "| 10 | 35.50 |",
+    ]
     times = {"Transformer": {10: 1.0, 20: 2.0}, "Treeformer": {10: 1.5, 20: 4.0}}
     assert sweep.length_table(times).splitlines()[2:] == ["| 10 | 1.00 | 1.50 | 1.50 |", "| 20 | 2.00 | 4.00 | 2.00 |"]
     picture = xml.etree.ElementTree.fromstring(sweep.charts(rows, 6, 10, "bleu", times))
@@ -264,17 +335,35 @@ def test_tables_and_charts_of_a_sweep(tmp_path, library):
 
 
 def test_a_sweep_over_heights_alone(tmp_path, library):
-    runs = [scored(tmp_path / name, None, height, score) for name, height, score in (("a", None, 30.0), ("b", 2, 31.0), ("c", 10, 33.0))]
+    runs = [
+        scored(tmp_path / name, None, height, score)
+        for name, height, score in (("a", None, 30.0), ("b", 2, 31.0), ("c", 10, 33.0))
+    ]
     arguments = ["--metric", "bleu", "--height", "10", "--checkpoint", "x.pt", "--output", str(tmp_path)]
     assert library["sweep"].main(["--runs", *map(str, runs), *arguments]) == 0
     text = (tmp_path / "sweep.md").read_text()
     assert text.splitlines()[0] == "## Height of the chart" and text.count("##") == 1 and "| 10 | 33.00 |" in text
-    assert len(list(xml.etree.ElementTree.parse(tmp_path / "sweep.svg").iter("{http://www.w3.org/2000/svg}polyline"))) == 2
+    assert (
+        len(list(xml.etree.ElementTree.parse(tmp_path / "sweep.svg").iter("{http://www.w3.org/2000/svg}polyline"))) == 2
+    )
 
 
 def test_sweeps_need_the_model_with_and_without_a_chart(tmp_path, library, capsys):
     run = scored(tmp_path / "a", 6, 10, 35.0)
-    arguments = ["--metric", "bleu", "--layers", "6", "--height", "10", "--lengths", "4", "--checkpoint", "x.pt", "--output", str(tmp_path)]
+    arguments = [
+        "--metric",
+        "bleu",
+        "--layers",
+        "6",
+        "--height",
+        "10",
+        "--lengths",
+        "4",
+        "--checkpoint",
+        "x.pt",
+        "--output",
+        str(tmp_path),
+    ]
     assert library["sweep"].main(["--runs", str(run), *arguments]) == 1
     assert "no run has 6 layers and no chart" in capsys.readouterr().err
 

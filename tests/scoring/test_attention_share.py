@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.models.tiny import EOS, PAD, build, net_input, pairs, stack, stock_flags, tiny_task
+from tests.nn.tiny import EOS, PAD, build, net_input, pairs, stack, stock_flags, tiny_task
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.attention_share import LayerShare, attention_share, cross_attentions, position_kinds, table, watched
+from tree_fairseq.scoring.attention_share import (
+    LayerShare,
+    attention_share,
+    cross_attentions,
+    position_kinds,
+    table,
+    watched,
+)
 
 
 def sample(task, *lengths, left_pad=True, seed=0):
@@ -32,7 +39,8 @@ def counted_by_hand(model, batches):
                     for h in range(heads):
                         row = weights[layer][h, b, t].tolist()
                         kinds = [
-                            "node" if s >= source.shape[1] else "end" if source[b, s] == EOS else "word" for s in range(positions)
+                            "node" if s >= source.shape[1] else "end" if source[b, s] == EOS else "word"
+                            for s in range(positions)
                         ]
                         node += sum(weight for weight, kind in zip(row, kinds) if kind == "node")
                         end += sum(weight for weight, kind in zip(row, kinds) if kind == "end")
@@ -59,7 +67,9 @@ def test_equals_the_count_by_hand(left_pad):
         assert layer["end_argmax"] == pytest.approx(end_best)
         assert layer["node_mass_of_tree"] == pytest.approx(node / (1 - end), rel=1e-5)
     assert shares["words"] == 5 + 9 + 2 + 7
-    nodes = sum(int((b["net_input"]["source_tree"]["end"] > b["net_input"]["source_tree"]["start"]).sum()) for b in batches)
+    nodes = sum(
+        int((b["net_input"]["source_tree"]["end"] > b["net_input"]["source_tree"]["start"]).sum()) for b in batches
+    )
     assert shares["node_share"] == pytest.approx(nodes / (nodes + shares["words"]))
     assert shares["mean"]["node_mass"] == pytest.approx(sum(node for node, *_ in expected) / 2, rel=1e-5)
     assert "nodes among words and nodes" in table(shares)
@@ -68,7 +78,9 @@ def test_equals_the_count_by_hand(left_pad):
 def test_known_weights():
     share = LayerShare()
     kinds = torch.tensor([[0, 1, 2, 2]])
-    weights = torch.tensor([[[[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.0, 0.0, 0.0, 1.0]]]])  # the last is padding
+    weights = torch.tensor(
+        [[[[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.0, 0.0, 0.0, 1.0]]]]
+    )  # the last is padding
     share.add(weights, kinds, torch.tensor([[True, True, False]]))
     summary = share.summary()
     assert summary["node_mass"] == pytest.approx((0.7 + 0.2) / 2)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, length_buckets, paired_bootstrap, split_compounds
+from tree_fairseq.scoring.bleu import (
+    Side,
+    bleu_by_length,
+    corpus_bleu,
+    length_buckets,
+    paired_bootstrap,
+    split_compounds,
+)
 
 REFERENCES = [
     "the old man saw a small boat on the lake .",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tree_fairseq.scoring import classification
-from tree_fairseq.scoring.class_metrics import ClassJudgement
+from tree_fairseq.scoring.classification import ClassJudgement
 
 ROWS = ["good film\t1", "so bad\t0", "it is fine\t1", "no\t0", "a long one that is dreadful\t0"]
 PREDICTED = ["1", "0", "0", "0", "1"]
@@ -26,7 +26,13 @@ def write_outputs(folder, names, subset="test"):
     rows = []
     for number, name in reversed(list(enumerate(names))):
         other = "0" if name == "1" else "1"
-        rows += [f"S-{number}\tx", f"T-{number}\t1", f"H-{number}\t-0.1\t{name}", f"P-{number}\t-0.1", f"C-{number}\t{name} 0.9\t{other} 0.1"]
+        rows += [
+            f"S-{number}\tx",
+            f"T-{number}\t1",
+            f"H-{number}\t-0.1\t{name}",
+            f"P-{number}\t-0.1",
+            f"C-{number}\t{name} 0.9\t{other} 0.1",
+        ]
     write_lines(folder / f"generate-{subset}.txt", [*rows, "Generate test with beam=5: accuracy 1"])
 
 
@@ -46,7 +52,12 @@ def workspace(tmp_path):
 
 
 def test_metrics_and_the_result(workspace, capsys):
-    assert score(workspace, "--describe", "arch=a", "--result", str(workspace / "result.json"), "--length-bounds", "2", "3") == 0
+    assert (
+        score(
+            workspace, "--describe", "arch=a", "--result", str(workspace / "result.json"), "--length-bounds", "2", "3"
+        )
+        == 0
+    )
     result = json.loads((workspace / "result.json").read_text())
     assert result["metric"] == "accuracy" and result["score"] == result["accuracy"] == 60
     one, zero = 1 / 2, 2 / 3  # F1: precision and recall of each are equal
@@ -54,7 +65,9 @@ def test_metrics_and_the_result(workspace, capsys):
     assert result["confusion"]["test"] == {"classes": ["0", "1"], "counts": [[2, 1], [1, 1]]}
     assert result["by_class"]["test"]["1"] == {"sentences": 2, "precision": 50, "recall": 50, "f1": 50}
     assert [(row["from"], row["to"], row["sentences"], row["accuracy"]) for row in result["by_length"]["test"]] == [
-        (0, 2, 3, 100), (3, 3, 1, 0), (4, None, 1, 0)
+        (0, 2, 3, 100),
+        (3, 3, 1, 0),
+        (4, None, 1, 0),
     ]
     assert result["sentences"] == {"test": 5} and result["runs"][0]["arch"] == "a"
     printed = capsys.readouterr().out
@@ -72,7 +85,9 @@ def test_classes_of_trees_are_their_roots(tmp_path):
 
 
 def test_groups_stand_beside_the_test_set(workspace, capsys):
-    write_lines(workspace / "text" / "test.groups", ["attractors_0", "attractors_1", "attractors_1", "", "attractors_0 long"])
+    write_lines(
+        workspace / "text" / "test.groups", ["attractors_0", "attractors_1", "attractors_1", "", "attractors_0 long"]
+    )
     assert score(workspace, "--group-metrics", "attractors_1", "absent") == 0
     found = scores(workspace)
     assert {name: (row["sentences"], row["accuracy"]) for name, row in found["groups"]["test"].items()} == {
@@ -87,7 +102,13 @@ def test_differences_from_another_run(workspace):
     assert score(workspace, run="stock") == 0
     assert score(workspace, "--against", str(workspace / "runs" / "stock")) == 0
     (row,) = scores(workspace)["differences"]
-    assert (row["metric"], row["baseline"], row["difference"], row["only_system"], row["only_baseline"]) == ("accuracy", "stock", 40, 2, 0)
+    assert (row["metric"], row["baseline"], row["difference"], row["only_system"], row["only_baseline"]) == (
+        "accuracy",
+        "stock",
+        40,
+        2,
+        0,
+    )
     assert row["p_value"] == 0.5 and "McNemar" in row["signature"]
 
 
@@ -151,4 +172,6 @@ def test_metrics_as_the_definitions_say(pairs, data):
     names = judgement.confusion()["classes"]
     assert judgement.confusion()["counts"] == [[counts[right, ours] for ours in names] for right in names]
     for name, row in judgement.by_class().items():
-        assert row["f1"] == pytest.approx(100 * f1(pairs, name)) and row["sentences"] == sum(theirs == name for _, theirs in pairs)
+        assert row["f1"] == pytest.approx(100 * f1(pairs, name)) and row["sentences"] == sum(
+            theirs == name for _, theirs in pairs
+        )

@@ -65,13 +65,16 @@ def every_place(word, text):
 
 def right_by_enumeration(compound, translation):
     """The definition, with all places of all translations written out."""
-    places = {part: [place for word in LEXICON[part] for place in every_place(word, translation)] for part in compound.parts}
+    places = {
+        part: [place for word in LEXICON[part] for place in every_place(word, translation)] for part in compound.parts
+    }
     if any(not places[part] and "" not in LEXICON[part] for part in compound.parts):
         return False
     movable = [part for part in (compound.modifier,) if part and compound.kind != "VP"]
     nouns = places[compound.noun]
     return all(
-        not places[part] or any(place < noun for place in places[part] for noun in nouns) for part in (*compound.before, *movable)
+        not places[part] or any(place < noun for place in places[part] for noun in nouns)
+        for part in (*compound.before, *movable)
     )
 
 
@@ -80,9 +83,14 @@ def test_equal_to_the_enumeration_of_all_places():
     words = [word for translations in LEXICON.values() for word in translations if word] + ["我", "的"]
     found = set()
     for _ in range(3000):
-        head, modifier = generator.choice(("", "saw", "liked", "inside")), generator.choice(("", " he liked", " on the floor"))
+        head, modifier = (
+            generator.choice(("", "saw", "liked", "inside")),
+            generator.choice(("", " he liked", " on the floor")),
+        )
         adjective = generator.choice(("", "red "))
-        compound = read_compound(f"{head} {generator.choice(('the', 'every'))} {adjective}{generator.choice(('dog', 'car'))}{modifier}")
+        compound = read_compound(
+            f"{head} {generator.choice(('the', 'every'))} {adjective}{generator.choice(('dog', 'car'))}{modifier}"
+        )
         parts = [generator.choice(LEXICON[part]) for part in compound.parts] + generator.choices(words, k=2)
         generator.shuffle(parts)
         translation = "".join(parts[generator.randrange(2) :])
@@ -120,7 +128,9 @@ def folder(tmp_path):
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
         lines = ["猫 睡 了 。" if index < wrong else "我 看到 狗 来 了 。" for index in range(10)]
-        (run / "generate-test1.txt").write_text("".join(f"H-{index}\t-1\t{line}\n" for index, line in enumerate(lines)), encoding="utf-8")
+        (run / "generate-test1.txt").write_text(
+            "".join(f"H-{index}\t-1\t{line}\n" for index, line in enumerate(lines)), encoding="utf-8"
+        )
         (run / "generate-test.txt").write_text("H-1\t-1\t我 去 了 那里 。\nH-0\t-1\t狗 来 了 。\n", encoding="utf-8")
     return tmp_path
 
@@ -136,7 +146,10 @@ def test_command(folder, capsys):
     assert command(folder, "bad") == 0
     assert command(folder, "good", "--against", str(folder / "runs" / "bad")) == 0
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    assert result["score"] == result["instance_error_rate_cg"] == pytest.approx(10) and result["aggregate_error_rate_cg"] == 50
+    assert (
+        result["score"] == result["instance_error_rate_cg"] == pytest.approx(10)
+        and result["aggregate_error_rate_cg"] == 50
+    )
     assert result["sacrebleu_random"] == pytest.approx(100) and "tok:zh" in result["signatures"]["sacrebleu_random"]
     assert result["groups"]["test1"]["VP"] == {"sentences": 5, "instance_error_rate": 0, "aggregate_error_rate": 0}
     assert result["groups"]["test1"]["NP"]["instance_error_rate"] == pytest.approx(20)

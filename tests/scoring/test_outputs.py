@@ -59,4 +59,4 @@ def test_line_counts_are_compared(tmp_path):
 
 
 def test_detokenize():
-    assert detokenize(["it &apos;s &quot; fine &quot; ( really ) !", ""], "en") == ["it's \"fine\" (really)!", ""]
+    assert detokenize(["it &apos;s &quot; fine &quot; ( really ) !", ""], "en") == ['it\'s "fine" (really)!', ""]

@@ -23,7 +23,11 @@ def write_lines(path, lines):
 
 
 def write_run(folder, predicted):
-    rows = [row for n, text in enumerate(predicted) for row in (f"S-{n}\tx", f"T-{n}\t1", f"H-{n}\t0.0\t{text}", f"P-{n}\t0.0")]
+    rows = [
+        row
+        for n, text in enumerate(predicted)
+        for row in (f"S-{n}\tx", f"T-{n}\t1", f"H-{n}\t0.0\t{text}", f"P-{n}\t0.0")
+    ]
     write_lines(folder / "generate-test.txt", [*reversed(rows), "Generate test with beam=5: Pearson"])
 
 
@@ -41,12 +45,17 @@ def score(folder, *flags, run="tree"):
 def test_figures_and_the_result(workspace, capsys):
     write_run(workspace / "runs" / "stock", ["5", "2", "1", "0"])
     assert score(workspace, run="stock") == 0
-    assert score(workspace, "--against", str(workspace / "runs" / "stock"), "--result", str(workspace / "result.json")) == 0
+    assert (
+        score(workspace, "--against", str(workspace / "runs" / "stock"), "--result", str(workspace / "result.json"))
+        == 0
+    )
     result = json.loads((workspace / "result.json").read_text())
     assert result["metric"] == "pearson" and result["score"] == result["pearson"] == pytest.approx(PEARSON)
     assert (result["spearman"], result["mean_squared_error"]) == (pytest.approx(SPEARMAN), ERROR)
     stock = json.loads((workspace / "runs/stock/score.json").read_text())["metrics"]
-    assert {row["metric"]: row["difference"] for row in result["differences"]} == {name: result[name] - stock[name] for name in stock}
+    assert {row["metric"]: row["difference"] for row in result["differences"]} == {
+        name: result[name] - stock[name] for name in stock
+    }
     assert "over stock" in capsys.readouterr().out and result["sentences"] == {"test": 4}
 
 
@@ -67,7 +76,10 @@ def test_the_scorer_of_generate():
         (lambda w: write_run(w / "runs/tree", ["pos", *PREDICTED[1:]]), "'pos' is no number"),
         (lambda w: (w / "text/test.tsv").unlink(), "test.tsv is missing"),
         (lambda w: write_lines(w / "text/test.tsv", []), "is empty"),
-        (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "a\tb\tc"]), "test.tsv:4: the last column is no number"),
+        (
+            lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "a\tb\tc"]),
+            "test.tsv:4: the last column is no number",
+        ),
         (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "1"]), "test.tsv:4: the last column is no number"),
     ],
 )

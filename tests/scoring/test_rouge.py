@@ -15,7 +15,9 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.__main__ import main
 from tree_fairseq.scoring.rouge import difference, rouge
 
-needs_library = pytest.mark.skipif(importlib.util.find_spec("rouge_score") is None, reason="rouge-score is not installed")
+needs_library = pytest.mark.skipif(
+    importlib.util.find_spec("rouge_score") is None, reason="rouge-score is not installed"
+)
 
 
 def f1(common, found, wanted):
@@ -23,7 +25,9 @@ def f1(common, found, wanted):
 
 
 def ngram_f1(reference, hypothesis, size):
-    counts = [Counter(tuple(side[k : k + size]) for k in range(len(side) - size + 1)) for side in (reference, hypothesis)]
+    counts = [
+        Counter(tuple(side[k : k + size]) for k in range(len(side) - size + 1)) for side in (reference, hypothesis)
+    ]
     return f1((counts[0] & counts[1]).total(), counts[1].total(), counts[0].total())
 
 
@@ -38,12 +42,17 @@ def longest_common(left, right):
 @needs_library
 def test_equal_to_the_definition():
     generator = random.Random(2)
-    sides = [[generator.choices(["a", "b", "#.#", "'s", "C"], k=generator.randrange(1, 7)) for _ in range(40)] for _ in range(2)]
+    sides = [
+        [generator.choices(["a", "b", "#.#", "'s", "C"], k=generator.randrange(1, 7)) for _ in range(40)]
+        for _ in range(2)
+    ]
     found = rouge(*([" ".join(line) for line in side] for side in sides))
     for index, (reference, hypothesis) in enumerate(zip(*sides)):
         assert found["rouge1"][index] == pytest.approx(ngram_f1(reference, hypothesis, 1))
         assert found["rouge2"][index] == pytest.approx(ngram_f1(reference, hypothesis, 2))
-        assert found["rougeL"][index] == pytest.approx(f1(longest_common(reference, hypothesis), len(hypothesis), len(reference)))
+        assert found["rougeL"][index] == pytest.approx(
+            f1(longest_common(reference, hypothesis), len(hypothesis), len(reference))
+        )
     assert 0 < found["rouge2"].mean() < found["rougeL"].mean() <= found["rouge1"].mean()
 
 
@@ -70,9 +79,21 @@ def test_command(tmp_path):
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
         (run / "generate-test.txt").write_text(f"H-1\t-1\t{second}\nH-0\t-1\tdogs sleep\n", encoding="utf-8")
-    arguments = ["--references", str(tmp_path / "words"), "--target-lang", "title", "--result", str(tmp_path / "result.json")]
+    arguments = [
+        "--references",
+        str(tmp_path / "words"),
+        "--target-lang",
+        "title",
+        "--result",
+        str(tmp_path / "result.json"),
+    ]
     assert main(["rouge", "--run", str(tmp_path / "runs" / "bad"), *arguments]) == 0
-    assert main(["rouge", "--run", str(tmp_path / "runs" / "good"), "--against", str(tmp_path / "runs" / "bad"), *arguments]) == 0
+    assert (
+        main(
+            ["rouge", "--run", str(tmp_path / "runs" / "good"), "--against", str(tmp_path / "runs" / "bad"), *arguments]
+        )
+        == 0
+    )
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["score"] == result["rouge1"] == pytest.approx(75) and result["rouge2"] == pytest.approx(50)
     assert {row["metric"] for row in result["differences"]} == {"rouge1", "rouge2", "rougeL"}

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from tree_fairseq.data.file_record import FileRecord
-from tree_fairseq.data.insertion_record import InsertionRecord
-from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.data.symbol_sides import SymbolSideRecord
+from tree_fairseq.data_bin.manifest import FileRecord, Manifest
+from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord
 from tree_fairseq.scoring import structural
 from tree_fairseq.scoring.__main__ import SCORERS, main
+from tree_fairseq.tree_insertion.record import InsertionRecord
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 
@@ -57,14 +56,19 @@ def test_metrics_and_the_result(workspace, capsys):
     assert result["metric"] == "accuracy" and result["score"] == 25
     assert result["accuracy_unordered"] == 75 and result["validity"] == 1
     assert result["runs"] == [
-        {"run": "tree", "arch": "a", "metrics": {"accuracy": 25, "accuracy_unordered": 75, "validity": 1}, "differences": []}
+        {
+            "run": "tree",
+            "arch": "a",
+            "metrics": {"accuracy": 25, "accuracy_unordered": 75, "validity": 1},
+            "differences": [],
+        }
     ]
     assert result["by_size"]["test"] == [
         {"from": 0, "to": 10, "sentences": 4, "accuracy": 25, "accuracy_unordered": 75, "validity": 1}
     ]
-    assert [(row["from"], row["to"], row["sentences"], row["accuracy_unordered"]) for row in result["by_depth"]["test"]] == [
-        (0, 2, 3, 100 * 2 / 3), (3, 4, 1, 100)
-    ]
+    assert [
+        (row["from"], row["to"], row["sentences"], row["accuracy_unordered"]) for row in result["by_depth"]["test"]
+    ] == [(0, 2, 3, 100 * 2 / 3), (3, 4, 1, 100)]
     assert "validity = 1.0000" in capsys.readouterr().out
 
 
@@ -72,8 +76,12 @@ def test_steps_and_what_was_no_tree_when_it_was_generated(workspace, capsys):
     """The notation reads all of these lines; the commands said of some that they are no trees, or not finished."""
     texts = ["( f ( and x y ) )", "( ( x ) )", "( @R@ ( g x ) y )", "( f x y )"]
     said = ["", "U-1\tinvalid", "U-2\tpartial invalid", "U-3\tpartial"]
-    rows = [f"S-{n}\tx\nH-{n}\t-1.0\t{text}\n{more}\nI-{n}\t{n + 4}\n" for n, (text, more) in enumerate(zip(texts, said))]
-    (workspace / "runs/tree/generate-test.txt").write_text("".join(rows) + "Generate test with beam=1: BLEU4 = 1.0\n", encoding="utf-8")
+    rows = [
+        f"S-{n}\tx\nH-{n}\t-1.0\t{text}\n{more}\nI-{n}\t{n + 4}\n" for n, (text, more) in enumerate(zip(texts, said))
+    ]
+    (workspace / "runs/tree/generate-test.txt").write_text(
+        "".join(rows) + "Generate test with beam=1: BLEU4 = 1.0\n", encoding="utf-8"
+    )
     assert score(workspace, "--result", str(workspace / "result.json")) == 0
     result = json.loads((workspace / "result.json").read_text())
     assert (result["accuracy"], result["validity"], result["steps"], result["partial"]) == (50, 0.5, 5.5, {"test": 2})
@@ -92,7 +100,12 @@ def test_steps_that_only_some_lines_tell_have_no_mean(workspace):
 def test_a_folder_of_trees_that_grow(workspace, caplog):
     record = InsertionRecord("lf", "bracket", True, ["exact"], 1, 1, {})
     (workspace / "data").mkdir()
-    Manifest("nl", "lf", files={f"dict.{lang}.txt": FileRecord(0, "") for lang in ("nl", "lf")}, insertion=record).save(workspace / "data")
+    Manifest(
+        "nl",
+        "lf",
+        files={f"dict.{lang}.txt": FileRecord(0, "") for lang in ("nl", "lf")},
+        sections={"insertion": record},
+    ).save(workspace / "data")
     assert score(workspace, "--data", str(workspace / "data"), notation=None) == 0
     assert scores(workspace)["metrics"]["accuracy_unordered"] == 75
     assert score(workspace, "--data", str(workspace / "data"), "--symbols", notation=None) == 1
@@ -141,7 +154,14 @@ def test_several_sets_have_their_labels(workspace):
 
 
 def test_one_file_of_references(workspace, caplog):
-    arguments = ["--run", str(workspace / "runs/tree"), "--references", str(workspace / "words/test.lf"), "--notation", "bracket"]
+    arguments = [
+        "--run",
+        str(workspace / "runs/tree"),
+        "--references",
+        str(workspace / "words/test.lf"),
+        "--notation",
+        "bracket",
+    ]
     assert structural.main(arguments) == 0
     assert scores(workspace)["metrics"]["accuracy_unordered"] == 75
     assert structural.main([*arguments, "--sets", "test=", "test1=x"]) == 1
@@ -201,9 +221,15 @@ def test_symbols_of_a_stock_model(workspace, traversal, binarization):
     ("break_it", "message"),
     [
         (lambda w: (w / "runs/tree/generate-test.txt").unlink(), "generate with that run first"),
-        (lambda w: write_outputs(w / "runs/tree", [*RIGHT_UNORDERED, "x"]), "a hypothesis of sentence 4, the references are 4"),
+        (
+            lambda w: write_outputs(w / "runs/tree", [*RIGHT_UNORDERED, "x"]),
+            "a hypothesis of sentence 4, the references are 4",
+        ),
         (lambda w: write_outputs(w / "runs/tree", RIGHT_UNORDERED[:3]), "sentence 3 was not translated"),
-        (lambda w: write_outputs(w / "runs/tree", [None, *RIGHT_UNORDERED[1:]], closing=False), "closing line is missing"),
+        (
+            lambda w: write_outputs(w / "runs/tree", [None, *RIGHT_UNORDERED[1:]], closing=False),
+            "closing line is missing",
+        ),
         (lambda w: (w / "words/test.lf").unlink(), "test.lf is missing"),
         (lambda w: (w / "words/test.lf").write_text(""), "is empty"),
         (lambda w: write_lines(w / "words/test.lf", ["x", "( f", "x", "x"]), "test.lf:2:1"),

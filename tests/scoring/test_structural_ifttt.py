@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
-from tree_fairseq.scoring.ifttt import production_f1, productions, program
+from tree_fairseq.scoring.outcomes import production_f1, productions, program
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
-from tree_fairseq.scoring.exact_match import UnorderedForms, unordered_labels
+from tree_fairseq.scoring.outcomes import UnorderedForms, unordered_labels
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

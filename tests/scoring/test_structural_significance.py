@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.significance import mcnemar
+from tree_fairseq.scoring.breakdowns import mcnemar
 
 
 def p_value(gained: int, lost: int) -> float:

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from tree_fairseq.trees.binary import binary_tree
 from tree_fairseq.trees.spans import encode
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, binary_tree
 
 
 def recursive(words, split, start, end):

@@ -16,7 +16,29 @@ from tree_fairseq.trees.tree import Tree, forest_leaves
 
 _BRACKET_SOUP = st.lists(
     st.sampled_from(
-        ["(", ")", "(", ")", " ", "\t", "(S ", "(NN a)", " (NP", "the", "-LRB-", "-RRB-", "\\", "0=a", "1=b", "\xa0", "\u2028", "\r", "\n", "é", "\x00"]
+        [
+            "(",
+            ")",
+            "(",
+            ")",
+            " ",
+            "\t",
+            "(S ",
+            "(NN a)",
+            " (NP",
+            "the",
+            "-LRB-",
+            "-RRB-",
+            "\\",
+            "0=a",
+            "1=b",
+            "\xa0",
+            "\u2028",
+            "\r",
+            "\n",
+            "é",
+            "\x00",
+        ]
     ),
     max_size=25,
 ).map("".join)
@@ -29,7 +51,9 @@ def damaged_lines(draw):
     for _ in range(draw(st.integers(0, 3))):
         start = draw(st.integers(0, len(line)))
         end = draw(st.integers(start, min(len(line), start + 4)))
-        line = line[:start] + draw(_BRACKET_SOUP.map(lambda text: text[:3])) + line[draw(st.sampled_from([start, end])) :]
+        line = (
+            line[:start] + draw(_BRACKET_SOUP.map(lambda text: text[:3])) + line[draw(st.sampled_from([start, end])) :]
+        )
     return line
 
 
@@ -143,7 +167,9 @@ def test_written_form_of_brackets(word, written):
     assert write_forest((Tree("X", [Tree(word)]),)) == f"(X {written})"
 
 
-@pytest.mark.parametrize(("text", "word"), [("-LRB", "-LRB"), ("\\\\-LRB", "\\\\-LRB"), ("\\-LRB", "-LRB"), ("-LRB--RRB-", "()")])
+@pytest.mark.parametrize(
+    ("text", "word"), [("-LRB", "-LRB"), ("\\\\-LRB", "\\\\-LRB"), ("\\-LRB", "-LRB"), ("-LRB--RRB-", "()")]
+)
 def test_reading_of_unusual_escapes(text, word):
     assert unescape(text) == word
 
@@ -177,7 +203,11 @@ def from_nltk(tree):
 
 def test_spacing_does_not_matter():
     expected = read_tree("(S (NP (NN a)) (VP (VB b)))")
-    for line in ("(S(NP(NN a))(VP(VB b)))", "\t( S\t(NP ( NN\ta ) ) ( VP (VB b)\t) )  ", "(S (NP (NN a)) (VP (VB b)))\r\n"):
+    for line in (
+        "(S(NP(NN a))(VP(VB b)))",
+        "\t( S\t(NP ( NN\ta ) ) ( VP (VB b)\t) )  ",
+        "(S (NP (NN a)) (VP (VB b)))\r\n",
+    ):
         assert read_tree(line) == expected
         assert read_spans(line) == encode((expected,))
 

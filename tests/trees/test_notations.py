@@ -17,11 +17,87 @@ BRACKET, FUNQL, JSON, PROLOG, VARIABLE_FREE = (
     notation_named(name) for name in ("bracket", "funql", "json", "prolog", "variable-free")
 )
 AWKWARD = (
-    "()", "[]", "[|]", "{}", "{root}", "(", ")", "( )", "", " ", "\\e", "\\u0028", "\\u005cu0028", "\\", "\\\\", "\n", "\u2028",
-    '"', '"a"', '"a', '""', '"a b"', '"()"', '"\\"', "'", "'a'", "'a b'", "'it''s'", "'a'b'", "''", "'\\'",
-    ",", ";", "|", ".", "..", ".a", "a.", "a.b", "=", "==", "\\=", "\\+", "->", ":-", "a->b", "a=b", "<", "<unk>", "<unk>a", "<null>",
-    "*", "**", "* a", "AND", "ANDY", "AND.a", "LAMBDA", "LAMBDA a", "LAMBDA a.", "LAMBDA a.b", "LAMBDA.a", "LAMBDA.a=", "a=", "a.b=", "a\\u0041=",
-    "0", "-1.5e3", "01", "true", "null", "tag", "contents", "root", "children", "f", "next_to:t", "$0", "c++", "日本", "\U0001f600",
+    "()",
+    "[]",
+    "[|]",
+    "{}",
+    "{root}",
+    "(",
+    ")",
+    "( )",
+    "",
+    " ",
+    "\\e",
+    "\\u0028",
+    "\\u005cu0028",
+    "\\",
+    "\\\\",
+    "\n",
+    "\u2028",
+    '"',
+    '"a"',
+    '"a',
+    '""',
+    '"a b"',
+    '"()"',
+    '"\\"',
+    "'",
+    "'a'",
+    "'a b'",
+    "'it''s'",
+    "'a'b'",
+    "''",
+    "'\\'",
+    ",",
+    ";",
+    "|",
+    ".",
+    "..",
+    ".a",
+    "a.",
+    "a.b",
+    "=",
+    "==",
+    "\\=",
+    "\\+",
+    "->",
+    ":-",
+    "a->b",
+    "a=b",
+    "<",
+    "<unk>",
+    "<unk>a",
+    "<null>",
+    "*",
+    "**",
+    "* a",
+    "AND",
+    "ANDY",
+    "AND.a",
+    "LAMBDA",
+    "LAMBDA a",
+    "LAMBDA a.",
+    "LAMBDA a.b",
+    "LAMBDA.a",
+    "LAMBDA.a=",
+    "a=",
+    "a.b=",
+    "a\\u0041=",
+    "0",
+    "-1.5e3",
+    "01",
+    "true",
+    "null",
+    "tag",
+    "contents",
+    "root",
+    "children",
+    "f",
+    "next_to:t",
+    "$0",
+    "c++",
+    "日本",
+    "\U0001f600",
 )
 
 
@@ -31,7 +107,9 @@ def labels() -> st.SearchStrategy[str]:
 
 def trees() -> st.SearchStrategy[Tree]:
     return st.recursive(
-        labels().map(Tree), lambda below: st.builds(Tree, labels(), st.lists(below, min_size=1, max_size=3)), max_leaves=10
+        labels().map(Tree),
+        lambda below: st.builds(Tree, labels(), st.lists(below, min_size=1, max_size=3)),
+        max_leaves=10,
     )
 
 
@@ -67,7 +145,10 @@ def test_any_line_is_a_tree_or_refused(name, line):
 
 SAME_TEXT = {
     "bracket": [
-        ("( lambda $0 e ( loc:t c0 $0 ) )", Tree("lambda", [Tree("$0"), Tree("e"), Tree("loc:t", [Tree("c0"), Tree("$0")])])),
+        (
+            "( lambda $0 e ( loc:t c0 $0 ) )",
+            Tree("lambda", [Tree("$0"), Tree("e"), Tree("loc:t", [Tree("c0"), Tree("$0")])]),
+        ),
         ("x", Tree("x")),
         ("( x )", Tree("()", [Tree("x")])),
         ("( ( x ) )", Tree("()", [Tree("()", [Tree("x")])])),
@@ -79,8 +160,10 @@ SAME_TEXT = {
         (r"( \+ 1\/2 -LRB- )", Tree("\\+", [Tree("1\\/2"), Tree("-LRB-")])),
     ],
     "prolog": [
-        ("job ( ANS ) , language ( ANS , l0 ) , x", Tree(",", [
-            Tree("job", [Tree("ANS")]), Tree("language", [Tree("ANS"), Tree("l0")]), Tree("x")])),
+        (
+            "job ( ANS ) , language ( ANS , l0 ) , x",
+            Tree(",", [Tree("job", [Tree("ANS")]), Tree("language", [Tree("ANS"), Tree("l0")]), Tree("x")]),
+        ),
         ("f ( A , ( s ( A ) , t ) )", Tree("f", [Tree("A"), Tree(",", [Tree("s", [Tree("A")]), Tree("t")])])),
         ("a , ( b , c )", Tree(",", [Tree("a"), Tree(",", [Tree("b"), Tree("c")])])),
         ("( a , b )", Tree("()", [Tree(",", [Tree("a"), Tree("b")])])),
@@ -90,50 +173,109 @@ SAME_TEXT = {
         (r"\+ ( a ) , b", Tree(",", [Tree("\\+", [Tree("()", [Tree("a")])]), Tree("b")])),
         (r"\+ \+ a", Tree("\\+", [Tree("\\+", [Tree("a")])])),
         (r"\+ A = B", Tree("\\+", [Tree("=", [Tree("A"), Tree("B")])])),
-        ("a , b ; c -> d -> e ; f", Tree(";", [
-            Tree(",", [Tree("a"), Tree("b")]), Tree("->", [Tree("c"), Tree("->", [Tree("d"), Tree("e")])]), Tree("f")])),
-        ("h ( X ) :- b , A >= 3", Tree(":-", [Tree("h", [Tree("X")]), Tree(",", [Tree("b"), Tree(">=", [Tree("A"), Tree("3")])])])),
+        (
+            "a , b ; c -> d -> e ; f",
+            Tree(
+                ";",
+                [
+                    Tree(",", [Tree("a"), Tree("b")]),
+                    Tree("->", [Tree("c"), Tree("->", [Tree("d"), Tree("e")])]),
+                    Tree("f"),
+                ],
+            ),
+        ),
+        (
+            "h ( X ) :- b , A >= 3",
+            Tree(":-", [Tree("h", [Tree("X")]), Tree(",", [Tree("b"), Tree(">=", [Tree("A"), Tree("3")])])]),
+        ),
         ("[ a , ( b , c ) | T ]", Tree("[|]", [Tree("a"), Tree(",", [Tree("b"), Tree("c")]), Tree("T")])),
-        ("f ( [ ] , ' new york ' , \"x (\" , 'it''s' , _ )", Tree("f", [
-            Tree("[]"), Tree("' new york '"), Tree('"x ("'), Tree("'it''s'"), Tree("_")])),
+        (
+            "f ( [ ] , ' new york ' , \"x (\" , 'it''s' , _ )",
+            Tree("f", [Tree("[]"), Tree("' new york '"), Tree('"x ("'), Tree("'it''s'"), Tree("_")]),
+        ),
         ("'=' ( a , <unk> )", Tree("'='", [Tree("a"), Tree("<unk>")])),
     ],
     "funql": [
-        ("answer(city(loc_2(stateid('new york'))))", Tree("answer", [
-            Tree("city", [Tree("loc_2", [Tree("stateid", [Tree("'new york'")])])])])),
+        (
+            "answer(city(loc_2(stateid('new york'))))",
+            Tree("answer", [Tree("city", [Tree("loc_2", [Tree("stateid", [Tree("'new york'")])])])]),
+        ),
         ("f(cityid('austin', _), all)", Tree("f", [Tree("cityid", [Tree("'austin'"), Tree("_")]), Tree("all")])),
         ("f((a), [b, c])", Tree("f", [Tree("()", [Tree("a")]), Tree("[]", [Tree("b"), Tree("c")])])),
     ],
     "variable-free": [
-        ("paint ( agent = Paula , theme = cake ( nmod . in = * closet ) )", Tree("paint", [
-            Tree("agent=", [Tree("Paula")]),
-            Tree("theme=", [Tree("cake", [Tree("nmod.in=", [Tree("*", [Tree("closet")])])])])])),
+        (
+            "paint ( agent = Paula , theme = cake ( nmod . in = * closet ) )",
+            Tree(
+                "paint",
+                [
+                    Tree("agent=", [Tree("Paula")]),
+                    Tree("theme=", [Tree("cake", [Tree("nmod.in=", [Tree("*", [Tree("closet")])])])]),
+                ],
+            ),
+        ),
         ("* donkey ( nmod . on = bed )", Tree("*", [Tree("donkey", [Tree("nmod.on=", [Tree("bed")])])])),
-        ("LAMBDA a . LAMBDA e . help . agent ( e , a ) AND b", Tree("LAMBDA a.", [
-            Tree("LAMBDA e.", [Tree("AND", [Tree("help.agent", [Tree("e"), Tree("a")]), Tree("b")])])])),
+        (
+            "LAMBDA a . LAMBDA e . help . agent ( e , a ) AND b",
+            Tree(
+                "LAMBDA a.", [Tree("LAMBDA e.", [Tree("AND", [Tree("help.agent", [Tree("e"), Tree("a")]), Tree("b")])])]
+            ),
+        ),
         ("Paula", Tree("Paula")),
     ],
     "json": [
         ('{"tag":"Const","contents":2}', Tree("Const", [Tree("2")])),
         ('{"tag":"Const","contents":"2"}', Tree("Const", [Tree('"2"')])),
-        ('{"tag":"If","contents":[{"tag":"Var","contents":"a1"},true]}', Tree("If", [Tree("Var", [Tree("a1")]), Tree("true")])),
+        (
+            '{"tag":"If","contents":[{"tag":"Var","contents":"a1"},true]}',
+            Tree("If", [Tree("Var", [Tree("a1")]), Tree("true")]),
+        ),
         ('{"tag":"f","contents":["x"]}', Tree("f", [Tree("[]", [Tree("x")])])),
         ('{"tag":"f","contents":[]}', Tree("f", [Tree("[]")])),
-        ('{"root":"f","children":[{"root":"2","children":[]},{"root":"{}","children":[]}]}', Tree("{root}", [
-            Tree("f", [Tree("2"), Tree("{}")])])),
-        ('{"root":"f","children":[2]}', Tree("{}", [Tree("root", [Tree("f")]), Tree("children", [Tree("[]", [Tree("2")])])])),
+        (
+            '{"root":"f","children":[{"root":"2","children":[]},{"root":"{}","children":[]}]}',
+            Tree("{root}", [Tree("f", [Tree("2"), Tree("{}")])]),
+        ),
+        (
+            '{"root":"f","children":[2]}',
+            Tree("{}", [Tree("root", [Tree("f")]), Tree("children", [Tree("[]", [Tree("2")])])]),
+        ),
         ('{"tag":"x"}', Tree("{}", [Tree("tag", [Tree("x")])])),
-        ('{"a":[1.0,"1.0",null,"null","[]",[],{}],"a":""}', Tree("{}", [
-            Tree("a", [Tree("[]", [
-                Tree("1.0"), Tree('"1.0"'), Tree("null"), Tree('"null"'), Tree('"[]"'), Tree("[]"), Tree("{}")])]),
-            Tree("a", [Tree("")])])),
+        (
+            '{"a":[1.0,"1.0",null,"null","[]",[],{}],"a":""}',
+            Tree(
+                "{}",
+                [
+                    Tree(
+                        "a",
+                        [
+                            Tree(
+                                "[]",
+                                [
+                                    Tree("1.0"),
+                                    Tree('"1.0"'),
+                                    Tree("null"),
+                                    Tree('"null"'),
+                                    Tree('"[]"'),
+                                    Tree("[]"),
+                                    Tree("{}"),
+                                ],
+                            )
+                        ],
+                    ),
+                    Tree("a", [Tree("")]),
+                ],
+            ),
+        ),
         ('{"":["f",1]}', Tree("{}", [Tree("", [Tree("[]", [Tree("f"), Tree("1")])])])),
         ('{"":["{}",1]}', Tree("{}", [Tree("1")])),
     ],
 }
 
 
-@pytest.mark.parametrize(("name", "text", "tree"), [(name, *pair) for name, pairs in SAME_TEXT.items() for pair in pairs])
+@pytest.mark.parametrize(
+    ("name", "text", "tree"), [(name, *pair) for name, pairs in SAME_TEXT.items() for pair in pairs]
+)
 def test_meaning(name, text, tree):
     notation = notation_named(name)
     assert notation.read(text) == tree
@@ -145,7 +287,11 @@ def test_meaning(name, text, tree):
     ("name", "text", "written"),
     [
         ("bracket", "(S (NP (DT the)))", "( S ( NP ( DT the ) ) )"),
-        ("prolog", "answer(A,(state(A),\\+const(B,'x y')));A\\=B", "answer ( A , ( state ( A ) , \\+ const ( B , 'x y' ) ) ) ; A \\= B"),
+        (
+            "prolog",
+            "answer(A,(state(A),\\+const(B,'x y')));A\\=B",
+            "answer ( A , ( state ( A ) , \\+ const ( B , 'x y' ) ) ) ; A \\= B",
+        ),
         ("prolog", "[]", "[ ]"),
         ("funql", "f( 'a b' ,_)", "f('a b', _)"),
         ("variable-free", "x(nmod.in=*a)", "x ( nmod . in = * a )"),
@@ -178,7 +324,9 @@ def read_brackets(text: str) -> Tree:
 
 
 S_EXPRESSIONS = st.recursive(
-    st.sampled_from(("f", "x", "$0")), lambda below: st.lists(below, max_size=3).map(lambda inner: f"({' '.join(inner)})"), max_leaves=10
+    st.sampled_from(("f", "x", "$0")),
+    lambda below: st.lists(below, max_size=3).map(lambda inner: f"({' '.join(inner)})"),
+    max_leaves=10,
 )
 
 
@@ -243,7 +391,11 @@ def clauses() -> st.SearchStrategy[str]:
 
     def extend(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         bracketed = below.map(lambda text: f"({text})")
-        simple = word | bracketed | st.lists(word | bracketed, min_size=1, max_size=3).map(lambda inner: f"f({','.join(inner)})")
+        simple = (
+            word
+            | bracketed
+            | st.lists(word | bracketed, min_size=1, max_size=3).map(lambda inner: f"f({','.join(inner)})")
+        )
         compared = simple | st.tuples(simple, simple).map("=".join)
         negated = compared | compared.map(lambda text: f"\\+{text}")
         joined = st.lists(negated, min_size=1, max_size=3).map(" , ".join)
@@ -261,15 +413,36 @@ def test_clauses_mean_what_a_simple_reader_says(text):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3) | st.sampled_from(AWKWARD),
-    lambda below: st.lists(below, max_size=3)
-    | st.dictionaries(st.sampled_from(("tag", "contents", "root", "children", "", "a")) | st.text(max_size=2), below, max_size=3)
-    | st.builds(lambda tag, contents: {"tag": tag, "contents": contents}, st.sampled_from(AWKWARD), below | st.lists(below, max_size=3))
-    | st.builds(lambda root, children: {"root": root, "children": children}, st.sampled_from(AWKWARD), st.lists(below, max_size=3))
-    | st.lists(below, max_size=3).map(lambda inner: {"": inner}),
-    max_leaves=8,
-))
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(max_size=3)
+        | st.sampled_from(AWKWARD),
+        lambda below: (
+            st.lists(below, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(("tag", "contents", "root", "children", "", "a")) | st.text(max_size=2),
+                below,
+                max_size=3,
+            )
+            | st.builds(
+                lambda tag, contents: {"tag": tag, "contents": contents},
+                st.sampled_from(AWKWARD),
+                below | st.lists(below, max_size=3),
+            )
+            | st.builds(
+                lambda root, children: {"root": root, "children": children},
+                st.sampled_from(AWKWARD),
+                st.lists(below, max_size=3),
+            )
+            | st.lists(below, max_size=3).map(lambda inner: {"": inner})
+        ),
+        max_leaves=8,
+    )
+)
 def test_any_json_value_is_read_and_written(value):
     text = json.dumps(value)
     if "\\ud" in text:
@@ -350,7 +523,13 @@ def test_what_is_wrong_with_a_line(name, text, error, column, words):
     assert caught.value.hint.endswith(".")
 
 
-DEEP = {"bracket": ("X", "()"), "prolog": ("X", ",", "\\+", "[]"), "funql": ("X",), "variable-free": ("a=",), "json": ("X", "{root}", "{}")}
+DEEP = {
+    "bracket": ("X", "()"),
+    "prolog": ("X", ",", "\\+", "[]"),
+    "funql": ("X",),
+    "variable-free": ("a=",),
+    "json": ("X", "{root}", "{}"),
+}
 
 
 @pytest.mark.parametrize(("name", "label"), [(name, label) for name, labels in DEEP.items() for label in labels])

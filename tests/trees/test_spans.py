@@ -38,7 +38,9 @@ def all_rows(forest):
 @settings(deadline=None)
 def test_encode_is_preorder_with_half_open_spans(forest):
     encoded = encode(forest)
-    assert [(label, *row) for label, row in zip(encoded.labels, encoded.spans.tolist(), strict=True)] == all_rows(forest)
+    assert [(label, *row) for label, row in zip(encoded.labels, encoded.spans.tolist(), strict=True)] == all_rows(
+        forest
+    )
     assert encoded.leaves == forest_leaves(forest)
     assert encoded.spans.dtype == np.int32 and encoded.spans.shape == (len(encoded.labels), 3)
 
@@ -98,9 +100,7 @@ def test_arrays_of_no_forest_are_refused(leaves, labels, rows):
 def slow_reduction(rows):
     """Per kept node: its row, the top of its chain, its depth among the kept; every pair of rows is looked at."""
     spans = [row[1:3] for row in rows]
-    kept = [
-        index for index, span in enumerate(spans) if span[1] - span[0] >= 2 and span not in spans[index + 1 :]
-    ]
+    kept = [index for index, span in enumerate(spans) if span[1] - span[0] >= 2 and span not in spans[index + 1 :]]
     tops = [spans.index(spans[index]) for index in kept]
     depths = [
         sum(spans[other][0] <= spans[index][0] and spans[index][1] <= spans[other][1] for other in kept) - 1
@@ -145,7 +145,14 @@ def test_a_worked_example():
     assert encoded.leaves == ["the", "man", "sleeps", "yes"]
     assert encoded.labels == ["ROOT", "S", "NP", "DT", "NN", "VP", "VBZ", "UH"]
     assert encoded.spans.tolist() == [
-        [0, 3, 0], [0, 3, 1], [0, 2, 2], [0, 1, 3], [1, 2, 3], [2, 3, 2], [2, 3, 3], [3, 4, 0],
+        [0, 3, 0],
+        [0, 3, 1],
+        [0, 2, 2],
+        [0, 1, 3],
+        [1, 2, 3],
+        [2, 3, 2],
+        [2, 3, 3],
+        [3, 4, 0],
     ]
     assert reduce_spans(encoded.spans).tolist() == [1, 2]
     assert unary_chains(encoded.spans)[1].tolist() == [0, 2]

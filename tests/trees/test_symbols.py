@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 
 from tests.strategies import any_trees, deep_tree, symbol_trees
 from tree_fairseq.errors import (
-    ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError, SymbolTreeError,
+    ArityMismatchError,
+    EmptySymbolTreeError,
+    MultipleRootsError,
+    ReservedMarkError,
+    SymbolTreeError,
 )
 from tree_fairseq.trees.symbols import (
-    BINARIZATIONS, NULL, TRAVERSALS, UNKNOWN_LABEL, SymbolEncoding, parents_and_branches, unknown_symbol,
+    BINARIZATIONS,
+    NULL,
+    TRAVERSALS,
+    UNKNOWN_LABEL,
+    SymbolEncoding,
+    parents_and_branches,
+    unknown_symbol,
 )
 from tree_fairseq.trees.tree import Tree
 
@@ -82,7 +92,9 @@ def test_decode_inverts_encode(encoding, tree):
     symbols = encoding.encode(tree)
     assert encoding.decode(symbols) == tree
     assert " ".join(symbols).split() == symbols
-    assert [encoding.join(*encoding.split(symbol)) for symbol in symbols if symbol != NULL] == [s for s in symbols if s != NULL]
+    assert [encoding.join(*encoding.split(symbol)) for symbol in symbols if symbol != NULL] == [
+        s for s in symbols if s != NULL
+    ]
 
 
 @settings(max_examples=50, deadline=None)
@@ -109,7 +121,9 @@ def test_length_of_the_binary_form(tree):
 @given(tree=symbol_trees())
 def test_parents_and_branches_lead_to_every_node(encoding, tree):
     arities = [encoding.split(symbol)[1] for symbol in encoding.encode(tree)]
-    parents, branches = parents_and_branches(arities, [encoding.first_branch(arity) for arity in arities], encoding.traversal)
+    parents, branches = parents_and_branches(
+        arities, [encoding.first_branch(arity) for arity in arities], encoding.traversal
+    )
     paths = []
     for place, (parent, branch) in enumerate(zip(parents, branches, strict=True)):
         assert parent < place and (parent < 0) == (branch < 0) == (place == 0)
@@ -129,7 +143,9 @@ def all_trees(size: int) -> list[Tree]:
 def forests(size: int) -> list[tuple[Tree, ...]]:
     if size == 0:
         return [()]
-    return [(tree, *rest) for first in range(1, size + 1) for tree in all_trees(first) for rest in forests(size - first)]
+    return [
+        (tree, *rest) for first in range(1, size + 1) for tree in all_trees(first) for rest in forests(size - first)
+    ]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
@@ -203,7 +219,9 @@ def test_unknown_symbols_keep_their_place(encoding):
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
 def test_labels_that_look_like_symbols_are_labels(encoding):
-    tree = Tree("<unk:2>", [Tree(NULL), Tree("\\s"), Tree(" "), Tree(""), Tree("\\e"), Tree("\u2028\\u2028"), Tree("a 0")])
+    tree = Tree(
+        "<unk:2>", [Tree(NULL), Tree("\\s"), Tree(" "), Tree(""), Tree("\\e"), Tree("\u2028\\u2028"), Tree("a 0")]
+    )
     symbols = encoding.encode(tree)
     assert encoding.decode(symbols) == tree
     assert symbols[0].startswith("<unk:2>^")

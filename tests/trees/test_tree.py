@@ -13,7 +13,9 @@ from tests.strategies import any_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 from tree_fairseq.trees.tree import Tree, check_preterminals, forest_leaves, tree_from_preorder
 
-SENTENCE = Tree("S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])])
+SENTENCE = Tree(
+    "S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])]
+)
 
 
 def recursive_preorder(tree):

@@ -32,7 +32,9 @@ class ParseKeys:
     """
 
     def __init__(self, identity: Mapping[str, Any], kind: str):
-        self.name = hashlib.sha256(json.dumps([kind, identity], sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        self.name = hashlib.sha256(
+            json.dumps([kind, identity], sort_keys=True, ensure_ascii=False).encode()
+        ).hexdigest()
         self._prefix = hashlib.sha256(bytes.fromhex(self.name))
 
     def key(self, text: str) -> bytes:
@@ -63,7 +65,9 @@ class ParseCache:
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             # Losing the last batches to a power cut is harmless: they are parsed again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            present = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            present = {
+                name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
             if not {"parses", "facts"} <= present:
                 self._connection.executescript(_TABLES)
 
@@ -81,14 +85,19 @@ class ParseCache:
                 chunk = wanted[start : start + _KEYS_PER_QUERY]
                 marks = ",".join("?" * len(chunk))
                 rows = self._connection.execute(
-                    f"SELECT key, value FROM parses WHERE key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)", (*chunk, run)
+                    f"SELECT key, value FROM parses WHERE key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)",
+                    (*chunk, run),
                 )
                 found.update(rows)
         return found
 
     def put_many(self, values: Mapping[bytes, str | None], run: str | None = None) -> None:
         """Keep values, all or none of them; a None is remembered as a failure of ``run`` and does not replace a value."""
-        rows = [(key, value, run if value is None else None) for key, value in values.items() if value is not None or run is not None]
+        rows = [
+            (key, value, run if value is None else None)
+            for key, value in values.items()
+            if value is not None or run is not None
+        ]
         if not rows:
             return
         with self._explained(), self._transaction():
@@ -140,9 +149,17 @@ class ParseCache:
         except sqlite3.OperationalError as error:
             text = str(error)
             if "full" in text:
-                raise DiskFullError(f"no room left for the parse cache {self.path}; free some and give the same command again") from error
-            raise DataFolderError(f"the parse cache {self.path} cannot be used: {text}; --parse-cache DIR puts it elsewhere") from error
+                raise DiskFullError(
+                    f"no room left for the parse cache {self.path}; free some and give the same command again"
+                ) from error
+            raise DataFolderError(
+                f"the parse cache {self.path} cannot be used: {text}; --parse-cache DIR puts it elsewhere"
+            ) from error
         except sqlite3.DatabaseError as error:
-            raise CorruptFileError(f"the parse cache {self.path} is damaged ({error}); delete it, its sentences will be parsed again") from error
+            raise CorruptFileError(
+                f"the parse cache {self.path} is damaged ({error}); delete it, its sentences will be parsed again"
+            ) from error
         except OSError as error:
-            raise DataFolderError(f"the folder of the parse cache {self.path} cannot be made: {error.strerror}") from error
+            raise DataFolderError(
+                f"the folder of the parse cache {self.path} cannot be made: {error.strerror}"
+            ) from error

@@ -8,9 +8,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tree_fairseq.parsing.base import ParserOptions, register_parser
-from tree_fairseq.trees.binary import binary_tree
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.parsing.parsers import ParserOptions, register_parser
+from tree_fairseq.trees.tree import Tree, binary_tree
 
 CONTROL_LABEL = "X"
 """Label of every phrase of a control tree, and tag of every word."""

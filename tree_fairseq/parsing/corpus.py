@@ -1,7 +1,7 @@
 """Parse a whole text file: in shards that are whole or not there, over processes, GPUs and machines, resumable at any moment.
 
-    python -m tree_fairseq.parsing.corpus train.en train.brackets --tree-parser stanza --tree-lang en --workers 4
-    torchrun --nproc-per-node 4 -m tree_fairseq.parsing.corpus train.en train.brackets --tree-parser stanza
+python -m tree_fairseq.parsing.corpus train.en train.brackets --tree-parser stanza --tree-lang en --workers 4
+torchrun --nproc-per-node 4 -m tree_fairseq.parsing.corpus train.en train.brackets --tree-parser stanza
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tree_fairseq.errors import TreeFairseqError
-from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
-from tree_fairseq.parsing.base import ParserOptions, factory_module, is_expensive
+from tree_fairseq.parsing.arguments import add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import CorpusJob, LineRun, SentenceRun
-from tree_fairseq.parsing.failures import check_failures
+from tree_fairseq.parsing.corpus_run import CorpusJob, LineRun, Progress, SentenceRun
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions, factory_module, is_expensive
 from tree_fairseq.parsing.processes import InThisProcess, ParsingProcesses
-from tree_fairseq.parsing.progress import Progress
 from tree_fairseq.parsing.shards import ShardFolder, file_digest, join_shards
 from tree_fairseq.parsing.worker import Answerer
 from tree_fairseq.trees.text import count_lines
@@ -106,9 +104,16 @@ def parse_corpus(
             store.close()
 
 
-def _parse_corpus(job: CorpusJob, output_dir: Path, options: ParserOptions, workers: int, cache: ParseCache | None, shown: bool) -> CorpusSummary:
+def _parse_corpus(
+    job: CorpusJob, output_dir: Path, options: ParserOptions, workers: int, cache: ParseCache | None, shown: bool
+) -> CorpusSummary:
     parser = LineParser(options, cache=cache)
-    source = {"input": file_digest(job.input), "identity": parser.identity(), "on_parse_error": options.on_parse_error, "shard_lines": job.shard_lines}
+    source = {
+        "input": file_digest(job.input),
+        "identity": parser.identity(),
+        "on_parse_error": options.on_parse_error,
+        "shard_lines": job.shard_lines,
+    }
     folder = ShardFolder(output_dir, source, -(-job.lines // job.shard_lines))
     folder.open(job.rank, None if cache is None else lambda run: cache.get_fact(f"run {run}") is not None)
     if job.rank == 0:
@@ -118,18 +123,30 @@ def _parse_corpus(job: CorpusJob, output_dir: Path, options: ParserOptions, work
     missing = [shard for shard in folder.missing() if job.is_mine(shard)]
     started = time.monotonic()
     logger.info("%s: %d lines, %d of %d shards to make", job.input, job.lines, len(missing), folder.count)
-    mine = sum(min(job.shard_lines, job.lines - shard * job.shard_lines) for shard in range(folder.count) if job.is_mine(shard))
+    mine = sum(
+        min(job.shard_lines, job.lines - shard * job.shard_lines) for shard in range(folder.count) if job.is_mine(shard)
+    )
     with Progress(job.input.name, mine, shown and bool(missing)) as progress:
         if missing:
             with _executor(options, parser, workers, cache is not None, job.lines) as executor:
-                run = LineRun(job, folder, executor, progress) if cache is None else SentenceRun(job, parser, cache, folder, executor, progress)
+                run = (
+                    LineRun(job, folder, executor, progress)
+                    if cache is None
+                    else SentenceRun(job, parser, cache, folder, executor, progress)
+                )
                 run.run()
     if job.rank == 0:
         _await_shards(folder)
     summary = _summary(job, folder, progress)
     logger.info(
         "%s: %d sentences on %d lines, %d parsed, %d known, %d lines with a flat tree, %.1f s",
-        job.input, summary.sentences, summary.lines, progress.parsed_sentences, progress.known_sentences, len(summary.failed), time.monotonic() - started,
+        job.input,
+        summary.sentences,
+        summary.lines,
+        progress.parsed_sentences,
+        progress.known_sentences,
+        len(summary.failed),
+        time.monotonic() - started,
     )
     if job.rank == 0:
         failed = sum(report.failed_sentences for report in folder.reports())
@@ -137,7 +154,9 @@ def _parse_corpus(job: CorpusJob, output_dir: Path, options: ParserOptions, work
     return summary
 
 
-def _executor(options: ParserOptions, parser: LineParser, workers: int, expensive: bool, lines: int) -> ParsingProcesses | InThisProcess:
+def _executor(
+    options: ParserOptions, parser: LineParser, workers: int, expensive: bool, lines: int
+) -> ParsingProcesses | InThisProcess:
     """Where requests are answered: in processes where that is worth their start and they can have the parser."""
     module = factory_module(options.name)
     if workers < 1 or module == "__main__" or (not expensive and (workers == 1 or lines < _LINES_WORTH_PROCESSES)):
@@ -184,11 +203,21 @@ def _argument_parser() -> argparse.ArgumentParser:
         description="Parse a text file, one sentence (or several) a line, into bracketed trees, one forest a line. An interrupted run is continued by "
         "the same command. Under torchrun the ranks share the shards and rank 0 joins them; all ranks have to see the same folders.",
     )
-    parser.add_argument("input", help="text file, UTF-8, tokenised (split into subwords or not) unless --tree-tokenize stanza is given")
+    parser.add_argument(
+        "input", help="text file, UTF-8, tokenised (split into subwords or not) unless --tree-tokenize stanza is given"
+    )
     parser.add_argument("output", help="file for the forests")
     parser.add_argument("--shards-dir", metavar="DIR", help="folder for the shards (default: OUTPUT.shards)")
-    parser.add_argument("--shard-lines", type=int, default=SHARD_LINES, metavar="N", help="lines of a shard (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="parsing processes where there is no GPU, each of one thread (default: 1)")
+    parser.add_argument(
+        "--shard-lines", type=int, default=SHARD_LINES, metavar="N", help="lines of a shard (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="parsing processes where there is no GPU, each of one thread (default: 1)",
+    )
     parser.add_argument("--no-progress-bar", action="store_true", help="only log")
     add_parser_arguments(parser.add_argument_group("trees"))
     return parser
@@ -203,12 +232,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = options_from_arguments(given)
         summary = parse_corpus(
-            given.input, shards_dir, options, workers=given.workers, shard_lines=given.shard_lines, cache=given.parse_cache,
-            progress=not given.no_progress_bar, rank=rank, world_size=world_size,
+            given.input,
+            shards_dir,
+            options,
+            workers=given.workers,
+            shard_lines=given.shard_lines,
+            cache=given.parse_cache,
+            progress=not given.no_progress_bar,
+            rank=rank,
+            world_size=world_size,
         )
         if rank == 0:
             join_shards(summary.shards, output)
-            logger.info("%s: %d lines written, %.0f sentences per second", output, summary.lines, summary.sentences_per_second)
+            logger.info(
+                "%s: %d lines written, %.0f sentences per second", output, summary.lines, summary.sentences_per_second
+            )
     except (TreeFairseqError, OSError, ValueError) as error:
         logger.error("%s", error)
         return 1
@@ -217,5 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     # Importing fairseq has set a handler up already, which shows warnings only.
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", stream=sys.stderr, force=True)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", stream=sys.stderr, force=True
+    )
     sys.exit(main())

@@ -8,20 +8,95 @@ batches; and a batch goes to the cache as a whole. Only what the cache lacks is 
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tqdm import tqdm
+
 from tree_fairseq.errors import LeafMismatchError
+from tree_fairseq.parsing.arguments import allowed_failures, check_failures
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.failures import allowed_failures, check_failures
 from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
 from tree_fairseq.parsing.processes import InThisProcess, ParsingProcesses, Request
-from tree_fairseq.parsing.progress import Progress
 from tree_fairseq.parsing.requests import KINDS
 from tree_fairseq.parsing.shards import ShardFolder, cut
 from tree_fairseq.trees.text import read_lines
+
+# FROM parsing/progress: A progress bar with sentences per second and the time that is left, and the counts for the log.
+
+_SECONDS_BETWEEN_LOG_LINES = 30
+
+
+class Progress:
+    """What a run has done so far.
+
+    Args:
+        name: of the file, shown before the bar.
+        lines: how many lines this process will meet.
+        shown: whether to draw a bar.
+    """
+
+    def __init__(self, name: str, lines: int, shown: bool):
+        self.parsed_sentences = 0
+        self.known_sentences = 0
+        self.shards = 0
+        self._started: float | None = None
+        # Until sentences are counted, a line is taken for one. Where nobody watches (a log file), the bar is a line now and then.
+        interval = 0.5 if sys.stderr.isatty() else _SECONDS_BETWEEN_LOG_LINES
+        self._bar = tqdm(
+            total=lines,
+            desc=name,
+            unit="sent",
+            disable=not shown,
+            mininterval=interval,
+            maxinterval=2 * interval,
+            smoothing=0.05,
+        )
+
+    def planned(self, lines: int, sentences: int, known: int) -> None:
+        """A shard was read: it has so many sentences, and so many of them need not be parsed."""
+        if self._bar.total is not None:
+            self._bar.total += sentences - lines
+        self.known_sentences += known
+        self._start()
+        self._bar.update(known)
+
+    def skipped(self, lines: int) -> None:
+        """A shard was there already."""
+        self._bar.update(lines)
+
+    def parsed(self, sentences: int) -> None:
+        """So many sentences were parsed."""
+        self._start()
+        self.parsed_sentences += sentences
+        self._bar.update(sentences)
+
+    def shard_done(self) -> None:
+        """A shard was written."""
+        self.shards += 1
+
+    def _start(self) -> None:
+        if self._started is None:
+            self._started = time.monotonic()
+
+    def sentences_per_second(self) -> float:
+        """Sentences parsed per second since the first batch was planned."""
+        seconds = time.monotonic() - self._started if self._started is not None else 0.0
+        return self.parsed_sentences / seconds if seconds > 0 else 0.0
+
+    def close(self) -> None:
+        """End the bar."""
+        self._bar.close()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +155,13 @@ class SentenceRun:
     """
 
     def __init__(
-        self, job: CorpusJob, parser: LineParser, cache: ParseCache, folder: ShardFolder, executor: ParsingProcesses | InThisProcess, progress: Progress
+        self,
+        job: CorpusJob,
+        parser: LineParser,
+        cache: ParseCache,
+        folder: ShardFolder,
+        executor: ParsingProcesses | InThisProcess,
+        progress: Progress,
     ):
         self._job = job
         self._parser = parser
@@ -97,7 +178,11 @@ class SentenceRun:
         """Make all missing shards of this rank."""
         for request, (answers, reasons) in self._executor.answers(self._requests()):
             texts, shard = request.payload, request.context
-            self._keep(shard, dict(zip(texts, answers, strict=True)), {texts[position]: reason for position, reason in reasons.items()})
+            self._keep(
+                shard,
+                dict(zip(texts, answers, strict=True)),
+                {texts[position]: reason for position, reason in reasons.items()},
+            )
             shard.awaited -= 1
             if not shard.awaited:
                 self._settle(shard)
@@ -111,7 +196,9 @@ class SentenceRun:
         """The batches that have to be parsed, shard by shard; a shard that needs none is finished on the way."""
         for number, first_line, lines in self._job.blocks():
             wanted = self._job.is_mine(number) and self._folder.report(number) is None
-            prepared = [self._parser.prepare(line, first_line + index, self._job.input) for index, line in enumerate(lines)]
+            prepared = [
+                self._parser.prepare(line, first_line + index, self._job.input) for index, line in enumerate(lines)
+            ]
             texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
             keys = {text: self._keys.key(text) for text in texts}
             own = [text for text in texts if keys[text] not in self._seen]
@@ -130,7 +217,10 @@ class SentenceRun:
         sentences = sum(len(line.texts) for line in shard.lines)
         own_missing = sum(text not in shard.answers for text in own)
         self._progress.planned(len(shard.lines), sentences, sentences - own_missing)
-        batches = [[text for text in batch if text not in shard.answers] for batch in KINDS[self._parser.kind].batches(own, self._parser.options.batch_size)]
+        batches = [
+            [text for text in batch if text not in shard.answers]
+            for batch in KINDS[self._parser.kind].batches(own, self._parser.options.batch_size)
+        ]
         batches = [batch for batch in batches if batch]
         shard.awaited = len(batches)
         if not batches:
@@ -147,13 +237,24 @@ class SentenceRun:
             for text in line.texts:
                 if text in reasons:
                     self._failed += 1
-                    logger.warning("%s:%d: flat tree for a sentence that could not be parsed: %s", self._job.input, line.number, reasons[text].splitlines()[0])
+                    logger.warning(
+                        "%s:%d: flat tree for a sentence that could not be parsed: %s",
+                        self._job.input,
+                        line.number,
+                        reasons[text].splitlines()[0],
+                    )
         # Where lines are sentences the limit is known from the start; otherwise it is checked in the end.
         options = self._parser.options
         if isinstance(options.max_parse_failures, int) or options.ssplit == "none":
             if self._failed > allowed_failures(options.max_parse_failures, self._job.lines):
-                failed_lines = [line.number for line in shard.lines if any(shard.answers.get(text, "") is None for text in line.texts)]
-                check_failures(options.max_parse_failures, self._failed, self._job.lines, failed_lines, str(self._job.input))
+                failed_lines = [
+                    line.number
+                    for line in shard.lines
+                    if any(shard.answers.get(text, "") is None for text in line.texts)
+                ]
+                check_failures(
+                    options.max_parse_failures, self._failed, self._job.lines, failed_lines, str(self._job.input)
+                )
 
     def _settle(self, shard: _OpenShard) -> None:
         """Finish a shard if all its sentences are there, else put it by."""
@@ -201,7 +302,9 @@ class LineRun:
         progress: is told what is done.
     """
 
-    def __init__(self, job: CorpusJob, folder: ShardFolder, executor: ParsingProcesses | InThisProcess, progress: Progress):
+    def __init__(
+        self, job: CorpusJob, folder: ShardFolder, executor: ParsingProcesses | InThisProcess, progress: Progress
+    ):
         self._job = job
         self._folder = folder
         self._executor = executor
@@ -231,4 +334,6 @@ def write_shard(folder: ShardFolder, shard: int, first_line: int, written: list[
     """Write the forests of a shard and its report."""
     failed_lines = [first_line + index for index, line in enumerate(written) if line.failed]
     sentences = sum(line.sentences for line in written)
-    folder.write(shard, [line.written for line in written], sentences, failed_lines, sum(line.failed for line in written))
+    folder.write(
+        shard, [line.written for line in written], sentences, failed_lines, sum(line.failed for line in written)
+    )

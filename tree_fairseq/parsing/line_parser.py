@@ -11,15 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tree_fairseq.errors import InputError, LeafMismatchError, ParserError
-from tree_fairseq.parsing.base import FLAT_LABEL, FLAT_TAG, ConstituencyParser, ParserOptions, build_parser, flat_tree, is_expensive
-from tree_fairseq.parsing.bracketed_lines import read_bracketed
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
-from tree_fairseq.parsing.moses import unescape_entities
-from tree_fairseq.parsing.pieces import SplitWords, join_pieces, load_subword_model, subword_model_hash
+from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
+from tree_fairseq.parsing.parsers import (
+    FLAT_LABEL,
+    FLAT_TAG,
+    ConstituencyParser,
+    ParserOptions,
+    build_parser,
+    flat_tree,
+    is_expensive,
+)
+from tree_fairseq.parsing.pieces import SplitWords, join_pieces, load_subword_model, splice_pieces, subword_model_hash
 from tree_fairseq.parsing.raw_text import RawLine, finish_raw_line, prepare_raw_line
 from tree_fairseq.parsing.requests import KINDS, parse_texts
-from tree_fairseq.parsing.sentences import split_sentences
-from tree_fairseq.parsing.splice import splice_pieces
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
@@ -78,14 +83,18 @@ class LineParser:
         ParserError: the parser or a model cannot be had.
     """
 
-    def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: ParseCache | None = None):
+    def __init__(
+        self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: ParseCache | None = None
+    ):
         self.options = options
         self._parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
         self._cache = cache
         self._model = load_subword_model(options.subword_model)
         self.kind = "text" if options.tokenize == "stanza" else "words"
         if self.kind == "text" and self._parser is not None and not hasattr(self._parser, "parse_text"):
-            raise ParserError(f"--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser {options.name}")
+            raise ParserError(
+                f"--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser {options.name}"
+            )
 
     @property
     def parser(self) -> ConstituencyParser | None:
@@ -178,11 +187,17 @@ class LineParser:
             return prepared.result
         if prepared.raw is not None:
             done = finish_raw_line(prepared.raw, answers[0] if answers else "", self._model)
-            return None if done is None else WrittenLine(self._stripped(done[0]), done[1], int(bool(answers) and answers[0] is None))
+            return (
+                None
+                if done is None
+                else WrittenLine(self._stripped(done[0]), done[1], int(bool(answers) and answers[0] is None))
+            )
         written = []
         for text, split, answer in zip(prepared.texts, prepared.split, answers, strict=True):
             visible = text.split(" ")
-            spliced = splice_pieces(write_forest((flat_tree(visible),)) if answer is None else answer, visible, split.pieces)
+            spliced = splice_pieces(
+                write_forest((flat_tree(visible),)) if answer is None else answer, visible, split.pieces
+            )
             if spliced is None:
                 return None
             written.append(spliced)
@@ -200,7 +215,9 @@ class LineParser:
             return written
         return write_forest(tuple(strip_function_tags(tree) for tree in read_forest(written)))
 
-    def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None) -> list[ParsedLine]:
+    def parse_lines(
+        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
+    ) -> list[ParsedLine]:
         """The forest of each line; its leaves are the tokens of the line's token file.
 
         Args:
@@ -212,9 +229,13 @@ class LineParser:
             TreeFormatError: a line that should be a tree is none.
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
         """
-        return [ParsedLine(read_forest(line.written), line.failed > 0) for line in self.write_lines(lines, first_line, path)]
+        return [
+            ParsedLine(read_forest(line.written), line.failed > 0) for line in self.write_lines(lines, first_line, path)
+        ]
 
-    def write_lines(self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None) -> list[WrittenLine]:
+    def write_lines(
+        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
+    ) -> list[WrittenLine]:
         """As `parse_lines`, the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
         texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
@@ -227,12 +248,18 @@ class LineParser:
                 fresh, reasons = self._parse(line.texts)
                 finished = self.finish_at(line, {**answers, **fresh}, reasons, path)
             if finished is None:
-                raise LeafMismatchError(f"{_place(path, line.number)}: the leaves of the parse are not the words of the line")
+                raise LeafMismatchError(
+                    f"{_place(path, line.number)}: the leaves of the parse are not the words of the line"
+                )
             written.append(finished)
         return written
 
     def finish_at(
-        self, line: PreparedLine, answers: Mapping[str, str | None], reasons: Mapping[str, str], path: str | os.PathLike | None
+        self,
+        line: PreparedLine,
+        answers: Mapping[str, str | None],
+        reasons: Mapping[str, str],
+        path: str | os.PathLike | None,
     ) -> WrittenLine | None:
         """As `finish`, with the answers by text, and with the place in what is raised.
 
@@ -247,7 +274,11 @@ class LineParser:
             raise error.at(path, line.number) from None
 
     def stop_at_failure(
-        self, line: PreparedLine, answers: Mapping[str, str | None], reasons: Mapping[str, str], path: str | os.PathLike | None
+        self,
+        line: PreparedLine,
+        answers: Mapping[str, str | None],
+        reasons: Mapping[str, str],
+        path: str | os.PathLike | None,
     ) -> None:
         """Raise if a sentence of the line failed and the user wants to stop there.
 

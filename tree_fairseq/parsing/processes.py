@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import WorkerDiedError
-from tree_fairseq.parsing.base import ParserOptions, factory_module
+from tree_fairseq.parsing.parsers import ParserOptions, factory_module
 from tree_fairseq.parsing.worker import Answerer, WorkerSetup
 
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 _QUEUED_PER_PROCESS = 2
 """One request is being answered while the next one waits, so that no process ever waits for its parent."""
 _SECONDS_TO_END = 5
@@ -78,7 +84,10 @@ class ParsingProcesses:
         number = 0
         try:
             while True:
-                while len(waiting) < _QUEUED_PER_PROCESS * len(self._devices) and (request := next(source, None)) is not None:
+                while (
+                    len(waiting) < _QUEUED_PER_PROCESS * len(self._devices)
+                    and (request := next(source, None)) is not None
+                ):
                     if not self._processes:
                         self._start()
                     waiting[number] = request
@@ -97,7 +106,9 @@ class ParsingProcesses:
         module = factory_module(self._options.name)
         for device in self._devices:
             # Appended one by one: if the second cannot be started, the first is closed with the rest.
-            self._processes.append(_Process(WorkerSetup(self._options.replace(device=device), module, sys.path, os.getpid())))
+            self._processes.append(
+                _Process(WorkerSetup(self._options.replace(device=device), module, sys.path, os.getpid()))
+            )
 
     def _ready(self) -> list[_Process]:
         connections = wait([process.connection for process in self._processes])
@@ -132,8 +143,11 @@ class _Process:
         self.queued = 0
         environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
         self.popen = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, _PACKAGE_FOLDER, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [sys.executable, "-c", _PROGRAM, _PACKAGE_FOLDER, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
         # Now the only other end is the process's: when that dies, reading here ends at once.
         theirs.close()
@@ -172,10 +186,16 @@ class _Process:
         code = self.popen.returncode
         if code is not None and code < 0:
             how = f"was killed by {signal.Signals(-code).name}"
-            hint = "If the system's memory ran out, use a smaller --tree-batch-size or fewer --workers. " if -code == signal.SIGKILL else ""
+            hint = (
+                "If the system's memory ran out, use a smaller --tree-batch-size or fewer --workers. "
+                if -code == signal.SIGKILL
+                else ""
+            )
         else:
             how, hint = f"ended with exit status {code}", "Its last words are above. "
-        return WorkerDiedError(f"a parsing process (pid {self.popen.pid}) {how}. {hint}The same command continues where this run stopped")
+        return WorkerDiedError(
+            f"a parsing process (pid {self.popen.pid}) {how}. {hint}The same command continues where this run stopped"
+        )
 
     def end(self) -> None:
         """Wait until the process has ended; kill it if it does not."""

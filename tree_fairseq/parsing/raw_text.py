@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tree_fairseq.errors import TreeFormatError
-from tree_fairseq.parsing.base import ParserOptions, flat_tree
+from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
 from tree_fairseq.parsing.pieces import SubwordModel, join_text
 from tree_fairseq.parsing.requests import decode_text
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -66,5 +66,9 @@ def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None
         forest = align_pieces(forest, spans, raw.offsets, raw.pieces)
     elif model is not None:
         split = model.split_text(raw.text)
-        forest = split_words(forest, model.split(forest_leaves(forest))) if split is None else align_pieces(forest, spans, split[1], split[0])
+        forest = (
+            split_words(forest, model.split(forest_leaves(forest)))
+            if split is None
+            else align_pieces(forest, spans, split[1], split[0])
+        )
     return write_forest(forest), sentences

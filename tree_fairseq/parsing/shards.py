@@ -43,7 +43,9 @@ def atomic_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(f"no room left on the disk for {path}; free some and give the same command again") from error
+            raise DiskFullError(
+                f"no room left on the disk for {path}; free some and give the same command again"
+            ) from error
         raise
 
 
@@ -133,11 +135,16 @@ class ShardFolder:
         if read_json(self.folder / STATE_NAME) is None:
             write_json(self.folder / STATE_NAME, {"source": self._source, "run": self.run})
 
-    def write(self, shard: int, lines: Sequence[str], sentences: int, failed_lines: list[int], failed_sentences: int) -> None:
+    def write(
+        self, shard: int, lines: Sequence[str], sentences: int, failed_lines: list[int], failed_sentences: int
+    ) -> None:
         """Write a shard; the report goes first, so that a shard that is there has one."""
         content = "".join(f"{line}\n" for line in lines).encode()
         digest = hashlib.sha256(content).hexdigest()
-        write_json(_report_path(self.path(shard)), vars(ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)))
+        write_json(
+            _report_path(self.path(shard)),
+            vars(ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)),
+        )
         with atomic_file(self.path(shard)) as file:
             file.write(content)
 

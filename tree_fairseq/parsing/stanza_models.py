@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions
 
 # File name in a flat folder -> argument of stanza.Pipeline that takes it.
 _FLAT_FILES = {
@@ -134,7 +134,9 @@ def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -
     known = entry.get("constituency", {})
     if options.package is not None and options.package not in known and options.package not in sets:
         choices = ", ".join(sorted({*known, *sets}))
-        raise ParserUnavailableError(f"--parser-package {options.package} is not known for {options.lang}; there are {choices}")
+        raise ParserUnavailableError(
+            f"--parser-package {options.package} is not known for {options.lang}; there are {choices}"
+        )
     if processor == "constituency" and options.package in known:
         return options.package
     chosen = sets.get(options.package, {}) if options.package in sets else {}
@@ -143,7 +145,9 @@ def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -
         # Languages whose constituency model is an optional one: take it if it is the only one.
         packages = sorted(entry.get(processor, {}))
         if len(packages) != 1:
-            raise ParserUnavailableError(f"say which {processor} model to use with --parser-package: {', '.join(packages) or 'there is none'}")
+            raise ParserUnavailableError(
+                f"say which {processor} model to use with --parser-package: {', '.join(packages) or 'there is none'}"
+            )
         package = packages[0]
     return package
 

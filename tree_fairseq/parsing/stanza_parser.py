@@ -18,12 +18,25 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
-from tree_fairseq.parsing.base import ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
-    StanzaModels, constituency_languages, download_command, find_models, language_error, normal_language, read_resources, resolve_language,
+    StanzaModels,
+    constituency_languages,
+    download_command,
+    find_models,
+    language_error,
+    normal_language,
+    read_resources,
+    resolve_language,
 )
-from tree_fairseq.parsing.stanza_tags import choose_tag_column, known_tags, tag_words
-from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
+from tree_fairseq.parsing.stanza_trees import (
+    choose_tag_column,
+    known_tags,
+    merge_multiword_tokens,
+    tag_words,
+    to_label,
+    to_tree,
+)
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -153,7 +166,13 @@ class StanzaParser:
             version = importlib.metadata.version("stanza")
         except importlib.metadata.PackageNotFoundError as error:
             raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install stanza==1.15.0") from error
-        return {"name": "stanza", "version": version, "adapter": _ADAPTER_VERSION, "lang": self._options.lang, "models": self._models.digest()}
+        return {
+            "name": "stanza",
+            "version": version,
+            "adapter": _ADAPTER_VERSION,
+            "lang": self._options.lang,
+            "models": self._models.digest(),
+        }
 
     def inventory(self) -> list[str]:
         """All phrase labels that the model can build, and all tags."""
@@ -179,7 +198,11 @@ class StanzaParser:
         trees: list[Tree | None] = [None] * len(sentences)
         filled = [position for position, words in enumerate(sentences) if words]
         with _undisturbed():
-            document = self._pipeline([sentences[position] for position in filled], processors="tokenize,pos") if filled else None
+            document = (
+                self._pipeline([sentences[position] for position in filled], processors="tokenize,pos")
+                if filled
+                else None
+            )
             parsed = self._parse_document(document) if filled else []
         for position, tree in zip(filled, parsed, strict=True):
             trees[position] = tree
@@ -199,7 +222,9 @@ class StanzaParser:
             )
             for position, document in zip(filled, documents, strict=True):
                 trees = self._parse_document(document)
-                results[position] = merge_multiword_tokens(lines[position], document.sentences, trees) if all(trees) else None
+                results[position] = (
+                    merge_multiword_tokens(lines[position], document.sentences, trees) if all(trees) else None
+                )
         return results
 
     def _parse_document(self, document: Any) -> list[Tree | None]:
@@ -240,16 +265,25 @@ class StanzaParser:
         try:
             with _undisturbed():
                 pipeline = stanza.Pipeline(
-                    self._options.lang, dir=str(_empty_resources()), package=None, download_method=None, allow_unknown_language=True,
-                    processors={processor: "default" for processor in processors}, tokenize_pretokenized=not raw,
-                    tokenize_no_ssplit=self._options.ssplit == "none", device=device, logging_level="ERROR",
+                    self._options.lang,
+                    dir=str(_empty_resources()),
+                    package=None,
+                    download_method=None,
+                    allow_unknown_language=True,
+                    processors=dict.fromkeys(processors, "default"),
+                    tokenize_pretokenized=not raw,
+                    tokenize_no_ssplit=self._options.ssplit == "none",
+                    device=device,
+                    logging_level="ERROR",
                     **{argument: str(path) for argument, path in self._models.paths.items()},
                 )
         except TreeFairseqError:
             raise
         except Exception as error:
             files = ", ".join(sorted({str(path) for path in self._models.paths.values()}))
-            raise ParserUnavailableError(f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}") from error
+            raise ParserUnavailableError(
+                f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}"
+            ) from error
         self._tag_column = choose_tag_column(pipeline)
         self._pipeline = pipeline
 

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tree_fairseq.errors import ParserError, TreeFairseqError
-from tree_fairseq.parsing.base import ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from typing import Any
 
 from fairseq.dataclass.configs import CommonConfig
 
-from tree_fairseq.data.folder_trees import TreeSide
-from tree_fairseq.data.inputs import TextInput, file_sha256, inspect_text, require_parallel
-from tree_fairseq.data.label_dictionary import label_dictionary_name
-from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.data.staging import Staging
-from tree_fairseq.data.symbol_sides import SymbolSide, modality, symbol_sides_from_arguments
-from tree_fairseq.data.token_files import SUPPORTED
-from tree_fairseq.data.tree_arguments import sides_from_arguments
+from tree_fairseq.data_bin.folder_trees import TreeSide
+from tree_fairseq.data_bin.inputs import TextInput, file_sha256, inspect_text, require_parallel
+from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.symbol_sides import SymbolSide, modality, symbol_sides_from_arguments
+from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
+from tree_fairseq.preprocessing.arguments import sides_from_arguments
 
 # Arguments that two commands may differ in and still give the same files.
 _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
@@ -75,7 +75,9 @@ class PreprocessPlan:
             # The parses become the tokens themselves, nothing lies beside them.
             sides = tuple(side for side in sides if side.side != "source")
         if both := {side.lang for side in sides} & {side.lang for side in symbol_sides}:
-            raise InputError(f"the lines of {both.pop()} are trees already, they cannot be parsed: see --tree-sides and --target-modality")
+            raise InputError(
+                f"the lines of {both.pop()} are trees already, they cannot be parsed: see --tree-sides and --target-modality"
+            )
         return cls(args, languages, _splits(args), sides, symbol_sides)
 
     @property
@@ -152,7 +154,7 @@ class PreprocessPlan:
             if not dictionary and os.path.exists(path):
                 raise DestinationExistsError(
                     f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its "
-                    "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.data.annotate`"
+                    "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.commands.annotate`"
                 )
 
     # What a plan whose text files have to be made first, from other files, adds to the course of things.
@@ -164,7 +166,9 @@ class PreprocessPlan:
             DataFolderError: the destination holds something else.
         """
 
-    def stage(self, inputs: dict[tuple[str, str], TextInput], staging: Staging, cache: Path) -> dict[tuple[str, str], TextInput]:
+    def stage(
+        self, inputs: dict[tuple[str, str], TextInput], staging: Staging, cache: Path
+    ) -> dict[tuple[str, str], TextInput]:
         """The text files of :attr:`languages` by split and language, made of what :meth:`inspect` read."""
         return inputs
 
@@ -196,7 +200,9 @@ def _check_arguments(args: Namespace) -> None:
     if not args.source_lang or not (args.target_lang or args.only_source):
         raise InputError("trees need the names of both languages, --source-lang and --target-lang")
     if args.dataset_impl not in SUPPORTED:
-        raise InputError(f"trees cannot be kept beside --dataset-impl {args.dataset_impl}", hint=f"Use {', '.join(SUPPORTED)}.")
+        raise InputError(
+            f"trees cannot be kept beside --dataset-impl {args.dataset_impl}", hint=f"Use {', '.join(SUPPORTED)}."
+        )
     if args.workers < 1:
         raise InputError(f"--workers is at least 1, not {args.workers}")
     if "," in os.path.realpath(args.destdir):

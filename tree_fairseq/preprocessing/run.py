@@ -1,6 +1,6 @@
 """``fairseq-preprocess`` with trees: verify, parse, let stock fairseq binarize the leaves, write the trees beside, publish.
 
-Everything is built in a staging folder (:mod:`tree_fairseq.data.staging`), where a killed run is taken up again, and moved
+Everything is built in a staging folder (:mod:`tree_fairseq.data_bin.staging`), where a killed run is taken up again, and moved
 to the destination in the end. Token files and dictionaries are made by fairseq's own ``main``, called on the leaves.
 """
 
@@ -11,19 +11,18 @@ import logging
 import os
 import shutil
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Callable, Iterator, Mapping
+from typing import Callable
 
-from tree_fairseq.data.disk_space import reporting_full_disk
-from tree_fairseq.data.file_record import MANIFEST_NAME
-from tree_fairseq.data.folder_trees import add_side, enter_tokens, make_label_dictionary, start_manifest, write_side
-from tree_fairseq.data.inputs import TextInput
-from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.data.side_files import write_leaves
-from tree_fairseq.data.split_trees import SplitTrees, bytes_needed, encode_split
-from tree_fairseq.data.staging import Staging, clear_published
-from tree_fairseq.data.worker_pool import failing_fast
+from tree_fairseq.data_bin.folder_trees import add_side, enter_tokens, make_label_dictionary, start_manifest, write_side
+from tree_fairseq.data_bin.inputs import TextInput
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data_bin.side_files import write_leaves
+from tree_fairseq.data_bin.split_trees import SplitTrees, bytes_needed, encode_split
+from tree_fairseq.data_bin.staging import Staging, clear_published, reporting_full_disk
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.parsing.worker_pool import failing_fast
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles, add_symbol_side
 
@@ -110,10 +109,12 @@ def _start_manifest(plan: PreprocessPlan) -> Manifest:
     for side in plan.symbol_sides:
         add_symbol_side(manifest, side, plan.written_splits)
     plan.begin(manifest)
-    others = {**manifest.sides, **manifest.symbols, **({manifest.insertion.lang: manifest.insertion} if manifest.insertion else {})}
+    others = manifest.languages
     for lang in others.keys() - {side.lang for side in (*plan.sides, *plan.symbol_sides)}:
         for split in others[lang].splits.keys() & set(plan.written_splits):
-            logger.warning("[trees] %s: its text is written anew without trees for %s, the old ones are forgotten", split, lang)
+            logger.warning(
+                "[trees] %s: its text is written anew without trees for %s, the old ones are forgotten", split, lang
+            )
             manifest.forget_split(lang, split)
     return manifest
 
@@ -138,7 +139,9 @@ def _encode_sides(
     }
 
 
-def _write_texts(plan: PreprocessPlan, inputs: Inputs, trees: Mapping[str, Mapping[str, SplitTrees]], staging: Staging) -> Path:
+def _write_texts(
+    plan: PreprocessPlan, inputs: Inputs, trees: Mapping[str, Mapping[str, SplitTrees]], staging: Staging
+) -> Path:
     """A folder with what stock fairseq is to read: leaves of the sides with trees, links to all other files.
 
     The symbols of symbol trees are written when their dictionaries are known.

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.data.folder_trees import enter_files
-from tree_fairseq.data.grammar import collect_grammar, write_grammar
-from tree_fairseq.data.inputs import TextInput
-from tree_fairseq.data.manifest import Manifest
-from tree_fairseq.data.staging import Staging
-from tree_fairseq.data.symbol_dictionary import build_symbol_dictionary, require_symbols
-from tree_fairseq.data.symbol_sides import SymbolSide, SymbolSideRecord, SymbolSplitRecord
-from tree_fairseq.data.symbol_text import SymbolText, count_words, encode_symbol_text, merged_counts, write_known_symbols
-from tree_fairseq.data.token_files import found_impl, token_file_names, token_prefix
+from tree_fairseq.data_bin.folder_trees import enter_files
+from tree_fairseq.data_bin.grammar import collect_grammar, write_grammar
+from tree_fairseq.data_bin.inputs import TextInput
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.symbol_dictionary import build_symbol_dictionary, require_symbols
+from tree_fairseq.data_bin.symbol_sides import SymbolSide, SymbolSideRecord, SymbolSplitRecord
+from tree_fairseq.data_bin.symbol_text import (
+    SymbolText,
+    count_words,
+    encode_symbol_text,
+    merged_counts,
+    write_known_symbols,
+)
+from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.trees.text import read_lines, tokens
@@ -84,7 +90,12 @@ class SymbolFiles:
         texts = {
             side.lang: {
                 split.name: encode_symbol_text(
-                    inputs[split.name, side.lang], side, staging, f"{split.name}.{side.lang}", workers=plan.args.workers, cache=cache
+                    inputs[split.name, side.lang],
+                    side,
+                    staging,
+                    f"{split.name}.{side.lang}",
+                    workers=plan.args.workers,
+                    cache=cache,
                 )
                 for split in plan.splits
             }
@@ -107,7 +118,11 @@ class SymbolFiles:
         args = self.plan.args
         changes = {}
         if args.joined_dictionary and self.texts:
-            path = args.srcdict or args.tgtdict or self._make_dictionary(self.plan.languages, leaves, "joined", args.thresholdsrc, args.nwordssrc)
+            path = (
+                args.srcdict
+                or args.tgtdict
+                or self._make_dictionary(self.plan.languages, leaves, "joined", args.thresholdsrc, args.nwordssrc)
+            )
             changes = {"srcdict": str(path), "tgtdict": None}
             given = dict.fromkeys(self.plan.languages, Path(path))
         else:
@@ -124,7 +139,9 @@ class SymbolFiles:
             dictionary = Dictionary.load(str(given[side.lang]))
             self._degrees[side.lang] = require_symbols(dictionary, side.encoding, str(given[side.lang]))
             for split, text in self.texts[side.lang].items():
-                self.unknown[side.lang, split] = write_known_symbols(text, side, dictionary, leaves / f"{split}.{side.lang}")
+                self.unknown[side.lang, split] = write_known_symbols(
+                    text, side, dictionary, leaves / f"{split}.{side.lang}"
+                )
         return Namespace(**changes)
 
     def _make_dictionary(self, languages, leaves: Path, name: str, threshold: int, nwords: int) -> Path:
@@ -163,6 +180,10 @@ class SymbolFiles:
                 text = self.texts[side.lang][split]
                 prefix = token_prefix(split, manifest.source_lang, manifest.target_lang, side.lang)
                 record.splits[split] = SymbolSplitRecord(
-                    prefix, text.lines, text.symbols, text.depth, self.unknown[side.lang, split],
+                    prefix,
+                    text.lines,
+                    text.symbols,
+                    text.depth,
+                    self.unknown[side.lang, split],
                     token_file_names(output / prefix, found_impl(output / prefix)),
                 )

@@ -6,13 +6,25 @@ import importlib
 import sys
 
 SCORERS = {
-    "attention": ("tree_fairseq.scoring.attention_share", "how much of a translation model's attention falls on tree nodes"),
-    "bleu": ("tree_fairseq.scoring.score", "BLEU of translations, three ways, with signatures and significance"),
-    "classification": ("tree_fairseq.scoring.classification", "accuracy, macro F1 and confusions of classes, by group and length"),
-    "compounds": ("tree_fairseq.scoring.compound_runs", "compounds of CoGnition that are translated wrongly, and BLEU of Chinese"),
+    "attention": (
+        "tree_fairseq.scoring.attention_share",
+        "how much of a translation model's attention falls on tree nodes",
+    ),
+    "bleu": ("tree_fairseq.scoring.translation", "BLEU of translations, three ways, with signatures and significance"),
+    "classification": (
+        "tree_fairseq.scoring.classification",
+        "accuracy, macro F1 and confusions of classes, by group and length",
+    ),
+    "compounds": (
+        "tree_fairseq.scoring.compounds",
+        "compounds of CoGnition that are translated wrongly, and BLEU of Chinese",
+    ),
     "rouge": ("tree_fairseq.scoring.rouge", "ROUGE-1, -2 and -L of summaries"),
     "regression": ("tree_fairseq.scoring.regression", "correlations of predicted numbers with the right ones"),
-    "structural": ("tree_fairseq.scoring.structural", "accuracy and validity of generated trees: programs, logical forms"),
+    "structural": (
+        "tree_fairseq.scoring.structural",
+        "accuracy and validity of generated trees: programs, logical forms",
+    ),
 }
 
 

@@ -24,7 +24,7 @@ from fairseq import checkpoint_utils, utils
 from torch import Tensor, nn
 
 from tree_fairseq.errors import ScoringError, TreeFairseqError
-from tree_fairseq.modules.tree_attention import TreeCrossAttention
+from tree_fairseq.tree_transformer.attention import TreeCrossAttention
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +147,9 @@ def attention_share(model: nn.Module, batches, dictionaries) -> dict:
 
 def measure(checkpoint: Path, data: Path, subset: str, max_tokens: int = 4000, cpu: bool = False) -> dict:
     """Load a checkpoint and measure a split of a preprocessed folder; see :func:`attention_share`."""
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides={"data": str(data)})
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(checkpoint)], arg_overrides={"data": str(data)}
+    )
     model = models[0]
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
     model.to(device)
@@ -163,14 +165,19 @@ def table(shares: dict) -> str:
     """The measurement as lines of text, percentages."""
     columns = list(shares["mean"])
     lines = ["layer  " + "  ".join(columns)]
-    for name, row in [*((str(number), row) for number, row in enumerate(shares["layers"], 1)), ("mean", shares["mean"])]:
+    for name, row in [
+        *((str(number), row) for number, row in enumerate(shares["layers"], 1)),
+        ("mean", shares["mean"]),
+    ]:
         lines.append(f"{name:<5}  " + "  ".join(f"{100 * row[column]:{len(column)}.1f}" for column in columns))
     return "\n".join([*lines, f"nodes among words and nodes: {100 * shares['node_share']:.1f}"])
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring.attention_share", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tree_fairseq.scoring.attention_share", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess with trees")
     parser.add_argument("--path", type=Path, required=True, help="checkpoint")
     parser.add_argument("--subset", default="test")

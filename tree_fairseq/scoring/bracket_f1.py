@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.parsing.base import ParserOptions
 from tree_fairseq.parsing.controls import ControlParser, balanced, random_trees, right_branching
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.transforms import binarize
 from tree_fairseq.trees.tree import Forest, forest_leaves
@@ -108,6 +108,9 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
 def table(scores: dict[str, BracketF1]) -> str:
     """Scores as lines of text."""
     sentences = next(iter(scores.values())).sentences
-    lines = [f"unlabelled F1 of spans over {sentences} sentences of two words or more; punctuation is kept", "trees            sentence  corpus"]
+    lines = [
+        f"unlabelled F1 of spans over {sentences} sentences of two words or more; punctuation is kept",
+        "trees            sentence  corpus",
+    ]
     lines += [f"{name:<15}  {score.sentence:8.2f}  {score.corpus:6.2f}" for name, score in scores.items()]
     return "\n".join(lines)

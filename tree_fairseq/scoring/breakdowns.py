@@ -5,8 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from scipy.stats import binomtest
+
+from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.outputs import read_text
-from tree_fairseq.scoring.significance import mcnemar
+
+# FROM scoring/significance: Whether two systems that were scored right or wrong on the same sentences differ.
+
+SIGNATURE = "McNemar's test, exact, two-sided"
+
+
+def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
+    """McNemar's exact test (1947) of paired outcomes.
+
+    Only sentences on which the two disagree count: were the systems equally good, each of them would be right on such a
+    sentence with probability 1/2.
+
+    Returns:
+        the difference in points, how many sentences only one of the two has right, and the p-value
+
+    Raises:
+        ScoringError: they are not outcomes of the same sentences
+    """
+    if len(baseline) != len(system):
+        raise ScoringError(
+            f"one run has {len(system)} outcomes, the other {len(baseline)}: they are of different test sets"
+        )
+    gained = sum(ours and not theirs for theirs, ours in zip(baseline, system))
+    lost = sum(theirs and not ours for theirs, ours in zip(baseline, system))
+    p_value = binomtest(gained, gained + lost).pvalue if gained + lost else 1.0
+    return {
+        "difference": 100 * (gained - lost) / len(system),
+        "only_system": gained,
+        "only_baseline": lost,
+        "p_value": float(p_value),
+        "signature": SIGNATURE,
+    }
+
 
 COUNT = "sentences"
 """Stands beside the metrics of a part: how many sentences it has."""
@@ -53,8 +88,10 @@ def group_metrics(groups: Mapping[str, dict], wanted: Sequence[str], suffix: str
     """The metrics of some groups under names of their own: ``accuracy_GROUP``."""
     return {
         f"{metric}_{name}{suffix}": value
-        for name in wanted if name in groups
-        for metric, value in groups[name].items() if metric != COUNT
+        for name in wanted
+        if name in groups
+        for metric, value in groups[name].items()
+        if metric != COUNT
     }
 
 
@@ -68,5 +105,6 @@ def differences(
     """
     return [
         {"metric": metric + suffix, "baseline": name, **mcnemar(baseline[metric], ours)}
-        for metric, ours in outcomes.items() if metric in baseline
+        for metric, ours in outcomes.items()
+        if metric in baseline
     ]

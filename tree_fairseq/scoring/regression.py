@@ -6,8 +6,6 @@
 own ``{subset}.tsv``, whose last column is the number. Correlations are in percent; differences from other runs are without a test.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -15,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from fairseq.dataclass import FairseqDataclass
+from fairseq.scoring import BaseScorer, register_scorer
 
-from tree_fairseq.data.correlations import pearson, spearman
-from tree_fairseq.data.number_dictionary import is_number
+from tree_fairseq.classification.metrics import pearson, spearman
+from tree_fairseq.classification.numbers import is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
-from tree_fairseq.scoring.command import add_run_arguments, pairs, score_and_publish
-from tree_fairseq.scoring.outputs import read_hypotheses
-from tree_fairseq.scoring.result import SCORE_FILE, read_scores
+from tree_fairseq.scoring.outputs import SCORE_FILE, read_hypotheses, read_scores
+from tree_fairseq.scoring.runs import add_run_arguments, pairs, score_and_publish
 from tree_fairseq.trees.text import read_lines
 
 
@@ -55,7 +54,9 @@ def read_numbers(path: Path) -> list[float]:
     for number, line in enumerate(read_lines(path), 1):
         label = line.rpartition("\t")[2].strip()
         if "\t" not in line or not is_number(label):
-            raise LabelColumnError("the last column is no number", path, number, hint="A line is a text (or two), a tab and a number.")
+            raise LabelColumnError(
+                "the last column is no number", path, number, hint="A line is a text (or two), a tab and a number."
+            )
         found.append(float(label))
     if not found:
         raise ScoringError(f"{path} is empty")
@@ -100,12 +101,45 @@ def report(scores: dict) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring regression", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tree_fairseq.scoring regression", description=__doc__.splitlines()[0]
+    )
     add_run_arguments(parser, primary="pearson")
     parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
     args = parser.parse_args(arguments)
-    return score_and_publish(args, lambda: (score_run(args.run, args.references, pairs(args.sets), args.against), None), report)
+    return score_and_publish(
+        args, lambda: (score_run(args.run, args.references, pairs(args.sets), args.against), None), report
+    )
 
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+# FROM scoring/regression_scorer: ``--scoring regression`` of ``fairseq-generate``: correlations of predicted numbers with the right ones.
+
+
+@register_scorer("regression", dataclass=FairseqDataclass)
+class RegressionScorer(BaseScorer):
+    """Compares predicted numbers with the right ones.
+
+    Args:
+        cfg: the scorer has no options
+    """
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Of all that was added so far."""
+        return NumberJudgement([float(text) for text in self.pred], [float(text) for text in self.ref]).metrics()
+
+    def score(self) -> float:
+        """Pearson's correlation in percent."""
+        return self.figures["pearson"]
+
+    def result_string(self) -> str:
+        """Both correlations and the mean squared error."""
+        if not self.ref:
+            return "no examples"
+        figures = self.figures
+        error = figures["mean_squared_error"]
+        return f"Pearson {figures['pearson']:.2f}, Spearman {figures['spearman']:.2f}, mean squared error {error:.4f}, {len(self.ref)} examples"

@@ -20,8 +20,8 @@ import numpy as np
 from scipy.stats import permutation_test
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.command import add_run_arguments, pairs, score_and_publish
 from tree_fairseq.scoring.outputs import read_hypotheses, read_text
+from tree_fairseq.scoring.runs import add_run_arguments, pairs, score_and_publish
 
 METRICS = ("rouge1", "rouge2", "rougeL")
 SAMPLES = 2000
@@ -77,7 +77,8 @@ def score_run(run: Path, references: Path, language: str, sets: dict[str, str], 
         for other in against:
             theirs = rouge(wanted, _summaries(other, subset))
             scores["differences"] += [
-                {"metric": name + suffix, "baseline": other.name, **difference(theirs[name], ours[name])} for name in METRICS
+                {"metric": name + suffix, "baseline": other.name, **difference(theirs[name], ours[name])}
+                for name in METRICS
             ]
     return scores
 
@@ -93,7 +94,9 @@ def report(scores: dict) -> str:
     """The scores as lines of text."""
     lines = [f"{name} = {value:.2f}" for name, value in scores["metrics"].items()]
     for row in scores["differences"]:
-        lines.append(f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} (p = {row['p_value']:.4f}, {row['signature']})")
+        lines.append(
+            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} (p = {row['p_value']:.4f}, {row['signature']})"
+        )
     return "\n".join(lines)
 
 
@@ -105,7 +108,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target-lang", required=True, help="suffix of their files")
     args = parser.parse_args(arguments)
     logging.getLogger("absl").setLevel(logging.WARNING)
-    return score_and_publish(args, lambda: (score_run(args.run, args.references, args.target_lang, pairs(args.sets), args.against), None), report)
+    return score_and_publish(
+        args,
+        lambda: (score_run(args.run, args.references, args.target_lang, pairs(args.sets), args.against), None),
+        report,
+    )
 
 
 if __name__ == "__main__":

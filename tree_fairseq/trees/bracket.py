@@ -3,7 +3,7 @@
 The reader is strict: a line either gives a forest whose written form reads back equal, or a `TreeFormatError` that says
 where the fault is.  Every leaf is the only child of its preterminal.  Blanks and tabs separate, and nothing else does.
 
-Brackets in words are escaped, see `tree_fairseq.trees.escapes`.
+Brackets in words are escaped, see `tree_fairseq.trees.strict_reader`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,18 @@ import os
 import re
 
 from tree_fairseq.errors import EmptyTreeError, OutsideTreeError, TreeFormatError, UnsupportedCharacterError
-from tree_fairseq.trees.escapes import REFUSED, check_characters, check_label, check_word, escape, unescape
 from tree_fairseq.trees.spans import SpanForest, encode, spans_from_flat
-from tree_fairseq.trees.strict_reader import INDEXED_LEAF, StrictReader, refuse_indexed_leaves
+from tree_fairseq.trees.strict_reader import (
+    INDEXED_LEAF,
+    REFUSED,
+    StrictReader,
+    check_characters,
+    check_label,
+    check_word,
+    escape,
+    refuse_indexed_leaves,
+    unescape,
+)
 from tree_fairseq.trees.tree import Forest, Tree, misplaced_word
 
 DEPTH_LIMIT = 100_000

@@ -84,9 +84,7 @@ def join_words(forest: Forest, join: Callable[[Sequence[str]], str] = "".join) -
         return Tree(node.label, joined)
 
     check_preterminals(forest)
-    return tuple(
-        _join_under(tree.label, [tree], join) if tree.is_preterminal else tree.fold(rejoin) for tree in forest
-    )
+    return tuple(_join_under(tree.label, [tree], join) if tree.is_preterminal else tree.fold(rejoin) for tree in forest)
 
 
 def _join_under(tag: str, preterminals: Sequence[Tree], join: Callable[[Sequence[str]], str]) -> Tree:

@@ -112,7 +112,9 @@ class SymbolEncoding:
         if self.traversal not in TRAVERSALS or self.binarization not in BINARIZATIONS:
             raise ValueError(f"no traversal {self.traversal!r} of trees with binarization {self.binarization!r}")
         if len(self.mark) != 1 or self.mark.isspace() or self.mark.isalnum() or self.mark in "\\<>":
-            raise ValueError(f"the mark is one character, no letter, digit or blank and none of \\<>, unlike {self.mark!r}")
+            raise ValueError(
+                f"the mark is one character, no letter, digit or blank and none of \\<>, unlike {self.mark!r}"
+            )
 
     def join(self, label: str, arity: int) -> str:
         """The symbol of a label and an arity.
@@ -169,8 +171,10 @@ class SymbolEncoding:
         labels, arities = zip(*map(self.split, symbols))
         firsts = [self.first_branch(arity) for arity in arities]
         parents, branches = parents_and_branches(arities, firsts, self.traversal)
-        return self._join_siblings(symbols, labels, arities, parents, branches) if self.binarization == "lcrs" else (
-            tree_of_parents(labels, parents)
+        return (
+            self._join_siblings(symbols, labels, arities, parents, branches)
+            if self.binarization == "lcrs"
+            else (tree_of_parents(labels, parents))
         )
 
     def _encode_children(self, tree: Tree) -> list[str]:

@@ -8,8 +8,8 @@ from json import JSONDecodeError
 from json.decoder import scanstring
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.base import shorten
 from tree_fairseq.trees.notations.json_shapes import LIST, is_literal, object_tree, quoted
+from tree_fairseq.trees.notations.notation import shorten
 from tree_fairseq.trees.tree import Tree
 
 _TOKEN = re.compile(r'\s*([{}\[\],:"]|[^\s{}\[\],:"]+|\Z)')
@@ -96,7 +96,10 @@ def _string(line: str, place: int) -> tuple[str, int]:
     try:
         text, end = scanstring(line, place)
     except JSONDecodeError as error:
-        message, hint = f"in a string: {error.msg.removesuffix(' at')}", "Strings stand in quotation marks, escapes are JSON's."
+        message, hint = (
+            f"in a string: {error.msg.removesuffix(' at')}",
+            "Strings stand in quotation marks, escapes are JSON's.",
+        )
         raise NotationError(message, column=error.pos + 1, hint=hint) from None
     if _SURROGATE.search(text):
         raise NotationError("half of a character in a string", column=place, hint="Write both of its \\u codes.")
@@ -115,7 +118,8 @@ def _expected(what: str, line: str, place: int, token: str, stack: list[_Open] |
     if not token and stack:
         return NotationError(
             f"the line ends where {len(stack)} more brackets should close, the first of them opened here",
-            column=stack[0].column, hint="A value has to stand on one line.",
+            column=stack[0].column,
+            hint="A value has to stand on one line.",
         )
     shown = repr(shorten(token)) if token else "the end of the line"
     message = f"{what} should stand here, not {shown}"

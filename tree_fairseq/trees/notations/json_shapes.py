@@ -83,7 +83,9 @@ def _is_rooted(keys: Sequence[str], values: Sequence[Tree]) -> bool:
     if sorted(keys) != ["children", "root"] or not _is_string(values[keys.index("root")]):
         return False
     children = values[keys.index("children")]
-    return children.label == LIST and all(child.label == ROOTED and len(child.children) == 1 for child in children.children)
+    return children.label == LIST and all(
+        child.label == ROOTED and len(child.children) == 1 for child in children.children
+    )
 
 
 def _escaped_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree | None:

@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tree_fairseq.trees.notations.base import LITERAL_CODE, escape_first, escape_name, unescape_name
+from tree_fairseq.trees.notations.notation import LITERAL_CODE, escape_first, escape_name, unescape_name
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 
 WHOLE = 1200

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.base import GROUP, shorten
+from tree_fairseq.trees.notations.notation import GROUP, shorten
 from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, TermGrammar
 from tree_fairseq.trees.tree import Tree
 
@@ -93,7 +93,8 @@ class TermReader:
             count = len(self.open) - 1
             number = "a bracket is" if count == 1 else f"{count} brackets are"
             raise NotationError(
-                f"{number} never closed, the first of them opened here", column=self.open[1].column,
+                f"{number} never closed, the first of them opened here",
+                column=self.open[1].column,
                 hint="Close every bracket; a tree has to stand on one line.",
             )
         whole = self._expression(self.open[0], "the end of the line", self.end)
@@ -198,7 +199,8 @@ class TermReader:
         needed = operand.priority > limit
         if needed and not operand.groups:
             raise NotationError(
-                f"{shorten(operand.tree.label)!r} binds too loosely to stand here without brackets", column=operand.column,
+                f"{shorten(operand.tree.label)!r} binds too loosely to stand here without brackets",
+                column=operand.column,
                 hint="Put the term that begins here into brackets.",
             )
         tree = operand.tree
@@ -210,7 +212,8 @@ class TermReader:
         text, column, here = token.group(), token.start() + 1, self.open[-1]
         if token.lastgroup == "text":
             return NotationError(
-                f"{text!r} has no meaning in {self.grammar.name} notation", column=column,
+                f"{text!r} has no meaning in {self.grammar.name} notation",
+                column=column,
                 hint="A name that holds it has to be in quotation marks, which have to be closed.",
             )
         if here.expects_term:
@@ -219,11 +222,14 @@ class TermReader:
             return NotationError(f"{text!r} does not belong between these terms", column=column, hint="Remove it.")
         if len(self.open) == 1:
             return MultipleRootsError(
-                f"{shorten(text)!r} follows a complete tree", column=column,
+                f"{shorten(text)!r} follows a complete tree",
+                column=column,
                 hint="A line holds one tree; terms are joined by an operator.",
             )
         return NotationError(f"no comma and no operator before {shorten(text)!r}", column=column, hint="Write one.")
 
 
 def _missing_term(before: str, column: int) -> NotationError:
-    return NotationError(f"a term is missing before {before}", column=column, hint="Write it, or remove what calls for it.")
+    return NotationError(
+        f"a term is missing before {before}", column=column, hint="Write it, or remove what calls for it."
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tree_fairseq.trees.notations.base import GROUP, Notation
+from tree_fairseq.trees.notations.notation import GROUP, Notation
 from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, Infix, TermGrammar
 from tree_fairseq.trees.notations.term_reader import LIST, TAILED_LIST, TermReader
 from tree_fairseq.trees.tree import Tree
@@ -67,7 +67,9 @@ class TermNotation(Notation):
         if grammar.lists and node.label == LIST:
             return [f"[{self._blank}", *self._listed(children), f"{self._blank if children else ''}]"]
         name = grammar.text_of(node.label)
-        return [f"{name}{self._blank}({self._blank}", *self._listed(children), f"{self._blank})"] if children else [name]
+        return (
+            [f"{name}{self._blank}({self._blank}", *self._listed(children), f"{self._blank})"] if children else [name]
+        )
 
     def _listed(self, trees: tuple[Tree, ...]) -> list[str | tuple[Tree, int]]:
         return _separated(trees, [ARGUMENT] * len(trees), self._comma)

@@ -1,0 +1,102 @@
+"""Documents of random sentences, as rows and as the forests that they are together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from tests.nn.tiny import random_tree
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+
+PAD, BOS, SYMBOLS = 1, 0, 9
+
+
+def lengths(max_documents: int = 3, max_sentences: int = 4, max_leaves: int = 6):
+    """Leaves of the sentences of some documents."""
+    return st.lists(
+        st.lists(st.integers(1, max_leaves), min_size=1, max_size=max_sentences), min_size=1, max_size=max_documents
+    )
+
+
+class Documents:
+    """A batch of documents.
+
+    Args:
+        lengths: leaves of the sentences of each
+        seed: of tokens, labels and trees, each document's drawn apart from the others'
+        extra: columns of padding beyond those that are needed
+        nodes: columns of nodes at least
+
+    Attributes:
+        rows: what the encoder of documents reads
+    """
+
+    def __init__(self, lengths: Sequence[Sequence[int]], seed: int = 0, extra: int = 0, nodes: int = 0):
+        self.documents = []
+        for sizes in lengths:
+            random = np.random.default_rng([seed, *sizes])
+            self.documents.append([(random.integers(4, SYMBOLS, n), random_tree(random, n, SYMBOLS)) for n in sizes])
+        self.document = torch.tensor([b for b, document in enumerate(self.documents) for _ in document])
+        self.rows = self._collate([sentence for document in self.documents for sentence in document], extra, nodes)
+        self.rows["document"] = self.document
+
+    @classmethod
+    def _collate(cls, sentences, extra: int = 0, nodes: int = 0) -> dict[str, torch.Tensor]:
+        """``tokens`` and trees of sentences as rows."""
+        trees = collate_trees([tree for _, tree in sentences], PAD)
+        missing = max(extra, nodes - trees["label"].size(1))
+        padded = {
+            name: functional.pad(column, (0, missing), value=PAD if name == "label" else 0)
+            for name, column in trees.items()
+        }
+        return {"tokens": cls._stack([tokens for tokens, _ in sentences], extra), **padded}
+
+    def sentences(self) -> Iterator[tuple[bool, torch.Tensor, dict[str, torch.Tensor]]]:
+        """Every sentence alone: whether it is the first of its document, ``[1, N]`` leaves, and its collated tree."""
+        for document in self.documents:
+            for k, sentence in enumerate(document):
+                columns = self._collate([sentence])
+                yield k == 0, columns.pop("tokens"), columns
+
+    @staticmethod
+    def _stack(texts: list[np.ndarray], extra: int = 0) -> torch.Tensor:
+        tokens = torch.full((len(texts), max(map(len, texts)) + extra), PAD)
+        for row, text in enumerate(texts):
+            tokens[row, : len(text)] = torch.from_numpy(text)
+        return tokens
+
+    def forests(self, super_root: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """``[B, N]`` leaves and the collated trees of whole documents, a super-root last among the nodes."""
+        trees = []
+        for document in self.documents:
+            columns, offset = [], 0
+            for tokens, tree in document:
+                columns += zip(tree.label, tree.start + offset, tree.end + offset, tree.depth + int(super_root))
+                offset += len(tokens)
+            if super_root:
+                columns.append((BOS, 0, offset, 0))
+            trees.append(NodeArrays(*np.array(columns, np.int32).reshape(-1, 4).T))
+        texts = [np.concatenate([tokens for tokens, _ in document]) for document in self.documents]
+        return self._stack(texts), collate_trees(trees, PAD)
+
+    def pairs(self, super_root: bool) -> torch.Tensor:
+        """Which position of which row is which position of which document, ``[4, positions]``.
+
+        Leaves count from 0, nodes from N of the rows or of the documents; a super-root stands behind all nodes of the rows.
+        """
+        row_leaves, (text, forest) = self.rows["tokens"].size(1), self.forests(super_root)
+        super_position = row_leaves + self.rows["label"].size(1)
+        found, row = [], 0
+        for b, document in enumerate(self.documents):
+            first_row, leaf, node = row, 0, text.size(1)
+            for tokens, tree in document:
+                found += [(j, row, leaf + j, b) for j in range(len(tokens))]
+                found += [(row_leaves + i, row, node + i, b) for i in range(len(tree))]
+                leaf, node, row = leaf + len(tokens), node + len(tree), row + 1
+            if super_root:
+                found.append((super_position, first_row, node, b))
+        return torch.tensor(found).T

@@ -1,0 +1,258 @@
+"""Trees whose labels are classes, against what the definition says of trees of objects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
+from tests.strategies import PLAIN_WORDS, deep_tree, forests, plain_trees, trees
+from tree_fairseq.classification.class_trees import (
+    ClassNodes,
+    TreeLines,
+    binary_tree,
+    line_reader,
+    put_symbols,
+    read_class_tree,
+    word_options,
+)
+from tree_fairseq.classification.folder import NODE_SYMBOL, UNLABELLED, ClassificationRecord, class_order
+from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
+from tree_fairseq.data_bin.tree_store import StoredTree
+from tree_fairseq.errors import (
+    CorruptFileError,
+    EmptyDocumentError,
+    OutsideTreeError,
+    ParserError,
+    UnclosedTreeError,
+    UnlabelledExampleError,
+)
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
+from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
+
+CLASSES = ("0", "1", "2", UNLABELLED)
+BRACKETS = ParserOptions("brackets")
+
+
+def class_trees():
+    return trees(st.sampled_from(PLAIN_WORDS), st.sampled_from(CLASSES), 9)
+
+
+def inner_nodes(tree: Tree) -> list[Tree]:
+    return [node for node in tree.preorder() if node.children]
+
+
+def spans_and_labels(forest: Forest) -> list[tuple[tuple[int, int], str]]:
+    """Span and label of every node that is no word, in preorder, by counting leaves."""
+    found = []
+
+    def visit(tree: Tree, start: int) -> None:
+        if tree.children:
+            found.append(((start, start + len(tree.leaves())), tree.label))
+        for child in tree.children:
+            visit(child, start)
+            start += len(child.leaves())
+
+    start = 0
+    for tree in forest:
+        visit(tree, start)
+        start += len(tree.leaves())
+    return found
+
+
+@given(class_trees())
+def test_classes_are_the_labels_in_preorder_and_go_nowhere_else(tree):
+    read = read_class_tree(write_forest((tree,)), needs_class=False)
+    assert read.classes == [node.label for node in inner_nodes(tree)]
+    assert read.forest == (tree.map_labels(lambda label: NODE_SYMBOL),)
+
+
+@given(class_trees(), st.data())
+def test_other_classes_leave_the_symbols_as_they_are(tree, data):
+    labels = data.draw(st.permutations([node.label for node in inner_nodes(tree)]))
+    remaining = iter(labels)
+    other = tree.map_labels(lambda label: next(remaining))
+    first, second = (read_class_tree(write_forest((each,)), needs_class=False) for each in (tree, other))
+    assert first.tree == second.tree and sorted(first.classes) == sorted(second.classes)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("", EmptyDocumentError),
+        (" \t", EmptyDocumentError),
+        ("(1 (2 a)) (1 b)", OutsideTreeError),
+        ("(1 (2 a)", UnclosedTreeError),
+        ("(- (2 a))", UnlabelledExampleError),
+    ],
+)
+def test_bad_lines_have_their_place(line, error):
+    with pytest.raises(error) as caught:
+        read_class_tree(line, "dev.trees", 7)
+    assert (caught.value.path, caught.value.line) == ("dev.trees", 7)
+
+
+@given(plain_trees(), st.data())
+def test_symbols_are_the_lowest_labels_over_the_same_words(tree, data):
+    words = tree.leaves()
+    parse = data.draw(
+        trees(st.just("w"), st.sampled_from(("S", "NP", "VP")), 12).filter(
+            lambda drawn: len(drawn.leaves()) == len(words)
+        )
+    )
+    parse = parse.map_leaves(words)
+    merged = put_symbols(encode((tree,)), encode((parse,)))
+    constituents = spans_and_labels((parse,))
+    expected = []
+    for span, _ in spans_and_labels((tree,)):
+        chain = [label for other, label in constituents if other == span]
+        expected.append(chain[-1] if chain else NODE_SYMBOL)
+    assert merged.labels == expected and merged.leaves == words
+    np.testing.assert_array_equal(merged.spans, encode((tree,)).spans)
+
+
+def test_a_parse_of_other_words_is_refused():
+    with pytest.raises(ValueError):
+        put_symbols(encode(read_forest("(1 (1 a) (1 b))")), encode(read_forest("(S (N a) (N c))")))
+
+
+@given(plain_trees())
+def test_binary_trees_keep_all_constituents(tree):
+    binary = binary_tree(tree)
+    assert binary.leaves() == tree.leaves()
+    assert all(len(node.children) == 2 or node.is_preterminal for node in inner_nodes(binary))
+    spans, wider = ({span for span, _ in spans_and_labels((each,))} for each in (tree, binary))
+    assert spans <= wider
+    # What is new is what remains of a constituent, its first children taken off.
+    for start, end in wider - spans:
+        assert any(end == other_end and other_start < start for other_start, other_end in spans)
+
+
+def test_binarised_to_the_right():
+    assert (
+        write_forest((binary_tree(read_tree("(S (NP (NN (N a))) (VP b) (X c) (X d))")),))
+        == "(S (N a) (@S (VP b) (@S (X c) (X d))))"
+    )
+
+
+def stored(forest: Forest, dictionary) -> StoredTree:
+    spans = encode(forest)
+    label = np.array([dictionary.index(name) for name in spans.labels], np.int32)
+    return StoredTree(len(spans.leaves), label, *spans.spans.T)
+
+
+@given(forests(class_trees(), min_trees=1), st.data())
+def test_pieces_of_words_have_no_class(forest, data):
+    """Stored trees of symbols with words in pieces: tokens go to the nodes that the trees had before."""
+    symbols = tuple(tree.map_labels(lambda label: NODE_SYMBOL) for tree in forest)
+    counts = [data.draw(st.integers(1, 3)) for _ in forest_leaves(forest)]
+    split = split_words(symbols, [[f"p{piece}" for piece in range(count)] for count in counts])
+    classes = np.arange(100, 100 + sum(len(inner_nodes(tree)) for tree in forest))
+
+    expected, words, tokens = [], iter(counts), iter(classes.tolist())
+    for tree in forest:
+        for node in inner_nodes(tree):
+            expected.append(next(tokens))
+            if node.is_preterminal and (count := next(words)) > 1:
+                expected += [-7] * count
+
+    dictionary = build_label_dictionary([NODE_SYMBOL, f"{NODE_SYMBOL}_sub"], {}, {})
+    has_class = ClassNodes(dictionary)
+    tree = stored(split, dictionary)
+    assert has_class.places(tree, classes, -7).tolist() == expected
+    assert has_class(tree).tolist() == [node for node, value in enumerate(expected) if value != -7]
+    with pytest.raises(CorruptFileError):
+        has_class.places(tree, classes[:-1], -7)
+
+
+def record(symbols: str = "constant", parser: str | None = "toy", binarize: bool = True) -> ClassificationRecord:
+    options = None if parser is None else ParserOptions(parser).to_json()
+    return ClassificationRecord("trees", True, symbols, binarize, options)
+
+
+def forest_of(lines: TreeLines, line: str) -> str:
+    [parsed] = lines.parse_lines([line])
+    return write_forest(parsed.forest)
+
+
+def test_new_trees_lose_their_labels_and_new_text_is_binarised():
+    lines = line_reader(record(), BRACKETS)
+    assert not lines.wants_encoded_text
+    assert forest_of(lines, "(3 (- It) (7 (2 's) (0 odd)))") == "(X (X It) (X (X 's) (X odd)))"
+    assert forest_of(lines, "It is so odd") == "(X (X It) (X (X is) (X (X so) (X odd))))"
+    assert forest_of(lines, "odd") == "(X odd)"
+    assert (
+        forest_of(line_reader(record(binarize=False), BRACKETS), "It is so odd")
+        == "(X (X (X It)) (X (X is) (X so) (X odd)))"
+    )
+
+
+def test_new_trees_get_the_labels_of_a_parser_where_spans_match():
+    lines = line_reader(record("parser"), BRACKETS)
+    # The parse is (S (NP (T2 It)) (VP (T2 is) (T2 so) (T3 odd))).
+    assert (
+        forest_of(lines, "(3 (2 (2 It) (2 is)) (4 (2 so) (0 odd)))") == "(S (X (T2 It) (T2 is)) (X (T2 so) (T3 odd)))"
+    )
+    assert forest_of(lines, "It is so odd") == "(S (T2 It) (VP (T2 is) (X (T2 so) (T3 odd))))"
+
+
+def test_trees_and_text_may_be_mixed():
+    for symbols in ("constant", "parser"):
+        lines = line_reader(record(symbols), BRACKETS)
+        texts = ["a bc", "(1 (1 a) (1 bc))", "", "def", "(2 def)"]
+        assert [line.forest for line in lines.parse_lines(texts)] == [
+            lines.parse_lines([text])[0].forest for text in texts
+        ]
+
+
+def test_only_text_needs_a_parser():
+    lines = line_reader(record(parser=None), BRACKETS)
+    assert forest_of(lines, "(3 (2 a) (2 b))") == "(X (X a) (X b))"
+    with pytest.raises(ParserError, match="--tree-parser"):
+        forest_of(lines, "a b")
+    with pytest.raises(UnclosedTreeError) as caught:
+        lines.parse_lines(["(1 a)", "(1 a"], 5, "new.txt")
+    assert (caught.value.path, caught.value.line) == ("new.txt", 6)
+
+
+def test_a_sentence_that_cannot_be_parsed_is_flat_before_it_is_binarised():
+    lines = line_reader(record(parser="faulty"), BRACKETS)
+    good, bad = lines.parse_lines(["fine this is", "NONE of this"])
+    assert not good.failed and bad.failed
+    assert write_forest(bad.forest) == "(X (X NONE) (X (X of) (X this)))"
+
+
+def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
+    options = ParserOptions("toy", ssplit="punct")
+    lines = line_reader(ClassificationRecord("tsv", False, "parser"), options, "elsewhere")
+    assert isinstance(lines, LineParser) and lines.options == options.replace(parser_dir="elsewhere")
+    assert [len(line.forest) for line in lines.parse_lines(["a b . c .", ""])] == [2, 0]
+
+
+def test_words_of_trees_are_parsed_as_they_are():
+    options = word_options(
+        ParserOptions("toy", tokenize="stanza", subwords="bpe", subword_model="codes", ssplit="punct")
+    )
+    assert (options.tokenize, options.subwords, options.subword_model, options.ssplit) == (
+        "pretokenized",
+        "none",
+        None,
+        "punct",
+    )
+
+
+def test_deep_trees():
+    tree = deep_tree(5000).map_labels(lambda label: "1")
+    read = read_class_tree(write_forest((tree,)))
+    assert len(read.classes) == len(inner_nodes(tree)) and read.forest == (tree.map_labels(lambda label: "X"),)
+
+
+def test_numbers_are_sorted_as_numbers():
+    names = ["pos", "10", "9", "-1", "2.5", "neg", "1e", "+1"]
+    assert sorted(names, key=class_order) == ["-1", "+1", "2.5", "9", "10", "1e", "neg", "pos"]

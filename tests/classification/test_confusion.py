@@ -1,0 +1,57 @@
+"""Figures of a matrix of confusions, against counting by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tree_fairseq.classification.metrics import accuracy, class_figures, confusion_counts, confusion_line, macro_f1
+
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20)
+
+
+def counts_of(pairs) -> np.ndarray:
+    target, predicted = torch.tensor(pairs).unbind(1)
+    return confusion_counts(target, predicted, 4).numpy()
+
+
+def f1_by_hand(pairs, name: int) -> float:
+    right = sum(pair == (name, name) for pair in pairs)
+    return 2 * right / (sum(target == name for target, _ in pairs) + sum(predicted == name for _, predicted in pairs))
+
+
+@given(PAIRS)
+def test_figures_are_those_of_counting(pairs):
+    counts = counts_of(pairs)
+    assert all(counts[row, column] == pairs.count((row, column)) for row in range(4) for column in range(4))
+    assert accuracy(counts) == pytest.approx(100 * sum(target == predicted for target, predicted in pairs) / len(pairs))
+    occurring = sorted({name for pair in pairs for name in pair})
+    assert macro_f1(counts) == pytest.approx(100 * sum(f1_by_hand(pairs, name) for name in occurring) / len(occurring))
+
+
+@given(PAIRS, PAIRS)
+def test_batches_are_summed(first, second):
+    np.testing.assert_array_equal(counts_of(first) + counts_of(second), counts_of(first + second))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20))
+def test_figures_of_two_classes_are_those_of_their_definitions(pairs):
+    target, predicted = torch.tensor(pairs).long().unbind(1)
+    figures = class_figures(confusion_counts(target, predicted, 2).numpy())
+    assert figures["f1"] == pytest.approx(100 * f1_by_hand(pairs, True) if any(map(any, pairs)) else 0)
+    agreement = [pairs.count((right, ours)) for right in (True, False) for ours in (True, False)]
+    hits, misses, alarms, rests = agreement
+    margins = (hits + misses) * (hits + alarms) * (rests + misses) * (rests + alarms)
+    assert figures["matthews"] == pytest.approx(100 * (hits * rests - misses * alarms) / margins**0.5 if margins else 0)
+
+
+@given(PAIRS)
+def test_of_more_classes_none_is_the_positive_one(pairs):
+    assert list(class_figures(counts_of(pairs))) == ["accuracy", "macro_f1", "matthews"]
+
+
+def test_the_matrix_in_one_line():
+    assert confusion_line(np.array([[3.0, 1.0], [0.0, 2.0]]), ["neg", "pos"]) == "neg: 3 1; pos: 0 2"

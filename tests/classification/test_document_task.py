@@ -1,0 +1,305 @@
+"""The task: which folders, models and checkpoints belong together, and new lines read as the data were."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from torch import nn
+
+from tests.classification.examples import classify, write_rows, write_trees
+from tests.classification.test_dataset import assert_equal
+from tests.data_bin.corpora import prefixes, write_lines
+from tests.end_to_end.commands import run
+from tests.end_to_end.tiny_classes import load, task_of
+from tree_fairseq.classification.new_documents import ParsedDocuments
+from tree_fairseq.errors import (
+    CorruptFileError,
+    DataFolderError,
+    DictionaryMismatchError,
+    EmptyDocumentError,
+    InputError,
+    LongSentenceError,
+    MissingTreesError,
+)
+
+SIZES = {"train": 30, "valid": 9}
+TREE_ARCH, SEQUENCE_ARCH = "tree_transformer_classifier_tiny", "lstm_classifier_tiny"
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("trees"), **SIZES)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    return write_rows(tmp_path_factory.mktemp("rows"), **SIZES)
+
+
+@pytest.fixture(scope="module")
+def tree_data(trees, tmp_path_factory):
+    """Never changed by a test."""
+    folder = tmp_path_factory.mktemp("data") / "trees"
+    classify(
+        "--input-format", "trees", *prefixes(trees, *SIZES), "--destdir", folder, "--tree-parser", "right-branching"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def row_data(rows, tmp_path_factory):
+    """Never changed by a test."""
+    folder = tmp_path_factory.mktemp("data") / "rows"
+    classify(*prefixes(rows, *SIZES), "--destdir", folder, "--tree-parser", "right-branching", "--tree-ssplit", "punct")
+    return folder
+
+
+def model_of(task, arch):
+    args = Namespace(arch=arch, dropout=0.0)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    return task.build_model(args).eval()
+
+
+def batch_of(dataset):
+    return dataset.collater([dataset[index] for index in range(len(dataset))])
+
+
+def lines_of(folder, name):
+    return (folder / name).read_text(encoding="utf-8").splitlines()
+
+
+# Models
+
+
+def test_what_models_are_built_with(tree_data):
+    task = task_of(tree_data)
+    assert task.classes == ["0", "1", "2", "3", "4"] and task.num_classes == 5
+    assert task.label_dictionary.index("X") != task.label_dictionary.unk()
+    assert task.max_positions() == task.cfg.max_source_positions == 1024
+
+
+@pytest.mark.parametrize(
+    ("option", "arch", "all_nodes"),
+    [
+        ("auto", TREE_ARCH, True),
+        ("auto", SEQUENCE_ARCH, False),
+        ("all", TREE_ARCH, True),
+        ("root", TREE_ARCH, False),
+        ("root", SEQUENCE_ARCH, False),
+    ],
+)
+def test_nodes_are_learned_where_there_are_any(tree_data, option, arch, all_nodes):
+    task = task_of(tree_data, label_nodes=option)
+    model_of(task, arch)
+    assert task.labels_all_nodes == all_nodes
+
+
+def test_examples_alone_are_learned_where_nodes_have_no_class(row_data):
+    task = task_of(row_data)
+    model_of(task, TREE_ARCH)
+    assert not task.labels_all_nodes
+    with pytest.raises(DataFolderError, match="--label-nodes all"):
+        task_of(row_data, label_nodes="all")
+
+
+def test_a_sequence_model_cannot_learn_nodes(tree_data):
+    with pytest.raises(InputError, match="LSTMClassifier reads sequences. Use --label-nodes root"):
+        model_of(task_of(tree_data, label_nodes="all"), SEQUENCE_ARCH)
+
+
+class Listener(nn.Module):
+    """Notes what it is called with."""
+
+    def forward(self, **net_input):
+        self.heard = sorted(net_input)
+        return {"logits": torch.zeros(len(net_input["src_tokens"]), 4), "node_logits": None, "leaf_logits": None}
+
+
+@pytest.mark.parametrize("reads_trees", [False, True])
+def test_only_models_that_read_trees_see_them(row_data, monkeypatch, reads_trees):
+    task, dataset = load(row_data, "valid")
+    listener = Listener()
+    listener.reads_trees = reads_trees
+    monkeypatch.setattr("fairseq.models.build_model", lambda *args: listener)
+    monkeypatch.setattr("fairseq.quantization_utils.quantize_model_scalar", lambda model, cfg: model)
+    model = task.build_model(Namespace())
+    task.inference_step(task.build_generator([model], Namespace()), [model], batch_of(dataset))
+    assert listener.heard == [*(["sentence_trees"] if reads_trees else []), "src_lengths", "src_tokens"]
+
+
+# Checkpoints
+
+
+def test_a_checkpoint_knows_what_it_was_trained_on(tree_data, row_data):
+    task = task_of(tree_data)
+    model_of(task, TREE_ARCH)
+    state = task.state_dict()
+    task_of(tree_data).load_state_dict(state)
+    with pytest.raises(DictionaryMismatchError, match="other classes"):
+        task_of(row_data).load_state_dict(state)
+    with pytest.raises(DictionaryMismatchError, match="--unary-chains lowest, this is --unary-chains join"):
+        task_of(tree_data, unary_chains="join").load_state_dict(state)
+
+
+def test_a_checkpoint_with_other_labels_is_refused(rows, row_data, tmp_path):
+    task = task_of(row_data)
+    model_of(task, TREE_ARCH)
+    words = [shutil.copy(row_data / f"dict.{lang}.txt", tmp_path) for lang in ("text", "class")]
+    given = ("--srcdict", words[0], "--tgtdict", words[1])
+    classify(*prefixes(rows, *SIZES), "--destdir", tmp_path / "bin", "--tree-parser", "toy", *given)
+    with pytest.raises(DictionaryMismatchError, match="other labels"):
+        task_of(tmp_path / "bin").load_state_dict(task.state_dict())
+
+
+def test_how_trees_were_read_is_nothing_to_sequence_models(row_data):
+    task = task_of(row_data)
+    model_of(task, SEQUENCE_ARCH)
+    task_of(row_data, unary_chains="join").load_state_dict(task.state_dict())
+
+
+# Folders
+
+
+def test_folders_take_turns(tree_data, tmp_path):
+    write_trees(tmp_path, 8, train=12, valid=5)
+    given = ("--srcdict", tree_data / "dict.text.txt", "--tgtdict", tree_data / "dict.class.txt")
+    classify("--input-format", "trees", *prefixes(tmp_path, *SIZES), "--destdir", tmp_path / "bin", *given)
+    data = f"{tree_data}:{tmp_path / 'bin'}"
+    sizes = [
+        len(load(data, split, epoch=epoch)[1])
+        for split, epoch in (("train", 1), ("train", 2), ("train", 3), ("valid", 2))
+    ]
+    assert sizes == [30, 12, 30, 9]
+
+
+def test_folders_that_do_not_fit_are_refused(tree_data, row_data):
+    data = f"{tree_data}:{row_data}"
+    load(data, "train")
+    with pytest.raises(DictionaryMismatchError, match="other texts and classes and labels and nodes than"):
+        load(data, "train", epoch=2)
+
+
+def test_folders_of_translation_and_of_nothing_are_refused(corpus, data_bin, tmp_path):
+    with pytest.raises(MissingTreesError, match="--task tree_classification"):
+        task_of(data_bin)
+    prefixes_of_texts = (part for split in ("train", "valid") for part in (f"--{split}pref", corpus / split))
+    run("preprocess", "-s", "en", "-t", "de", *prefixes_of_texts, "--destdir", tmp_path / "stock")
+    with pytest.raises(MissingTreesError, match="there is no tree.json"):
+        task_of(tmp_path / "stock")
+
+
+def test_another_dictionary_of_classes_is_noticed(tree_data, tmp_path):
+    folder = shutil.copytree(tree_data, tmp_path / "bin")
+    write_lines(folder / "dict.class.txt", ["a 1", "b 1"])
+    with pytest.raises(DictionaryMismatchError, match="dict.class.txt"):
+        task_of(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["train.text-class.class.bin", "train.text-class.text.tree.idx", "train.text-class.text.idx"]
+)
+def test_missing_files_are_named(tree_data, tmp_path, name):
+    folder = shutil.copytree(tree_data, tmp_path / "bin")
+    (folder / name).unlink()
+    with pytest.raises(CorruptFileError, match=name):
+        load(folder, "train")
+
+
+# New text
+
+
+@pytest.mark.parametrize("kind", ["trees", "rows"])
+def test_new_lines_are_read_as_the_data_were(request, kind):
+    data = request.getfixturevalue(f"{kind.removesuffix('s')}_data")
+    lines = lines_of(request.getfixturevalue(kind), "valid.trees" if kind == "trees" else "valid.tsv")
+    task, dataset = load(data, "valid")
+    tokens, lengths = task.get_interactive_tokens_and_lengths(
+        [line.split("\t")[0] for line in lines], lambda line: line
+    )
+    batch, expected = batch_of(task.build_dataset_for_inference(tokens, lengths)), batch_of(dataset)
+    assert_equal(batch["net_input"], expected["net_input"])
+    assert_equal(batch["id"], expected["id"])
+    assert batch["target"] is None and "node_target" not in batch
+    assert [list(forest) for forest in task.source_forests([line.split("\t")[0] for line in lines], str)]
+
+
+def test_the_interactive_command_s_batches_get_their_trees_back(row_data, rows):
+    """It keeps tokens, lengths and constraints, and nothing else."""
+    task = task_of(row_data)
+    model = model_of(task, TREE_ARCH)
+    generator = task.build_generator([model], Namespace())
+    lines = [line.split("\t")[0] for line in lines_of(rows, "valid.tsv")]
+    whole = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
+    rebuilt = {"net_input": {name: whole["net_input"][name] for name in ("src_tokens", "src_lengths")}}
+    ranked = task.inference_step(generator, [model], rebuilt, constraints=whole["constraints"])
+    for ours, theirs in zip(ranked, task.inference_step(generator, [model], whole), strict=True):
+        assert [hypothesis["score"] for hypothesis in ours] == [hypothesis["score"] for hypothesis in theirs]
+
+
+def test_examples_are_printed_under_the_numbers_of_their_lines(row_data, monkeypatch):
+    """Also in later buffers and whatever the order of a batch."""
+    task = task_of(row_data)
+    model = model_of(task, TREE_ARCH)
+    generator = task.build_generator([model], Namespace())
+    expected = []
+    monkeypatch.setattr(task.class_lines, "expect", lambda numbers, hypotheses: expected.append(numbers))
+    for lines in (["good", "so so bad", "a film"], ["not good", "a bad film ."]):
+        batch = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
+        rebuilt = {"net_input": {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}}
+        task.inference_step(generator, [model], rebuilt, constraints=batch["constraints"])
+    assert expected == [[1, 2, 0], [4, 3]]
+
+
+def test_token_tensors_are_parsed_by_their_words(row_data):
+    task = task_of(row_data)
+    lines = ["a good film", "not bad . so so"]
+    tensors = [task.source_dictionary.encode_line(line, add_if_not_exist=False).long() for line in lines]
+    batch = batch_of(task.build_dataset_for_inference(tensors, [len(tensor) for tensor in tensors]))
+    same = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
+    assert_equal(batch["net_input"], same["net_input"])
+
+
+@pytest.mark.parametrize("kind", ["trees", "rows"])
+@pytest.mark.parametrize("line", ["", " \t "])
+def test_blank_lines_are_named(request, kind, line):
+    task = task_of(request.getfixturevalue(f"{kind.removesuffix('s')}_data"))
+    task.get_interactive_tokens_and_lengths(["a film", "so good"], str)
+    with pytest.raises(EmptyDocumentError) as caught:
+        task.get_interactive_tokens_and_lengths(["not bad", line], str)
+    assert (caught.value.path, caught.value.line) == ("input", 4)
+
+
+def test_long_lines_are_cut_or_named(row_data, caplog):
+    task = task_of(row_data, max_source_positions=5)
+    tokens, lengths = task.get_interactive_tokens_and_lengths(["a film . so good . not bad", "a film ."], str)
+    assert lengths == [3, 3]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["[input] 1 documents of more than 5 tokens were cut at a sentence: 2 sentences left out"]
+    rows = batch_of(task.build_dataset_for_inference(tokens, lengths))["net_input"]["sentence_trees"]
+    assert rows["document"].tolist() == [0, 1] and rows["tokens"].shape == (2, 3)
+    with pytest.raises(LongSentenceError) as caught:
+        task.get_interactive_tokens_and_lengths(["so so so so so so"], str)
+    assert (caught.value.path, caught.value.line) == ("input", 3)
+
+
+def test_constraints_are_refused(row_data):
+    task = task_of(row_data)
+    with pytest.raises(DataFolderError, match="--constraints"):
+        task.build_dataset_for_inference(ParsedDocuments([], []), [], constraints=torch.zeros(1, 1))
+
+
+def test_targets_are_printed_as_lines(row_data):
+    task, dataset = load(row_data, "valid")
+    model = model_of(task, TREE_ARCH)
+    batch = batch_of(dataset)
+    names = [task.classes[index] for index in batch["target"]]
+    generator = task.build_generator([model], Namespace())
+    for _ in range(2):
+        task.inference_step(generator, [model], batch)
+        assert [task.target_dictionary.string(line) for line in batch["target"]] == names
+        assert (batch["target"][:, 1] == task.target_dictionary.eos()).all()

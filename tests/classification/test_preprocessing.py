@@ -1,0 +1,525 @@
+"""``fairseq-preprocess --task tree_classification``: token files, trees, classes, and the way back."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary
+from subword_nmt.learn_bpe import learn_bpe
+
+from tests.classification.examples import classify, write_rows, write_trees
+from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
+from tests.faults.test_13_killed_preprocess import survives_every_kill
+from tests.parsing.fake_parsers import LOG_VARIABLE, noted
+from tree_fairseq.classification.class_trees import ClassNodes, line_reader
+from tree_fairseq.classification.folder import ClassificationRecord
+from tree_fairseq.commands import annotate, export
+from tree_fairseq.commands.check import check_folder
+from tree_fairseq.commands.export import export_forests
+from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.token_files import token_words
+from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.errors import (
+    ClassError,
+    DataFolderError,
+    DestinationExistsError,
+    DictionaryMismatchError,
+    InputError,
+    MissingTreesError,
+    UnknownClassError,
+)
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
+from tree_fairseq.trees.tree import Tree
+
+SPLITS = ("train", "valid", "test", "test1")
+SST = Path(__file__).resolve().parents[3] / "shared" / "data" / "sst" / "dev.txt"
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("trees"), train=60, valid=9, test=8, test1=7)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    return write_rows(tmp_path_factory.mktemp("rows"), train=60, valid=9, test=8, test1=7)
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bpe") / "codes"
+    with open(path, "w", encoding="utf-8") as file:
+        learn_bpe(io.StringIO("a good film is not so bad . " * 10), file, 6)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tree_data(trees, tmp_path_factory):
+    """Never changed by a test."""
+    return from_trees(trees, tmp_path_factory.mktemp("data") / "trees")
+
+
+@pytest.fixture(scope="module")
+def row_data(rows, tmp_path_factory):
+    """Never changed by a test."""
+    return from_rows(rows, tmp_path_factory.mktemp("data") / "rows")
+
+
+def from_trees(folder, destination, *arguments, splits=SPLITS):
+    classify("--input-format", "trees", *prefixes(folder, *splits), "--destdir", destination, *arguments)
+    return destination
+
+
+def from_rows(folder, destination, *arguments, splits=SPLITS, parser="balanced"):
+    classify(*prefixes(folder, *splits), "--destdir", destination, "--tree-parser", parser, *arguments)
+    return destination
+
+
+def given(data):
+    return ("--srcdict", data / "dict.text.txt", "--tgtdict", data / "dict.class.txt")
+
+
+def classes_of(data, split):
+    dictionary = Dictionary.load(str(data / "dict.class.txt"))
+    return [" ".join(names) for names in token_words(data / f"{split}.text-class.class", dictionary)]
+
+
+def written_back(data, split, tmp_path, *arguments):
+    output = tmp_path / "again"
+    assert export.main([str(data), "--split", split, "--output", str(output), *map(str, arguments)]) == 0
+    return read_lines(output)
+
+
+def labels_in_preorder(line):
+    return [node.label for node in read_tree(line).preorder() if node.children]
+
+
+def relabelled(forest, label="X"):
+    return tuple(tree.map_labels(lambda _: label) for tree in forest)
+
+
+# Texts and their classes
+
+
+def test_texts_and_classes_are_what_stock_fairseq_makes_of_the_columns(rows, row_data, tmp_path):
+    for split in SPLITS:
+        columns = [line.split("\t") for line in read_lines(rows / f"{split}.tsv")]
+        for number, lang in enumerate(("text", "class")):
+            write_lines(tmp_path / f"{split}.{lang}", [row[number] for row in columns])
+    run_preprocess(
+        "-s",
+        "text",
+        "-t",
+        "class",
+        *prefixes(tmp_path, *SPLITS),
+        "--destdir",
+        tmp_path / "stock",
+        "--tgtdict",
+        row_data / "dict.class.txt",
+    )
+    stock = folder_bytes(tmp_path / "stock")
+    assert stock.items() <= folder_bytes(row_data).items() and "test1.text-class.class.bin" in stock
+    assert check_folder(row_data) == []
+
+
+def test_classes_are_sorted_and_counted(row_data):
+    assert read_lines(row_data / "dict.class.txt") == ["9 15", "10 15", "neg 15", "pos 15"]
+    record = Manifest.load(row_data).section(ClassificationRecord)
+    assert (record.input_format, record.node_labels, record.node_symbols, record.text_parser) == (
+        "tsv",
+        False,
+        "parser",
+        None,
+    )
+    assert (record.splits["test1"].lines, record.splits["test1"].tokens, record.splits["test1"].unlabelled) == (7, 7, 0)
+
+
+def test_rows_are_written_back(rows, row_data, tmp_path):
+    for split in SPLITS:
+        assert written_back(row_data, split, tmp_path, "--examples") == read_lines(rows / f"{split}.tsv")
+
+
+def test_documents_are_forests(tmp_path):
+    write_lines(tmp_path / "train.tsv", ["a film . not so bad !\tpos", "so , so .\tneg"])
+    data = from_rows(tmp_path, tmp_path / "bin", "--tree-ssplit", "punct", splits=("train",))
+    assert [len(forest) for forest in export_forests(data, "text", "train")] == [2, 1]
+
+
+def test_windows_line_ends_change_nothing(rows, tmp_path):
+    plain, windows = tmp_path / "plain", tmp_path / "windows"
+    for folder, end in ((plain, "\n"), (windows, "\r\n")):
+        folder.mkdir()
+        (folder / "train.tsv").write_bytes("".join(line + end for line in read_lines(rows / "train.tsv")).encode())
+        from_rows(folder, folder / "bin", splits=("train",))
+    assert folder_bytes(plain / "bin") == folder_bytes(windows / "bin")
+
+
+def test_ready_made_parses_of_texts(tmp_path):
+    """Labels of trees in the text column are not classes: they are read."""
+    write_lines(tmp_path / "train.tsv", ["(S (NP a) (VP b))\t1", "(NP c)\t0"])
+    data = from_rows(tmp_path, tmp_path / "bin", splits=("train",), parser="brackets")
+    assert written_back(data, "train", tmp_path) == ["(S (NP a) (VP b))", "(NP c)"]
+    assert classes_of(data, "train") == ["1", "0"]
+
+
+# Trees whose labels are classes
+
+
+def test_trees_come_back_as_they_were(trees, tree_data, tmp_path):
+    data = tree_data
+    for split in SPLITS:
+        lines = read_lines(trees / f"{split}.trees")
+        assert written_back(data, split, tmp_path, "--examples") == lines
+        assert list(export_forests(data, "text", split)) == [relabelled(read_forest(line)) for line in lines]
+        assert [line.split() for line in classes_of(data, split)] == [
+            [label if label != "-" else "<unk>" for label in labels_in_preorder(line)] for line in lines
+        ]
+    assert read_lines(data / "dict.class.txt")[0].startswith("0 ") and len(read_lines(data / "dict.class.txt")) == 5
+    assert [line.split()[0] for line in read_lines(data / "dict.label.text.txt")] == ["X"]
+    assert check_folder(data) == []
+
+
+def test_the_record_counts_nodes_without_a_class(trees, tree_data):
+    record = Manifest.load(tree_data).section(ClassificationRecord)
+    labels = [label for line in read_lines(trees / "valid.trees") for label in labels_in_preorder(line)]
+    split = record.splits["valid"]
+    assert (split.lines, split.tokens, split.unlabelled) == (9, len(labels), labels.count("-")) and split.unlabelled > 0
+    assert record.node_labels and record.node_symbols == "constant" and record.binarize
+
+
+def test_the_classes_of_nodes_are_no_input(trees, tmp_path):
+    """Every label but those of the roots is permuted: token and tree files stay as they are, byte for byte."""
+    chooser = random.Random(1)
+    lines = []
+    for line in read_lines(trees / "train.trees"):
+        labels = labels_in_preorder(line)
+        inner = labels[1:]
+        chooser.shuffle(inner)
+        remaining = iter([labels[0], *inner])
+        # `map_labels` works from the leaves up; preorder is wanted.
+        lines.append("".join(f"({next(remaining)} " if part == "(" else part for part in _shape(read_tree(line))))
+    write_lines(tmp_path / "train.trees", lines)
+    for symbols in ((), ("--node-symbols", "parser", "--tree-parser", "toy")):
+        shutil.rmtree(tmp_path / "first", ignore_errors=True)
+        shutil.rmtree(tmp_path / "second", ignore_errors=True)
+        first = folder_bytes(from_trees(trees, tmp_path / "first", *symbols, splits=("train",)))
+        second = folder_bytes(from_trees(tmp_path, tmp_path / "second", *symbols, splits=("train",)))
+        changed = {name for name in first if first[name] != second[name]}
+        # Which class an inner node has decides nothing but the line of classes.
+        assert changed == {"train.text-class.class.bin", "tree.json"}
+
+
+def _shape(tree: Tree):
+    """The written tree with its labels left out."""
+    for part in write_forest(relabelled((tree,))).replace("(X ", "\0").split("\0")[1:]:
+        yield "("
+        yield part
+
+
+def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
+    write_lines(tmp_path / "train.trees", ["(1 (1 a) (0 b) (1 c))"])
+    assert not Manifest.load(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).classification.binarize
+
+
+def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
+    data = from_trees(trees, tmp_path / "bin", "--tree-subword-model", codes)
+    has_class = ClassNodes(load_label_dictionary(data / "dict.label.text.txt"))
+    for split in SPLITS:
+        lines = read_lines(trees / f"{split}.trees")
+        store = TreeStore(data / f"{split}.text-class.text.tree")
+        assert [len(has_class(store[line])) for line in range(len(store))] == [
+            len(labels_in_preorder(line)) for line in lines
+        ]
+        pieces = write_lines(
+            tmp_path / "pieces",
+            [
+                " ".join(leaf for tree in line.forest for leaf in tree.leaves())
+                for line in LineParser(ParserOptions("brackets", subword_model=str(codes))).parse_lines(lines)
+            ],
+        )
+        assert "@@" in pieces.read_text(encoding="utf-8")
+        assert written_back(data, split, tmp_path, "--examples", "--words-from", pieces) == lines
+    assert check_folder(data) == []
+
+
+def test_symbols_for_pieces_are_known_when_no_training_word_was_split(codes, tmp_path):
+    write_lines(tmp_path / "train.trees", ["(1 (0 a) (1 a))"])
+    write_lines(tmp_path / "test.trees", ["(1 (0 a) (1 zebra))"])
+    data = from_trees(tmp_path, tmp_path / "bin", "--tree-subword-model", codes, splits=("train", "test"))
+    assert Manifest.load(data).split("text", "test").unknown_labels == 0 and check_folder(data) == []
+
+
+def test_labels_of_a_parser_where_spans_match(tmp_path):
+    # The toy parser makes (S (NP first) (VP rest ...)), with the length of a word as its tag.
+    write_lines(
+        tmp_path / "train.trees", ["(1 (0 it) (1 (1 was) (0 bad)))", "(0 (1 (1 it) (0 was)) (1 bad))", "(1 it)"]
+    )
+    data = from_trees(tmp_path, tmp_path / "bin", "--node-symbols", "parser", "--tree-parser", "toy", splits=("train",))
+    assert written_back(data, "train", tmp_path) == [
+        "(S (T2 it) (VP (T3 was) (T3 bad)))",
+        "(S (X (T2 it) (T3 was)) (T3 bad))",
+        "(T2 it)",
+    ]
+    assert classes_of(data, "train") == ["1 0 1 1 0", "0 1 1 0 1", "1"]
+    assert {"X", "S", "NP", "VP", "T9"} <= {line.split()[0] for line in read_lines(data / "dict.label.text.txt")}
+    record = Manifest.load(data).section(ClassificationRecord)
+    assert record.node_symbols == "parser" and record.text_options.name == "toy"
+
+
+def test_words_are_parsed_once(trees, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
+    arguments = ("--node-symbols", "parser", "--tree-parser", "toy", "--parse-cache", tmp_path / "cache")
+    from_trees(trees, tmp_path / "first", *arguments)
+    parsed = noted(tmp_path / "log")
+    assert len(parsed) == len(set(parsed)) > 0
+    from_trees(trees, tmp_path / "second", *arguments)
+    assert noted(tmp_path / "log") == parsed
+
+
+@pytest.mark.parametrize("flags", [("--dataset-impl", "raw"), ("--dataset-impl", "cached"), ("--workers", 2)])
+def test_other_ways_to_write_it(trees, tree_data, tmp_path, flags):
+    data = from_trees(trees, tmp_path / "bin", *flags)
+    assert check_folder(data) == []
+    assert written_back(data, "test1", tmp_path, "--examples") == read_lines(trees / "test1.trees")
+    if "--workers" in flags:
+        assert folder_bytes(data) == folder_bytes(tree_data)
+
+
+def test_only_dictionaries(trees, tmp_path):
+    data = from_trees(trees, tmp_path / "bin", "--dict-only")
+    assert sorted(path.name for path in data.glob("dict.*")) == [
+        "dict.class.txt",
+        "dict.label.text.txt",
+        "dict.text.txt",
+    ]
+    assert Manifest.load(data).section(ClassificationRecord).splits == {}
+
+
+@pytest.mark.skipif(not SST.exists(), reason=f"needs {SST}")
+def test_the_stanford_sentiment_treebank(tmp_path):
+    """Its development set: 1,101 sentences with a class at each of 41,447 nodes, 21,274 of them words."""
+    write_lines(tmp_path / "train.trees", read_lines(SST))
+    data = from_trees(tmp_path, tmp_path / "bin", splits=("train",))
+    assert written_back(data, "train", tmp_path, "--examples") == read_lines(SST)
+    record, trees = (
+        Manifest.load(data).section(ClassificationRecord).splits["train"],
+        Manifest.load(data).split("text", "train"),
+    )
+    assert (record.lines, record.tokens, record.unlabelled) == (1101, 41447, 0)
+    assert (trees.leaves, trees.nodes) == (21274, 41447)
+    assert [line.split()[0] for line in read_lines(data / "dict.class.txt")] == ["0", "1", "2", "3", "4"]
+
+
+# New text
+
+
+def test_new_lines_become_what_the_folder_holds(trees, rows, codes, tmp_path):
+    """The road of fairseq-interactive and the hub, from the manifest alone, gives the forests of preprocessing."""
+    toy = ("--tree-parser", "toy")
+    folders = {
+        "rows": from_rows(rows, tmp_path / "rows", "--tree-subword-model", codes, parser="toy"),
+        "constant": from_trees(trees, tmp_path / "constant", "--tree-subword-model", codes),
+        "parser": from_trees(
+            trees, tmp_path / "parser", "--node-symbols", "parser", *toy, "--tree-subword-model", codes
+        ),
+    }
+    for name, data in folders.items():
+        manifest = Manifest.load(data)
+        source = read_lines(rows / "test.tsv" if name == "rows" else trees / "test.trees")
+        lines = [line.split("\t")[0] for line in source]
+        parsed = line_reader(manifest.section(ClassificationRecord), manifest.side("text").options).parse_lines(lines)
+        # Words that the dictionary lacks are <unk> in the folder; shapes and labels are all there.
+        assert [relabelled_leaves(line.forest) for line in parsed] == [
+            relabelled_leaves(each) for each in export_forests(data, "text", "test")
+        ]
+
+
+def relabelled_leaves(forest):
+    return [tree.map_leaves(["w"] * len(tree.leaves())) for tree in forest]
+
+
+def test_the_parser_for_new_text_stays_with_the_folder(trees, tmp_path):
+    data = from_trees(trees, tmp_path / "bin", "--tree-parser", "toy", "--tree-ssplit", "punct", splits=("train",))
+    assert Manifest.load(data).section(ClassificationRecord).text_options.ssplit == "punct"
+    from_trees(trees, data, *given(data), splits=("test",))
+    record = Manifest.load(data).section(ClassificationRecord)
+    assert record.text_options.name == "toy" and sorted(record.splits) == ["test", "train"]
+    with pytest.raises(DataFolderError, match="right-branching"):
+        from_trees(trees, data, *given(data), "--tree-parser", "right-branching", splits=("valid",))
+
+
+# Splits that come later
+
+
+@pytest.mark.parametrize("make", ["trees", "rows"])
+def test_a_split_is_added_with_the_dictionaries_of_the_folder(trees, rows, tmp_path, make):
+    source, run = (trees, from_trees) if make == "trees" else (rows, from_rows)
+    data = run(source, tmp_path / "bin", splits=("train", "valid"))
+    with pytest.raises(DestinationExistsError):
+        run(source, data, splits=("train", "test"))
+    run(source, data, *given(data), splits=("test",))
+    run(source, data, *given(data), splits=("test",))
+    assert check_folder(data) == []
+    at_once = folder_bytes(run(source, tmp_path / "at-once", splits=("train", "valid", "test")))
+    added = folder_bytes(data)
+    assert json.loads(added.pop("tree.json")) == json.loads(at_once.pop("tree.json"))
+    assert added == at_once
+
+
+def test_other_choices_are_refused_for_a_split_that_is_added(trees, rows, tmp_path):
+    data = from_trees(trees, tmp_path / "bin", splits=("train",))
+    with pytest.raises(DataFolderError, match="--node-symbols constant"):
+        from_trees(trees, data, *given(data), "--node-symbols", "parser", "--tree-parser", "toy", splits=("test",))
+    write_lines(tmp_path / "test.tsv", ["a film\t1"])
+    with pytest.raises(DataFolderError):
+        from_rows(tmp_path, data, *given(data), splits=("test",))
+    write_lines(tmp_path / "test.trees", ["(1 (1 a) (1 b))", "(1 (1 a) (5 b))"])
+    with pytest.raises(UnknownClassError, match=r"test\.trees:2: '5' is no class, the classes are 0, 1, 2, 3, 4"):
+        from_trees(tmp_path, data, *given(data), splits=("test",))
+    assert check_folder(data) == []
+
+
+def test_texts_without_classes(rows, trees, tmp_path):
+    """``--only-source``: classes are not looked at, and need not be there."""
+    data = from_rows(rows, tmp_path / "bin", splits=("train",), parser="toy")
+    write_lines(tmp_path / "test.tsv", ["a good film", "not so bad\tunheard-of"])
+    from_rows(tmp_path, data, "--only-source", *given(data), splits=("test",), parser="toy")
+    manifest = Manifest.load(data)
+    assert manifest.split("text", "test").lines == 2 and sorted(manifest.section(ClassificationRecord).splits) == [
+        "train"
+    ]
+    assert check_folder(data) == []
+    with pytest.raises(MissingTreesError, match="not for test"):
+        manifest.verify_section(ClassificationRecord, data, ["test"])
+    write_lines(tmp_path / "test.trees", ["(- (x a) (7 film))"])
+    with pytest.raises(DictionaryMismatchError, match=r"lacks .* of 3 nodes"):
+        from_trees(tmp_path, tmp_path / "alone", "--only-source", *given(data), splits=("test",))
+    labelled = from_trees(trees, tmp_path / "labelled", splits=("train",))
+    alone = from_trees(tmp_path, tmp_path / "alone", "--only-source", *given(labelled), splits=("test",))
+    assert written_back(alone, "test", tmp_path) == ["(X (X a) (X film))"]
+
+
+# What can go wrong
+
+
+@pytest.mark.parametrize("make", ["trees", "rows"])
+def test_killed_at_any_moment(tmp_path, make):
+    splits = {"train": 12, "valid": 3}
+    corpus = (
+        write_trees(tmp_path / "corpus", **splits) if make == "trees" else write_rows(tmp_path / "corpus", **splits)
+    )
+    destination = tmp_path / "work" / "bin"
+
+    def reset():
+        shutil.rmtree(tmp_path / "work", ignore_errors=True)
+        destination.parent.mkdir()
+
+    def action():
+        if make == "trees":
+            from_trees(
+                corpus, destination, "--node-symbols", "parser", "--tree-parser", "balanced", splits=tuple(splits)
+            )
+        else:
+            from_rows(corpus, destination, splits=tuple(splits), parser="balanced")
+
+    assert survives_every_kill(action, destination, reset, 8) > 8
+
+
+def test_quick_verification_of_classes(trees, tmp_path):
+    data = from_trees(trees, tmp_path / "bin")
+    manifest = Manifest.load(data)
+    assert manifest.verify_section(ClassificationRecord, data, SPLITS).node_labels
+    lines = read_lines(data / "dict.class.txt")
+    write_lines(data / "dict.class.txt", lines[::-1])
+    with pytest.raises(DictionaryMismatchError):
+        manifest.verify_section(ClassificationRecord, data, ["test"])
+
+
+def test_a_folder_of_translation_is_none_for_classification(tmp_path):
+    write_lines(tmp_path / "train.en", ["a"])
+    write_lines(tmp_path / "train.de", ["b"])
+    run_preprocess("--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", "--tree-parser", "balanced")
+    manifest = Manifest.load(tmp_path / "bin")
+    assert manifest.section(ClassificationRecord) is None and "classification" not in json.loads(
+        (tmp_path / "bin/tree.json").read_text()
+    )
+    with pytest.raises(MissingTreesError, match="--task tree_classification"):
+        manifest.verify_section(ClassificationRecord, tmp_path / "bin", ["train"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda lines: [*lines[:2], lines[2] + " 1", *lines[3:]], "line 3: .* classes where"),
+        (lambda lines: ["", *lines[1:]], "line 1: 0 classes where"),
+        (lambda lines: ["<unk>" + lines[0][1:], *lines[1:]], "line 1: the example has no class"),
+        (lambda lines: lines[:-1], "has 8 lines for 9 examples"),
+        (lambda lines: ["1 <pad>" + lines[0][3:], *lines[1:]], "line 1: "),
+    ],
+)
+def test_damaged_classes_are_noticed(trees, tmp_path, change, words):
+    data = from_trees(trees, tmp_path / "bin", "--dataset-impl", "raw")
+    path = data / "valid.text-class.class"
+    lines = read_lines(path)
+    write_lines(path, change(lines))
+    problems = check_folder(data)
+    assert any(re.search(words, problem) for problem in problems), problems
+
+
+def test_trees_cannot_be_added_to_a_folder_for_classification(trees, tmp_path, capsys):
+    data = from_trees(trees, tmp_path / "bin", splits=("train",))
+    assert annotate.main([str(data), "--tree-parser", "balanced"]) == 1
+    assert "fairseq-preprocess --task tree_classification" in capsys.readouterr().err
+
+
+def test_classes_by_name(tmp_path):
+    write_lines(tmp_path / "train.trees", ["(1 (0 a) (1 b))"])
+    data = from_trees(tmp_path, tmp_path / "bin", "--classes", "2, 1,0,10", splits=("train",))
+    assert read_lines(data / "dict.class.txt") == ["0 1", "1 2", "2 0", "10 0"]
+    with pytest.raises(UnknownClassError, match=r"train\.trees:1: '0'"):
+        from_trees(tmp_path, tmp_path / "other", "--classes", "1,2", splits=("train",))
+    for names in ("1,,2", "1,-", "1,1", "1,a b", "1,<unk>"):
+        with pytest.raises(ClassError, match="class"):
+            from_trees(tmp_path, tmp_path / "other", "--classes", names, splits=("train",))
+
+
+def test_a_parser_s_failures_are_named_with_the_user_s_file(tmp_path):
+    write_lines(tmp_path / "train.tsv", ["a film\t1", "NONE of it\t0"])
+    with pytest.raises(Exception, match=r"train\.tsv:2") as caught:
+        from_rows(tmp_path, tmp_path / "bin", "--on-parse-error", "stop", splits=("train",), parser="faulty")
+    assert ".building" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--tree-parser"),
+        (("--tree-parser", "toy", "--node-symbols", "constant"), "--input-format trees"),
+        (("--input-format", "trees", "--node-symbols", "parser"), "--tree-parser"),
+        (("--input-format", "trees", "--node-symbols", "parser", "--tree-parser", "brackets"), "--tree-parser"),
+        (("--tree-parser", "toy", "-s", "en"), "Leave out -s"),
+        (("--tree-parser", "toy", "--tree-sides", "source,target"), "no trees"),
+        (("--tree-parser", "toy", "--joined-dictionary"), "--joined-dictionary"),
+        (("--tree-parser", "toy", "--thresholdtgt", 2), "--thresholdtgt"),
+        (("--tree-parser", "toy", "--target-modality", "tree"), "--target-modality"),
+        (("--tree-parser", "toy", "--classes", "a", "--tgtdict", "dict"), "--classes with --tgtdict"),
+    ],
+)
+def test_arguments_that_do_not_go_together(rows, tmp_path, arguments, words):
+    with pytest.raises(InputError, match=words):
+        classify("--trainpref", rows / "train", "--destdir", tmp_path / "bin", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_flags_of_classification_need_the_task(rows, tmp_path):
+    with pytest.raises(InputError, match="--input-format goes with --task tree_classification"):
+        run_preprocess("--trainpref", rows / "train", "--destdir", tmp_path / "bin", "--input-format", "tsv")

@@ -1,0 +1,265 @@
+"""Sentences and pairs of them, from lines with their labels to batches; what is wrong with such lines is named."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+import torch
+from fairseq import options
+from fairseq_cli import preprocess
+
+from tests.data_bin.corpora import write_lines
+from tree_fairseq.classification.folder_check import export_sentences
+from tree_fairseq.classification.sentence_task import TreeSentenceClassificationConfig, TreeSentenceClassificationTask
+from tree_fairseq.commands.check import check_folder
+from tree_fairseq.errors import (
+    ClassError,
+    CorruptFileError,
+    DataFolderError,
+    EmptyDocumentError,
+    InputError,
+    LabelColumnError,
+    LongSentenceError,
+    MissingTreesError,
+    UnknownClassError,
+    UnlabelledExampleError,
+)
+
+WORDS = ["a", "good", "film", "is", "not", "so", "über", "bad", "."]
+SIZES = {"train": 17, "valid": 7}
+KINDS = {"sentence": (), "pair": ("--input-format", "pair"), "rated": ("--input-format", "pair", "--regression")}
+
+
+def rows(kind: str, size: int, seed: int = 0) -> list[str]:
+    """Lines of a kind."""
+    chooser = random.Random(f"{kind}{seed}")
+    drawn = []
+    for line in range(size):
+        texts = [
+            " ".join(chooser.choices(WORDS, k=chooser.randint(1, 6))) for _ in range(1 if kind == "sentence" else 2)
+        ]
+        drawn.append(
+            "\t".join([*texts, f"{chooser.uniform(-1, 5):.3f}" if kind == "rated" else ("pos", "neg", "10")[line % 3]])
+        )
+    return drawn
+
+
+def binarize(*arguments: object) -> None:
+    parser = options.get_preprocessing_parser()
+    preprocess.main(parser.parse_args(["--task", "tree_sentence_classification", *map(os.fspath, map(str, arguments))]))
+
+
+def write_kind(folder, kind: str, **splits):
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, size in splits.items():
+        write_lines(folder / f"{split}.tsv", rows(kind, size, len(split)))
+    return folder
+
+
+def preprocessed(folder, kind: str, *flags: object):
+    text = write_kind(folder / "text", kind, **SIZES)
+    binarize(
+        *KINDS[kind], "--trainpref", text / "train", "--validpref", text / "valid", "--destdir", folder / "data", *flags
+    )
+    return text, folder / "data"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Texts and folder of each kind; never changed by a test."""
+    return {kind: preprocessed(tmp_path_factory.mktemp(kind), kind) for kind in KINDS}
+
+
+def task_of(data, **changes) -> TreeSentenceClassificationTask:
+    defaults = {"train_subset": "train", "dataset_impl": None}
+    return TreeSentenceClassificationTask.setup_task(
+        TreeSentenceClassificationConfig(data=str(data), **{**defaults, **changes})
+    )
+
+
+def lines_of(path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("split", SIZES)
+def test_batches_are_the_lines(folders, kind, split):
+    text, data = folders[kind]
+    task = task_of(data)
+    task.load_dataset(split)
+    dataset, lines = task.dataset(split), lines_of(text / f"{split}.tsv")
+    batch = dataset.collater([dataset[index] for index in range(len(lines))])
+    assert sorted(batch["id"].tolist()) == list(range(len(lines))) and batch["nsentences"] == len(lines)
+    inputs = batch["net_input"]
+    assert (inputs["src_lengths"].diff() <= 0).all() and batch["ntokens"] == int(inputs["src_lengths"].sum())
+    symbols, eos, pad = task.source_dictionary.symbols, task.source_dictionary.eos(), task.source_dictionary.pad()
+    for row, number in enumerate(batch["id"].tolist()):
+        *texts, label = lines[number].split("\t")
+        tokens = [symbols[token] for token in inputs["src_tokens"][row].tolist() if token != pad]
+        assert tokens == " </s> ".join([*texts, ""]).split()
+        assert inputs["src_tokens"][row].eq(eos).sum() == len(texts)
+        target = batch["target"][row].item()
+        assert target == pytest.approx(float(label)) if kind == "rated" else task.classes[target] == label
+    assert batch["target"].dtype == (torch.float32 if kind == "rated" else torch.int64)
+    assert task.num_classes == (1 if kind == "rated" else 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_lines_are_read_as_those_of_the_folder(folders, kind):
+    text, data = folders[kind]
+    task = task_of(data)
+    task.load_dataset("valid")
+    lines = [line.rpartition("\t")[0] for line in lines_of(text / "valid.tsv")]
+    tokens, lengths = task.get_interactive_tokens_and_lengths(lines, lambda line: line)
+    for index, (ours, length) in enumerate(zip(tokens, lengths)):
+        assert ours.equal(task.dataset("valid")[index]["source"]) and length == len(ours)
+    dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines[:2], lambda line: line))
+    batch = dataset.collater([dataset[0], dataset[1]])
+    assert sorted(batch["constraints"][:, 0].tolist()) == [len(lines), len(lines) + 1], "lines are counted on"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_is_whole_and_can_be_written_back(folders, kind):
+    text, data = folders[kind]
+    assert check_folder(data) == []
+    assert list(export_sentences(data, "train")) == lines_of(text / "train.tsv")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_splits_are_added_with_the_dictionaries_of_a_folder(tmp_path, kind):
+    text, data = preprocessed(tmp_path, kind)
+    write_lines(text / "test.tsv", rows(kind, 5, seed=9))
+    given = ("--srcdict", data / "dict.text.txt", "--tgtdict", data / "dict.class.txt")
+    binarize(*KINDS[kind], *given, "--testpref", text / "test", "--destdir", data)
+    task = task_of(data)
+    for split, size in {**SIZES, "test": 5}.items():
+        task.load_dataset(split)
+        assert len(task.dataset(split)) == size
+    assert check_folder(data) == []
+    if kind == "sentence":
+        with pytest.raises(DataFolderError, match="--input-format sentence, this is --input-format pair"):
+            write_lines(text / "test.tsv", rows("pair", 5))
+            binarize(*KINDS["pair"], *given, "--testpref", text / "test", "--destdir", data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "error", "message"),
+    [
+        ("sentence", "good film", LabelColumnError, "0 tabs in a line where 1 are expected"),
+        ("sentence", "a\tb\tpos", LabelColumnError, "2 tabs in a line where 1 are expected"),
+        ("pair", "good film pos", LabelColumnError, "0 tabs in a line where 2 are expected"),
+        ("pair", "good film\tpos", LabelColumnError, "1 tabs in a line where 2 are expected.*a text, a tab, a text, a tab and a class"),
+        ("pair", "good\t \tpos", EmptyDocumentError, "sentence 2 of the pair has no text"),
+        ("sentence", " \tpos", EmptyDocumentError, "there is no text"),
+        ("sentence", "a </s> b\tpos", LabelColumnError, "the word </s>, which ends sentences"),
+        ("sentence", "a\t", LabelColumnError, "there is no class after the tab"),
+        ("sentence", "a\tso good", LabelColumnError, "is not one word"),
+        ("sentence", "a\t-", UnlabelledExampleError, "stands for none"),
+        ("sentence", "a\t<pad>", ClassError, "special symbol"),
+        ("rated", "a\tb\tfive", ClassError, "'five' is no number"),
+        ("rated", "a\tb\tnan", ClassError, "'nan' is no number"),
+    ],
+)  # fmt: skip
+def test_malformed_lines_are_named(tmp_path, kind, line, error, message):
+    write_lines(tmp_path / "train.tsv", [*rows(kind, 6), line])
+    with pytest.raises(error, match=message) as raised:
+        binarize(*KINDS[kind], "--trainpref", tmp_path / "train", "--destdir", tmp_path / "data")
+    assert str(raised.value).startswith(f"{tmp_path / 'train.tsv'}:7")
+
+
+def test_classes_that_train_does_not_have(tmp_path):
+    write_lines(tmp_path / "train.tsv", rows("sentence", 6))
+    write_lines(tmp_path / "valid.tsv", ["a\tpos", "a\tbetter"])
+    with pytest.raises(UnknownClassError, match="valid.tsv:2.*'better' is no class, the classes are 10, neg, pos"):
+        binarize("--trainpref", tmp_path / "train", "--validpref", tmp_path / "valid", "--destdir", tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ("--tree-parser", "right-branching"),
+            "--tree-parser does not go with .*Trees are read with --task tree_classification",
+        ),
+        (("--input-format", "trees"), "--input-format trees has trees"),
+        (("--node-symbols", "constant"), "--node-symbols does not go"),
+        (("--only-source",), "--only-source does not go"),
+        (("--regression", "--classes", "a,b"), "--classes with --regression does not go"),
+        (("--joined-dictionary",), "--joined-dictionary does not go with --task tree_sentence_classification"),
+    ],
+)
+def test_flags_that_do_not_go_together(tmp_path, flags, message):
+    write_kind(tmp_path, "sentence", train=6)
+    with pytest.raises(InputError, match=message):
+        binarize("--trainpref", tmp_path / "train", "--destdir", tmp_path / "data", *flags)
+
+
+def test_regression_needs_the_task(tmp_path):
+    parser = options.get_preprocessing_parser()
+    for flags in (("--regression",), ("--input-format", "pair")):
+        args = [
+            "--task",
+            "tree_classification",
+            "--tree-parser",
+            "right-branching",
+            "--trainpref",
+            str(tmp_path),
+            "--destdir",
+            str(tmp_path / "d"),
+        ]
+        with pytest.raises(InputError, match="is for --task tree_sentence_classification"):
+            preprocess.main(parser.parse_args([*args, *flags]))
+
+
+# The task
+
+
+def test_long_examples_are_named(folders):
+    text, data = folders["sentence"]
+    counts = [len(line.split("\t")[0].split()) + 1 for line in lines_of(text / "train.tsv")]
+    limit = max(counts) - 1
+    with pytest.raises(
+        LongSentenceError, match=rf"text-class.text:{int(np.argmax(counts)) + 1}: a text of {max(counts)} tokens"
+    ):
+        task_of(data, max_source_positions=limit).load_dataset("train")
+    with pytest.raises(LongSentenceError, match="input:1: a text of 5 tokens"):
+        task_of(data, max_source_positions=4).get_interactive_tokens_and_lengths(["a a a a"], lambda line: line)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "error", "message"),
+    [
+        ("pair", "a good film", LabelColumnError, "input:2: there is no tab between the sentences of a pair"),
+        ("pair", "a\tb\tc", LabelColumnError, "input:2: 3 sentences where a pair"),
+        ("pair", "a\t", EmptyDocumentError, "input:2: sentence 2"),
+        ("sentence", "a\tb", LabelColumnError, "input:2: a tab in a text"),
+        ("sentence", "", EmptyDocumentError, "input:2: there is no text"),
+    ],
+)
+def test_new_lines_that_are_no_examples(folders, kind, line, error, message):
+    task = task_of(folders[kind][1])
+    with pytest.raises(error, match=message):
+        task.get_interactive_tokens_and_lengths(["a\tb" if kind == "pair" else "a", line], lambda text: text)
+
+
+def test_folders_of_the_other_kind(folders, tmp_path):
+    from tests.end_to_end.tiny_classes import task_of as tree_task_of
+
+    with pytest.raises(
+        DataFolderError, match="--task tree_sentence_classification, this is --task tree_classification"
+    ):
+        tree_task_of(folders["pair"][1])
+    with pytest.raises(MissingTreesError, match="has classes for train, valid, but not for test"):
+        task_of(folders["pair"][1]).load_dataset("test")
+
+
+def test_a_label_that_is_no_number_any_more(folders):
+    task = task_of(folders["rated"][1])
+    task.load_dataset("valid")
+    dataset = task.dataset("valid")
+    dataset.targets = [torch.tensor([task.target_dictionary.index("."), task.target_dictionary.eos()])] * len(dataset)
+    with pytest.raises(CorruptFileError, match="the label of example 3 is no number"):
+        dataset[2]

@@ -1,0 +1,193 @@
+"""The classifier over a chart: our own encoder, or a small ALBERT with weights of chance that stands for a pretrained one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
+from torch.nn import functional
+
+from tests.nn.pretrained import library, save_albert
+from tests.nn.tiny import EOS, PAD, arguments, build, dictionary
+from tests.treeformer.test_chart_summary import direct
+from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+
+ARCH = "treeformer_classifier_tiny"
+WORDS = [f"s{k}" for k in range(12)]
+SOURCE = dictionary(*WORDS)
+FIRST = SOURCE.nspecial
+# A sentence longer than the chart is high, a pair, a word alone.
+TEXTS = [[4, 5, 6, 7, 8, 9, 4, EOS], [5, 6, EOS, 7, 8, 9, EOS], [10, EOS]]
+LOW = ("--treeformer-height", "3")
+
+
+def task(num_classes: int = 3) -> SimpleNamespace:
+    return SimpleNamespace(source_dictionary=SOURCE, num_classes=num_classes)
+
+
+def batch(texts=TEXTS, extra: int = 0) -> dict:
+    width = max(map(len, texts)) + extra
+    tokens = torch.tensor([text + [PAD] * (width - len(text)) for text in texts])
+    return {"src_tokens": tokens, "src_lengths": torch.tensor(list(map(len, texts)))}
+
+
+@pytest.fixture(scope="module")
+def albert(tmp_path_factory):
+    return save_albert(tmp_path_factory.mktemp("albert"), WORDS)
+
+
+def classifier(kind: str, request, *flags: str):
+    named = ("--encoder-name", str(request.getfixturevalue("albert"))) if kind == "pretrained" else ()
+    return build(task(), *LOW, *named, *flags, arch=ARCH)
+
+
+both = pytest.mark.parametrize("kind", ["scratch", "pretrained"])
+
+
+@both
+@pytest.mark.parametrize("flags", [(), ("--treeformer-within-sentences",), ("--no-chart",)])
+def test_what_is_read_is_the_first_state_and_the_top_row(kind, flags, request):
+    model = classifier(kind, request, *flags).double()
+    inputs = batch()
+    with torch.no_grad():
+        states = model.encoder(**inputs)["encoder_out"][0]
+        expected = states[0]
+        if model.summary is not None:
+            is_word = inputs["src_tokens"] >= FIRST
+            expected = expected + direct(model.summary, states, functional.pad(~is_word, (1, 0), value=True))
+        output = model(**inputs)
+        torch.testing.assert_close(output["logits"], model.readout.linear(expected))
+    assert output["logits"].shape == (3, 3) and (model.summary is None) == (flags == ("--no-chart",))
+
+
+@both
+def test_an_example_alone_equals_the_example_in_a_batch(kind, request):
+    model = classifier(kind, request).double()
+    together = model(**batch(extra=2))["logits"]
+    for row, text in enumerate(TEXTS):
+        torch.testing.assert_close(together[row], model(**batch([text]))["logits"][0])
+
+
+@both
+def test_every_weight_learns(kind, request):
+    model = classifier(kind, request).train()
+    model(**batch())["logits"].square().sum().backward()
+    silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert not silent
+
+
+def test_the_baseline_has_no_chart_s_weights():
+    with_chart, without = (build(task(), *flags, arch=ARCH) for flags in ((), ("--no-chart",)))
+    extra = {
+        name: weight.numel() for name, weight in with_chart.state_dict().items() if name not in without.state_dict()
+    }
+    assert extra == {"summary.chart.weight": 64 * 128, "summary.chart.query": 64}
+
+
+def test_numbers_are_read_off_one_score():
+    assert build(task(num_classes=1), arch=ARCH)(**batch())["logits"].shape == (3, 1)
+
+
+@pytest.mark.parametrize("flags", [("--treeformer-height", "1"), ("--no-chart", "--treeformer-within-sentences")])
+def test_options_that_cannot_be(flags):
+    with pytest.raises(InputError, match="treeformer-"):
+        build(task(), *flags, arch=ARCH)
+
+
+def test_the_start_has_a_position_of_its_own():
+    model = build(task(), "--encoder-learned-pos", arch=ARCH, seed=1)
+    limit = model.max_positions()
+    assert model(**batch([[FIRST] * (limit - 1) + [EOS]]))["logits"].isfinite().all()
+
+
+# Pretrained
+
+
+def test_states_are_those_of_the_library(albert):
+    transformers = library()
+    encoder = PretrainedEncoder.from_name(SOURCE, albert).eval()
+    stock = transformers.AlbertModel.from_pretrained(albert).eval()
+    vocabulary = json.loads((albert / "tokenizer.json").read_text())["model"]["vocab"]
+    with torch.no_grad():
+        states = encoder(**batch())["encoder_out"][0]
+        for row, text in enumerate(TEXTS):
+            pieces = ["[CLS]", *("[SEP]" if index == EOS else SOURCE[index] for index in text)]
+            first = pieces.index("[SEP]") + 1
+            segments = [0] * first + [1] * (len(pieces) - first)
+            alone = stock(
+                input_ids=torch.tensor([[vocabulary[piece] for piece in pieces]]),
+                token_type_ids=torch.tensor([segments]),
+            ).last_hidden_state[0]
+            torch.testing.assert_close(states[: len(pieces), row], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_that_of_the_flags(albert):
+    config = build(
+        task(), "--encoder-name", str(albert), "--dropout", "0.15", "--attention-dropout", "0.04", arch=ARCH
+    ).encoder.model.config
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.15, 0.04)
+    config = build(task(), "--encoder-name", str(albert), arch=ARCH).encoder.model.config
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0, 0)
+
+
+def test_a_checkpoint_needs_no_folder(albert, tmp_path):
+    copy = tmp_path / "encoder"
+    shutil.copytree(albert, copy)
+    args = arguments(ARCH, "--encoder-name", str(copy))
+    model = ARCH_MODEL_REGISTRY[ARCH].build_model(args, task()).eval()
+    shutil.rmtree(copy)
+    again = ARCH_MODEL_REGISTRY[ARCH].build_model(args, task()).eval()
+    again.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(again(**batch())["logits"], model(**batch())["logits"], rtol=0, atol=0)
+
+
+def test_names_are_fetched_from_the_hub_without_pickles(albert, monkeypatch):
+    library()
+    import huggingface_hub
+
+    asked = {}
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda **options: asked.update(options) or str(albert))
+    assert PretrainedEncoder.from_name(SOURCE, "albert-base-v2").width == 16
+    assert asked["repo_id"] == "albert-base-v2" and "*.safetensors" in asked["allow_patterns"]
+    assert not any(pattern.endswith((".bin", ".pt", "*")) for pattern in asked["allow_patterns"])
+
+
+def test_names_that_the_hub_does_not_have(monkeypatch):
+    library()
+    import huggingface_hub
+
+    def fail(**options):
+        raise OSError("no route")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(
+        InputError,
+        match="no-such-encoder is no folder, and no encoder of that name can be fetched from the hub: no route",
+    ):
+        PretrainedEncoder.from_name(SOURCE, "no-such-encoder")
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [({"config.json"}, "has no config.json"), ({"model.safetensors"}, r"no file of weights \(\*.safetensors\)")],
+)
+def test_incomplete_folders(albert, tmp_path, broken, message):
+    copy = tmp_path / "copy"
+    shutil.copytree(albert, copy, ignore=lambda folder, names: broken & set(names))
+    with pytest.raises(InputError, match=message):
+        build(task(), "--encoder-name", str(copy), arch=ARCH)
+
+
+def test_folders_with_pickles(albert, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(albert, copy, ignore=shutil.ignore_patterns("*.safetensors"))
+    torch.save({}, copy / "pytorch_model.bin")
+    with pytest.raises(InputError, match="weights in pytorch_model.bin could run code and are not loaded"):
+        build(task(), "--encoder-name", str(copy), arch=ARCH)

@@ -1,0 +1,89 @@
+"""Reading the input: line counts, chunks and digests against slow readings, and every odd line break is refused."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.data_bin.corpora import write_lines
+from tree_fairseq.data_bin import inputs
+from tree_fairseq.data_bin.inputs import file_sha256, inspect_text, require_parallel
+from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
+from tree_fairseq.trees.text import read_lines
+
+texts = st.lists(st.sampled_from([b"", b"a", b"b c", "über ".encode(), b"\r", b"\n", b"\n\n", b"x" * 30])).map(b"".join)
+
+
+@settings(deadline=None, max_examples=200)
+@given(texts, st.integers(1, 4), st.integers(1, 9))
+def test_against_reading_line_by_line(tmp_path_factory, content, chunk_lines, block):
+    path = tmp_path_factory.mktemp("inputs") / "text"
+    path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inputs, "CHUNK_LINES", chunk_lines)
+        patch.setattr(inputs, "_BLOCK", block)
+        try:
+            lines = list(read_lines(path))
+        except LineBreakError as error:
+            with pytest.raises(LineBreakError) as caught:
+                inspect_text(path)
+            assert str(caught.value) == str(error)
+            return
+        text = inspect_text(path)
+    assert text.lines == len(lines)
+    assert text.size == len(content)
+    assert text.sha256 == hashlib.sha256(content).hexdigest() == file_sha256(path)
+    read = []
+    for chunk in text.chunks:
+        assert chunk.first_line == len(read) + 1
+        part = content[chunk.start : chunk.end].decode().removesuffix("\n").split("\n")
+        assert 1 <= len(part) <= chunk_lines
+        read += [line.removesuffix("\r") for line in part]
+    assert read == lines
+    assert all(len(content[chunk.start : chunk.end].split(b"\n")) > chunk_lines for chunk in text.chunks[:-1])
+
+
+@pytest.mark.parametrize("character", "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r")
+def test_characters_that_some_take_for_a_line_break(tmp_path, character):
+    path = write_lines(tmp_path / "text", ["a b", f"a b{character}c", "d"])
+    with pytest.raises(LineBreakError, match=f"{path}:2:4"):
+        inspect_text(path)
+
+
+@pytest.mark.parametrize("character", "\u2027\x1fà\x84…'\t\xa0\u3000")
+def test_their_neighbours_are_no_line_breaks(tmp_path, character):
+    assert inspect_text(write_lines(tmp_path / "text", [f"a{character}b"])).lines == 1
+
+
+def test_windows_line_ends_are_line_ends(tmp_path):
+    (tmp_path / "text").write_bytes(b"a\r\nb\r\nc\r")
+    assert inspect_text(tmp_path / "text").lines == 3
+
+
+def test_other_encodings_are_named_with_their_place(tmp_path):
+    (tmp_path / "text").write_bytes("gut\nsüß\n".encode("latin-1"))
+    with pytest.raises(TextFormatError, match="text:2:2.*UTF-8"):
+        inspect_text(tmp_path / "text")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="train.en"):
+        inspect_text(tmp_path / "train.en")
+
+
+def test_the_first_line_without_counterpart_is_named(tmp_path):
+    files = [
+        inspect_text(write_lines(tmp_path / name, ["x"] * lines)) for name, lines in (("a", 5), ("b", 3), ("c", 5))
+    ]
+    with pytest.raises(LineCountError, match=f"{tmp_path}/a:4: .*5 lines, {tmp_path}/b has 3"):
+        require_parallel(files)
+    require_parallel([files[0], files[2]])
+    require_parallel([])
+
+
+def test_a_split_without_lines_is_refused(tmp_path):
+    with pytest.raises(InputError, match="empty"):
+        require_parallel([inspect_text(write_lines(tmp_path / "a", []))])

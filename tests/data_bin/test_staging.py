@@ -1,0 +1,158 @@
+"""The building place: who may use it, what is kept, and what happens when a command is stopped in between."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.data_bin.corpora import in_child
+from tree_fairseq.data_bin.staging import Staging, clear_published, staging_path
+from tree_fairseq.errors import DestinationExistsError
+
+
+def sealed(destination, command, **files: str) -> Staging:
+    """A building place whose output is complete."""
+    with Staging(destination, command) as staging:
+        output = staging.new_output()
+        for name, content in files.items():
+            (output / name).write_text(content)
+        staging.seal(output, last=["z", "b"])
+    return staging
+
+
+def test_published_files_are_in_place_and_the_rest_is_gone(tmp_path):
+    destination = tmp_path / "deep" / "data-bin"
+    with Staging(destination, {"a": 1}) as staging:
+        assert staging.path == tmp_path / "deep" / "data-bin.building"
+        (staging.folder("kept/deeper") / "x").write_text("x")
+        output = staging.new_output()
+        (output / "a").write_text("A")
+        staging.seal(output)
+        staging.publish()
+    assert [path.name for path in destination.iterdir()] == ["a"]
+    assert [path.name for path in destination.parent.iterdir()] == ["data-bin"]
+
+
+def test_files_appear_in_the_asked_order(tmp_path, monkeypatch):
+    staging = sealed(tmp_path / "bin", {}, a="A", b="B", c="C", z="Z")
+    moved = []
+    replace = os.replace
+    monkeypatch.setattr(
+        os, "replace", lambda source, target: (moved.append(os.path.basename(target)), replace(source, target))
+    )
+    with Staging(tmp_path / "bin", {}) as staging:
+        staging.publish()
+    assert moved == ["a", "c", "z", "b"]
+
+
+def test_the_same_command_finds_what_it_left(tmp_path):
+    for attempt in range(2):
+        with Staging(tmp_path / "bin", {"inputs": ["x"], "n": 1}) as staging:
+            kept = staging.folder("encoded") / "chunk"
+            assert kept.exists() == (attempt == 1)
+            kept.write_text("done")
+            assert not any(entry.name.startswith("output-") for entry in staging.path.iterdir())
+            staging.new_output()
+
+
+def test_another_command_starts_afresh_but_keeps_parses(tmp_path, caplog):
+    with Staging(tmp_path / "bin", {"n": 1}) as staging:
+        staging.folder("encoded")
+        staging.folder("parsed/train.en")
+        staging.parse_cache.mkdir()
+        (staging.path / "file").write_text("")
+    with Staging(tmp_path / "bin", {"n": 2}) as staging:
+        assert sorted(entry.name for entry in staging.path.iterdir()) == [
+            "command.json",
+            "lock",
+            "parse-cache",
+            "parsed",
+        ]
+    assert "another command" in caplog.text
+
+
+def test_another_command_that_was_stopped_while_it_cleared_away_is_no_hindrance(tmp_path):
+    staging = sealed(tmp_path / "bin", {"n": 1})
+    (staging.path / "command.json").unlink()
+    assert not Staging(tmp_path / "bin", {"n": 2}).is_ready
+    with Staging(tmp_path / "bin", {"n": 2}) as staging:
+        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
+    (tmp_path / "bin.building").mkdir()
+    (tmp_path / "bin.building" / "thesis.tex").write_text("")
+    with pytest.raises(DestinationExistsError, match="bin.building"), Staging(tmp_path / "bin", {}):
+        pass
+    assert (tmp_path / "bin.building" / "thesis.tex").exists()
+
+
+def test_two_processes_do_not_build_the_same(tmp_path):
+    def second():
+        with Staging(tmp_path / "bin", {}):
+            pass
+
+    with Staging(tmp_path / "bin", {}):
+        assert "another process" in in_child(second)
+    assert in_child(second) == 0
+
+
+def test_a_stopped_move_is_finished(tmp_path):
+    staging = sealed(tmp_path / "bin", {"n": 1}, a="A", b="B")
+    ready = json.loads((staging.path / "READY.json").read_text())
+    (tmp_path / "bin").mkdir()
+    os.replace(staging.path / ready["output"] / "a", tmp_path / "bin" / "a")
+    # Not by another command.
+    with pytest.raises(DestinationExistsError, match="give that command again"), Staging(tmp_path / "bin", {"n": 2}):
+        pass
+    with pytest.raises(DestinationExistsError, match='It was {"n": 1}'):
+        Staging(tmp_path / "bin", {"n": 2}).refuse_unpublished()
+    Staging(tmp_path / "bin", {"n": 1}).refuse_unpublished()
+    with Staging(tmp_path / "bin", {"n": 1}) as again:
+        assert again.is_ready
+        again.publish()
+    assert {path.name: path.read_text() for path in (tmp_path / "bin").iterdir()} == {"a": "A", "b": "B"}
+    assert not staging.path.exists()
+
+
+def test_what_only_waits_to_be_cleared_is_cleared(tmp_path):
+    clear_published(tmp_path / "bin")
+    staging = sealed(tmp_path / "bin", {"n": 1}, a="A")
+    clear_published(tmp_path / "bin")
+    assert staging.is_ready
+    ready = json.loads((staging.path / "READY.json").read_text())
+    (tmp_path / "bin").mkdir()
+    os.replace(staging.path / ready["output"] / "a", tmp_path / "bin" / "a")
+    clear_published(tmp_path / "bin")
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+    (tmp_path / "bin.building").mkdir()
+    clear_published(tmp_path / "bin")
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+    (tmp_path / "bin.building").mkdir()
+    (tmp_path / "bin.building" / "command.json").write_text("{}")
+    clear_published(tmp_path / "bin")
+    assert (tmp_path / "bin.building").exists()
+
+
+def test_the_parse_cache_moves_along_and_stays(tmp_path):
+    with Staging(tmp_path / "bin", {}) as staging:
+        staging.parse_cache.mkdir()
+        (staging.parse_cache / "parses").write_text("1")
+        staging.seal(staging.new_output())
+        staging.publish()
+    assert (tmp_path / "bin" / "parse-cache" / "parses").read_text() == "1"
+    with Staging(tmp_path / "bin", {}) as staging:
+        assert staging.parse_cache == tmp_path / "bin" / "parse-cache"
+
+
+def test_a_linked_destination_is_built_beside_what_it_points_to(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert staging_path(tmp_path / "link") == tmp_path / "real.building"
+    assert staging_path(f"{tmp_path}/link/") == tmp_path / "real.building"
+
+
+def test_the_root_of_a_file_system_is_built_inside(tmp_path):
+    assert staging_path("/proc") == staging_path("/proc/") and str(staging_path("/proc")) == "/proc/.building"

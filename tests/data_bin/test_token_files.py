@@ -1,0 +1,109 @@
+"""Token files of every kind are read as fairseq reads them, and damage is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.data_bin.corpora import read_lines, run_preprocess, write_corpus, write_lines
+from tree_fairseq.data_bin.token_files import (
+    SUPPORTED,
+    found_impl,
+    load_dictionary,
+    require_same_tokens,
+    token_file_names,
+    token_ids,
+    token_lengths,
+    token_words,
+)
+from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LineCountError, MissingTreesError
+
+
+@pytest.fixture(scope="module", params=SUPPORTED)
+def stock_folder(request, tmp_path_factory):
+    """A folder of stock fairseq's, and its text."""
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus"), train=40)
+    folder = tmp_path_factory.mktemp("stock") / "bin"
+    run_preprocess(
+        "--trainpref",
+        corpus / "leaves/train",
+        "--destdir",
+        folder,
+        "--dataset-impl",
+        request.param,
+        "--thresholdsrc",
+        3,
+    )
+    return request.param, folder, corpus / "leaves/train.en"
+
+
+def test_lengths_ids_and_words(stock_folder):
+    impl, folder, text = stock_folder
+    prefix = folder / "train.en-de.en"
+    lines = [line.split() for line in read_lines(text)]
+    dictionary = load_dictionary(folder, "en")
+    assert found_impl(prefix) == ("cached" if impl == "lazy" else impl)
+    assert all((folder / name).exists() for name in token_file_names(prefix, impl))
+    assert token_lengths(prefix).tolist() == [len(line) for line in lines]
+    assert [ids.tolist() for ids in token_ids(prefix, dictionary)] == [
+        [dictionary.index(word) for word in line] for line in lines
+    ]
+    words = [[word if word in dictionary or impl == "raw" else "<unk>" for word in line] for line in lines]
+    assert list(token_words(prefix, dictionary)) == words
+    require_same_tokens(text, prefix, dictionary)
+
+
+def test_another_text_is_named_by_line(stock_folder, tmp_path):
+    _, folder, text = stock_folder
+    dictionary = load_dictionary(folder, "en")
+    lines = read_lines(text)
+    number = next(number for number, line in enumerate(lines) if line.split())
+    frequent = dictionary.symbols[dictionary.nspecial]
+    changed = [*lines]
+    changed[number] += f" {frequent}"
+    with pytest.raises(InputError, match=f"text:{number + 1}: "):
+        require_same_tokens(write_lines(tmp_path / "text", changed), folder / "train.en-de.en", dictionary)
+    for changed in (lines[:-1], [*lines, "a"]):
+        with pytest.raises(LineCountError, match=f":{min(len(changed), len(lines)) + 1}: "):
+            require_same_tokens(write_lines(tmp_path / "text", changed), folder / "train.en-de.en", dictionary)
+
+
+@pytest.mark.parametrize("impl", ["mmap", "cached"])
+@pytest.mark.parametrize("suffix", ["bin", "idx"])
+def test_cut_files_are_damaged(tmp_path, impl, suffix):
+    corpus = write_corpus(tmp_path, train=5)
+    run_preprocess("--trainpref", corpus / "leaves/train", "--destdir", tmp_path / "bin", "--dataset-impl", impl)
+    path = tmp_path / "bin" / f"train.en-de.en.{suffix}"
+    content = path.read_bytes()
+    for length in (0, 4, 20, len(content) - 8, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(CorruptFileError, match="train.en-de.en"):
+            token_lengths(tmp_path / "bin/train.en-de.en")
+    path.unlink()
+    with pytest.raises(CorruptFileError):
+        token_lengths(tmp_path / "bin/train.en-de.en")
+
+
+def test_ids_outside_the_dictionary(tmp_path):
+    corpus = write_corpus(tmp_path, train=5)
+    run_preprocess("--trainpref", corpus / "leaves/train", "--destdir", tmp_path / "bin", "--padding-factor", 1)
+    prefix = tmp_path / "bin/train.en-de.en"
+    values = np.fromfile(f"{prefix}.bin", np.uint16)
+    dictionary = load_dictionary(tmp_path / "bin", "en")
+    values[0] = len(dictionary)
+    values.tofile(f"{prefix}.bin")
+    with pytest.raises(CorruptFileError, match="outside the dictionary"):
+        list(token_words(prefix, dictionary))
+    values[values == dictionary.eos()] = dictionary.unk()
+    values.tofile(f"{prefix}.bin")
+    with pytest.raises(CorruptFileError, match="end with"):
+        list(token_ids(prefix, dictionary))
+
+
+def test_dictionaries_that_are_missing_or_damaged(tmp_path):
+    with pytest.raises(MissingTreesError, match="dict.en.txt"):
+        load_dictionary(tmp_path, "en")
+    for content in (b"no count\n", b"a 1\na 1\n", b"\xff\xfe 1\n"):
+        (tmp_path / "dict.en.txt").write_bytes(content)
+        with pytest.raises(DataFolderError, match="dict.en.txt"):
+            load_dictionary(tmp_path, "en")

@@ -1,0 +1,138 @@
+"""The paper's heat maps: whom each node attends to, and what the files show."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from tree_fairseq.drawing.heat_maps import balanced_tree, figures, heat_colour, heat_map_to_svg, learned_map, main
+
+SVG = "{http://www.w3.org/2000/svg}"
+NODES = balanced_tree(3)
+
+
+def maps(depth, **options):
+    return {heat_map.name: heat_map.scores for heat_map in figures(depth, **options)}
+
+
+def nearest(scores):
+    """The keys with the greatest score of each query, as paths; all that tie."""
+    return [{NODES[key] for key in np.flatnonzero(np.isclose(row, row.max()))} for row in scores]
+
+
+def test_figure_2_is_the_softmax_of_the_steps_that_two_nodes_share():
+    scores = maps(3)["figure2"]
+    for query, row in zip(NODES, scores, strict=True):
+        shared = [sum(a == b for a, b in zip(reversed(query), reversed(key))) for key in NODES]
+        expected = np.exp(shared)
+        np.testing.assert_allclose(row, expected / expected.sum())
+
+
+def test_likeness_that_the_paper_quotes():
+    """Node 5, (Root, D2, D1): 0.44 to itself, 0.16 to 6 and 3. The definition also counts 1, (Root, D1)."""
+    row = maps(2)["figure2"][5]
+    total = 3 + 3 * math.e + math.e**2
+    np.testing.assert_allclose(row, np.array([1, math.e, 1, math.e, 1, math.e**2, math.e]) / total)
+    assert (round(row[5], 2), round(row[6], 2), round(row[3], 2)) == (0.40, 0.15, 0.15)
+    without = total - math.e + 1
+    assert (round(math.e**2 / without, 2), round(math.e / without, 2)) == (0.44, 0.16)
+
+
+def test_figure_3_points_to_relatives():
+    """The nearest keys are the relatives, and what has the same last steps below or above them."""
+    found = maps(3)
+    last = [index for index, path in enumerate(NODES) if len(path) == 3]
+    siblings, cousins = nearest(found["figure3_siblings"]), nearest(found["figure3_cousins"])
+    parents, aunts = nearest(found["figure3_parent"]), nearest(found["figure3_aunts"])
+    for index in last:
+        path = NODES[index]
+        assert siblings[index] == {(*path[:2], 0), (*path[:2], 1)}
+        assert cousins[index] == {(path[0], a, b) for a in (0, 1) for b in (0, 1)}
+        assert {node for node in parents[index] if len(node) == 2} == {path[:2]}
+        assert {node for node in aunts[index] if len(node) == 2} == {(path[0], 0), (path[0], 1)}
+
+
+def test_figure_4_tells_levels_apart():
+    found = maps(2, decays=(0.9, 0.7))
+    for decay in (0.9, 0.7):
+        row = found[f"figure4_p{decay}"][5]
+        np.testing.assert_allclose(np.log(row / row[0]), [0, 1, 0, 1, 0, 1 + decay**2, decay**2], atol=1e-12)
+    # Sisters, which share the older step, come to be less like than nodes that share the last one.
+    assert found["figure2"][5, 6] == found["figure2"][5, 3]
+    assert found["figure4_p0.9"][5, 6] < found["figure4_p0.9"][5, 3]
+
+
+def test_width_sharpens():
+    plain, wide = maps(2), maps(2, width=6)
+    for name in plain:
+        expected = plain[name] ** 3
+        np.testing.assert_allclose(wide[name], expected / expected.sum(axis=1, keepdims=True))
+
+
+def test_learned_decays_add_up():
+    scores = learned_map(2, [0.5, -0.8], width=4).scores
+    likeness = 2 * sum((1 - p * p) * np.array([0, 1, 0, 1, 0, 1 + p * p, p * p]) for p in (0.5, -0.8))
+    np.testing.assert_allclose(np.log(scores[5] / scores[5, 0]), likeness, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "colour"),
+    [(0, "#000000"), (1 / 6, "#800000"), (1 / 3, "#ff0000"), (0.5, "#ff8000"), (2 / 3, "#ffff00"), (1, "#ffffff")],
+)
+def test_colours_run_from_black_by_red_and_yellow_to_white(value, colour):
+    assert heat_colour(value) == colour
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 4])
+def test_a_picture_has_a_cell_for_every_pair(depth):
+    for heat_map in [*figures(depth), learned_map(depth, [0.9])]:
+        root = ElementTree.fromstring(heat_map_to_svg(heat_map))
+        count = 2 ** (depth + 1) - 1
+        cells = {
+            cell.find(SVG + "title").text: cell
+            for cell in root.iter(SVG + "rect")
+            if cell.find(SVG + "title") is not None
+        }
+        assert len(cells) == count**2
+        width, height = float(root.get("width")), float(root.get("height"))
+        for note, cell in cells.items():
+            query, key = (int(word) for word in note.replace(":", "").replace(",", "").split() if word.isdecimal())
+            assert cell.get("fill") == heat_colour(heat_map.scores[query, key])
+            assert 0 < float(cell.get("x")) + float(cell.get("width")) < width
+            assert 0 < float(cell.get("y")) + float(cell.get("height")) < height
+        texts = [text.text for text in root.iter(SVG + "text")]
+        assert heat_map.title in texts and {"0", "0.25", "0.5", "0.75", "1"} <= set(texts)
+        assert root.find(SVG + "title").text == heat_map.title
+
+
+def test_command_writes_the_figures(tmp_path, capsys):
+    folder = tmp_path / "new" / "maps"
+    main(["--output", str(folder), "--decays", "0.5", "-0.9", "--learned", "0.1", "0.2", "--width", "256"])
+    names = [
+        "figure2",
+        "figure3_parent",
+        "figure3_siblings",
+        "figure3_aunts",
+        "figure3_cousins",
+        "figure4_p0.5",
+        "figure4_p-0.9",
+        "learned",
+    ]
+    assert capsys.readouterr().out.splitlines() == [str(folder / f"{name}.svg") for name in names]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.svg" for name in names)
+    for path in folder.iterdir():
+        ElementTree.parse(path)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--decays", "1"], ["--learned", "-1.5"], ["--depth", "9"], ["--depth", "x"], []]
+)
+def test_command_refuses(arguments, tmp_path, capsys):
+    output = ["--output", str(tmp_path / "maps")] if arguments else []
+    with pytest.raises(SystemExit):
+        main([*output, *arguments])
+    assert "usage: python -m tree_fairseq.drawing.heat_maps" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

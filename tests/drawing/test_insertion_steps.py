@@ -1,0 +1,84 @@
+"""Pictures of how trees grow: what they say, and that nothing in them overlaps."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import symbol_trees
+from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
+from tree_fairseq.tree_insertion.target import TargetTree
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def step(labels: str, parents: list[int], new: str = "", deleted: str = "") -> InsertionStep:
+    names = labels.split()
+    return InsertionStep(
+        names, parents, [name in new.split() for name in names], [name in deleted.split() for name in names]
+    )
+
+
+STEPS = [
+    step("@R@ and", [-1, 0], new="and"),
+    step("@R@ count and all wrong", [-1, 0, 1, 2, 2], new="count all wrong"),
+    step("@R@ count and all wrong in", [-1, 0, 1, 2, 2, 4], new="in", deleted="wrong"),
+    step("@R@ count and all in", [-1, 0, 1, 2, 2]),
+]
+
+
+def test_steps_as_text():
+    assert trace_to_text(STEPS) == "\n".join(
+        [
+            "step 1: 1 inserted", "@R@ +and", "",
+            "step 2: 3 inserted", "@R@ +count and", "├── +all", "└── +wrong", "",
+            "step 3: 1 inserted, 1 deleted", "@R@ count and", "├── all", "└── -wrong +in", "",
+            "step 4: nothing changes", "@R@ count and", "├── all", "└── in",
+        ]
+    )  # fmt: skip
+
+
+def test_steps_as_a_picture():
+    root = ElementTree.fromstring(trace_to_svg(STEPS, "show <lakes> & rivers"))
+    texts = {
+        style: [node.text for node in root.iter(f"{NAMESPACE}text") if style in node.get("class")]
+        for style in ("title", "heading", "node")
+    }
+    assert texts["title"] == ["show <lakes> & rivers"]
+    assert texts["heading"] == [f"step {count}: {step.summary}" for count, step in enumerate(STEPS, 1)]
+    assert texts["node"] == [label for step in STEPS for label in step.labels]
+    boxes = [box.get("class").split()[-1] for box in root.iter(f"{NAMESPACE}rect") if box.get("class")]
+    assert boxes == ["step-new"] * 4 + ["step-deleted", "step-new"]
+
+
+@given(
+    symbol_trees(("f", "next_to:t", "a label of some length", "x"), max_leaves=20), st.randoms(use_true_random=False)
+)
+@settings(max_examples=60)
+def test_nothing_overlaps_and_all_is_inside(tree, random):
+    target = TargetTree(tree)
+    marks = [random.random() < 0.5 for _ in target.labels]
+    drawn = InsertionStep(target.labels, target.parents, marks, [not mark for mark in marks])
+    root = ElementTree.fromstring(trace_to_svg([drawn, drawn]))
+    width, height = float(root.get("width")), float(root.get("height"))
+    boxes = [
+        [float(box.get(name)) for name in ("x", "y", "width", "height")]
+        for box in root.iter(f"{NAMESPACE}rect")
+        if box.get("class")
+    ]
+    assert len(boxes) == 2 * len(target)
+    for place, (x, y, wide, high) in enumerate(boxes):
+        assert 0 <= x and x + wide <= width and 0 <= y and y + high <= height
+        for other_x, other_y, other_wide, other_high in boxes[:place]:
+            assert x >= other_x + other_wide or other_x >= x + wide or y >= other_y + other_high or other_y >= y + high
+    edges = "".join(path.get("d") for path in root.iter(f"{NAMESPACE}path"))
+    lines = [tuple(map(float, line)) for line in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", edges)]
+    assert len(lines) == 2 * (len(target) - 1)
+    middles = [(x + wide / 2, y + high / 2) for x, y, wide, high in boxes]
+    wanted = [(parent, node) for node, parent in enumerate(target.parents) if parent >= 0]
+    for (from_x, from_y, to_x, to_y), (parent, node) in zip(lines, wanted):
+        assert abs(from_x - middles[parent][0]) < 0.2 and abs(to_x - middles[node][0]) < 0.2
+        assert middles[parent][1] < from_y < to_y < middles[node][1]

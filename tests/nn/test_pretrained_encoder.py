@@ -1,0 +1,200 @@
+"""Pretrained encoders from a local folder: a small BERT with weights of chance stands for one."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+
+import pytest
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
+
+from tests.nn.pretrained import library
+from tests.nn.tiny import arguments, build, dictionary
+from tests.tree_insertion.insertion_pairs import TINY, Examples, insertion_task
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+
+PIECES = [*(f"s{k}" for k in range(18)), "##ly"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A saved encoder and its vocabulary."""
+    transformers = library()
+    path = tmp_path_factory.mktemp("bert")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *reversed(PIECES)]
+    (path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=24,
+    )
+    transformers.BertModel(config).save_pretrained(path)
+    return path
+
+
+SOURCE = dictionary(*(f"s{k}" for k in range(20)), "##ly")
+SENTENCES = [[4, 9, 24], [23, 5, 6, 7, 8], [11]]
+
+
+def batch(left_pad: bool) -> torch.Tensor:
+    """Sentences with EOS."""
+    tokens = torch.full((3, 7), SOURCE.pad())
+    for row, sentence in enumerate(SENTENCES):
+        ended = torch.tensor([*sentence, SOURCE.eos()])
+        first = 7 - len(ended) if left_pad else 0
+        tokens[row, first : first + len(ended)] = ended
+    return tokens
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_states_are_those_of_the_library(folder, left_pad, caplog):
+    transformers = library()
+    encoder = PretrainedEncoder.from_folder(SOURCE, folder).eval()
+    assert "2 of 21 symbols" in caplog.text, "s18 and s19 are no pieces"
+    stock = transformers.BertModel.from_pretrained(folder).eval()
+    vocabulary = (folder / "vocab.txt").read_text().split()
+    with torch.no_grad():
+        output = encoder(batch(left_pad))
+        for row, sentence in enumerate(SENTENCES):
+            pieces = [
+                "[CLS]",
+                *(SOURCE[index] if SOURCE[index] in vocabulary else "[UNK]" for index in sentence),
+                "[SEP]",
+            ]
+            alone = stock(input_ids=torch.tensor([[vocabulary.index(piece) for piece in pieces]])).last_hidden_state[0]
+            torch.testing.assert_close(output["encoder_out"][0][: len(alone), row], alone, rtol=1e-4, atol=1e-5)
+            assert output["encoder_padding_mask"][0][row].tolist() == [place >= len(alone) for place in range(8)]
+            assert output["src_lengths"][0][row] == len(alone)
+    assert (encoder.width, encoder.max_positions()) == (16, 23)
+
+
+def test_rows_can_be_moved(folder):
+    encoder = PretrainedEncoder.from_folder(SOURCE, folder).eval()
+    order = torch.tensor([2, 0, 0])
+    with torch.no_grad():
+        moved = encoder.reorder_encoder_out(encoder(batch(True)), order)
+        expected = encoder(batch(True)[order][:, -6:])
+    for row in range(3):
+        length = int(expected["src_lengths"][0][row])
+        assert moved["src_lengths"][0][row] == length
+        torch.testing.assert_close(
+            moved["encoder_out"][0][:length, row], expected["encoder_out"][0][:length, row], rtol=1e-4, atol=1e-5
+        )
+
+
+# In the model
+
+
+def test_it_encodes_for_insertions_and_learns(folder):
+    model = build(
+        insertion_task(), "--insertion-encoder", "pretrained", "--encoder-path", str(folder), arch=TINY
+    ).train()
+    model(**Examples(5, 3, 1).net_input())["logits"].square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.any(), name
+    assert model.decoder.layers[0].encoder_attn.kdim == 16
+
+
+def test_a_checkpoint_needs_no_folder(folder, tmp_path):
+    copy = tmp_path / "encoder"
+    shutil.copytree(folder, copy)
+    args = arguments(TINY, "--insertion-encoder", "pretrained", "--encoder-path", str(copy))
+    model = ARCH_MODEL_REGISTRY[TINY].build_model(args, insertion_task()).eval()
+    shutil.rmtree(copy)
+    again = ARCH_MODEL_REGISTRY[TINY].build_model(args, insertion_task()).eval()
+    again.load_state_dict(model.state_dict())
+    inputs = Examples(5, 3, 1).net_input()
+    with torch.no_grad():
+        torch.testing.assert_close(again(**inputs)["logits"], model(**inputs)["logits"], rtol=0, atol=0)
+    assert json.loads(args.pretrained_description)["config"]["model_type"] == "bert"
+
+
+# What is refused
+
+
+def refused(path, message: str, symbols=SOURCE) -> None:
+    with pytest.raises(InputError, match=message):
+        PretrainedEncoder.from_folder(symbols, path)
+
+
+def test_folders_that_are_none(tmp_path, folder):
+    library()
+    refused(None, "--encoder-path DIR")
+    refused(tmp_path / "nowhere", "has no config.json")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    shutil.copy(folder / "config.json", empty)
+    refused(empty, r"no file of weights \(\*.safetensors\)")
+
+
+def test_pickled_weights_are_never_loaded(tmp_path, folder):
+    pickled = tmp_path / "pickled"
+    shutil.copytree(folder, pickled, ignore=shutil.ignore_patterns("*.safetensors"))
+    torch.save({}, pickled / "pytorch_model.bin")
+    refused(pickled, "weights in pytorch_model.bin could run code and are not loaded.*save_pretrained")
+
+
+def test_torn_or_incomplete_weights(tmp_path, folder):
+    from safetensors.torch import load_file, save_file
+
+    torn = tmp_path / "torn"
+    shutil.copytree(folder, torn)
+    whole = (torn / "model.safetensors").read_bytes()
+    (torn / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    refused(torn, "no pretrained encoder can be loaded")
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {name: value for name, value in weights.items() if "layer.1." not in name},
+        torn / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    refused(torn, "lacks 16 of the encoder's, such as encoder.layer.1")
+
+
+def test_other_kinds_of_model(tmp_path, folder):
+    transformers = library()
+    other = tmp_path / "t5"
+    shutil.copytree(folder, other, ignore=shutil.ignore_patterns("*.safetensors", "config.json"))
+    config = transformers.T5Config(vocab_size=24, d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2)
+    transformers.T5Model(config).save_pretrained(other)
+    (other / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    refused(other, "a model of type t5 is no encoder alone")
+
+
+def test_made_up_words_that_fill_a_dictionary_are_not_missed(folder, caplog):
+    PretrainedEncoder.from_folder(
+        folder=folder, dictionary=dictionary("s0", "##ly", "madeupword0000", "madeupword0001")
+    )
+    assert "unknown" not in caplog.text
+
+
+def test_a_folder_without_the_tokenizer_s_files(tmp_path, folder):
+    bare = tmp_path / "bare"
+    shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("vocab.txt"))
+    refused(bare, "no tokenizer can be loaded.*vocab.txt.*belong beside config.json")
+
+
+def test_sources_that_are_no_pieces(folder):
+    refused(folder, "none of the 2 symbols .* such as 'boat'", dictionary("the", "boat"))
+
+
+def test_the_package_may_be_missing(monkeypatch, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+
+    def without(name, *args):
+        if name == "transformers":
+            raise ImportError(f"No module named {name!r}")
+        return found(name, *args)
+
+    found = importlib.import_module
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(InputError, match=r"needs the package transformers .*pip install 'tree-fairseq\[pretrained\]'"):
+        PretrainedEncoder.from_folder(SOURCE, tmp_path)

@@ -1,0 +1,153 @@
+"""The Tree-LSTM and the levels it goes up by, against their definitions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nn.direct_tree_lstm import direct_tree_lstm
+from tests.tree_positional.symbol_batches import columns_of, places
+from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, TreeLSTM, by_branch
+
+
+@st.composite
+def batches(draw, degree: int):
+    """Trees whose nodes stand in any columns, as places, parents and branches, and a mask."""
+    trees = draw(st.lists(places(degree, 7).filter(_is_proper), min_size=1, max_size=3))
+    width = max(map(len, trees)) + draw(st.integers(0, 2))
+    orders = [draw(st.permutations(range(width)))[: len(tree)] for tree in trees]
+    return *columns_of(trees, orders, width), [order[0] for order in orders]
+
+
+def _is_proper(tree) -> bool:
+    """No two nodes on the same branch of a node."""
+    return len(set(tree)) == len(tree)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), degree=st.integers(1, 4), full=st.booleans(), seed=st.integers(0, 99))
+def test_it_is_the_recursion_of_the_paper(data, degree, full, seed):
+    tree, mask, roots = data.draw(batches(degree))
+    torch.manual_seed(seed)
+    lstm = TreeLSTM(3, 2, degree, full).double()
+    features = torch.randn(*mask.shape, 3, dtype=torch.float64, requires_grad=True)
+    h, c = lstm(features, tree["parents"], tree["branches"], mask)
+    assert not h[~mask].any() and not c[~mask].any()
+
+    scores, expected = torch.randn(2, *h.shape, dtype=torch.float64), 0
+    for row, root in enumerate(roots):
+        states = {}
+        direct_tree_lstm(
+            lstm, features[row], tree["parents"][row].tolist(), tree["branches"][row].tolist(), root, states
+        )
+        assert len(states) == mask[row].sum()
+        for column, (own_h, own_c) in states.items():
+            torch.testing.assert_close(h[row, column], own_h)
+            torch.testing.assert_close(c[row, column], own_c)
+            expected = expected + (scores[0, row, column] * own_h + scores[1, row, column] * own_c).sum()
+    got = (scores[0] * h + scores[1] * c).sum()
+    inputs = [features, *lstm.parameters()]
+    # One-node trees do not touch the weights of children.
+    gradients = (
+        torch.autograd.grad(value, inputs, allow_unused=True, materialize_grads=True) for value in (got, expected)
+    )
+    for ours, theirs in zip(*gradients):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_forget_gates_look_at_siblings_in_binary_trees_only():
+    assert TreeLSTM(3, 2, 2).full_forget_gates and not TreeLSTM(3, 2, 3).full_forget_gates
+    assert TreeLSTM(3, 2, 20).from_children.weight.shape == (20, 8, 2)
+
+
+def test_several_roots_in_a_row():
+    torch.manual_seed(0)
+    lstm = TreeLSTM(3, 2, 2)
+    features = torch.randn(1, 4, 3)
+    parents, branches = torch.tensor([[-1, 0, -1, 2]]), torch.tensor([[-1, 1, -1, 0]])
+    h, _ = lstm(features, parents, branches, torch.ones(1, 4, dtype=torch.bool))
+    alone, _ = lstm(features[:, 2:], parents[:, 2:].clamp(max=0), branches[:, 2:], torch.ones(1, 2, dtype=torch.bool))
+    torch.testing.assert_close(h[:, 2:], alone)
+
+
+def test_no_nodes_at_all():
+    h, c = TreeLSTM(3, 2, 2)(torch.randn(2, 4, 3), *torch.full((2, 2, 4), -1), torch.zeros(2, 4, dtype=torch.bool))
+    assert h.shape == c.shape == (2, 4, 2) and not h.any()
+
+
+def test_a_deep_tree():
+    """A chain: no recursion, and its end is seen by its root."""
+    depth = 1200
+    torch.manual_seed(0)
+    lstm = TreeLSTM(1, 1, 1)
+    torch.nn.init.constant_(lstm.from_features.bias, 4.0)
+    features = torch.zeros(1, depth, 1)
+    parents = torch.arange(-1, depth - 1)[None]
+    h, _ = lstm(features, parents, torch.zeros_like(parents), torch.ones(1, depth, dtype=torch.bool))
+    assert h.isfinite().all()
+    assert (
+        len(TreeLevels.of(parents, torch.zeros_like(parents), torch.ones(1, depth, dtype=torch.bool), 1).sizes) == depth
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    torch.manual_seed(0)
+    lstm, features = TreeLSTM(8, 8, 2), torch.randn(1, 3, 8)
+    tree = torch.tensor([[-1, 0, 0]]), torch.tensor([[-1, 0, 1]]), torch.ones(1, 3, dtype=torch.bool)
+    expected, _ = lstm(features, *tree)
+    half, _ = lstm.to(dtype)(features.to(dtype), *tree)
+    assert half.dtype == dtype
+    torch.testing.assert_close(half.float(), expected, rtol=0.05, atol=0.02)
+
+
+# Levels
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), degree=st.integers(1, 3))
+def test_levels_are_where_nodes_stand(data, degree):
+    tree, mask, _ = data.draw(batches(degree))
+    levels = TreeLevels.of(tree["parents"], tree["branches"], mask, degree)
+    width = mask.size(1)
+    nodes = [divmod(column, width) for column in levels.columns.tolist()]
+    assert sorted(nodes) == [tuple(node) for node in mask.nonzero().tolist()]
+    starts = [sum(levels.sizes[:level]) for level in range(len(levels.sizes) + 1)]
+    for place, (row, column) in enumerate(nodes):
+        level = int(levels.levels[place])
+        assert starts[level] <= place < starts[level + 1]
+        assert levels.branches[place] == max(0, int(tree["branches"][row, column]))
+        parent, depth = int(tree["parents"][row, column]), 0
+        if parent >= 0:
+            above = int(levels.above[level][place - starts[level]])
+            assert nodes[starts[level - 1] + above] == (row, parent)
+        while parent >= 0:
+            parent, depth = int(tree["parents"][row, parent]), depth + 1
+        assert level == depth
+    for level, sizes in enumerate(levels.branch_sizes):
+        own = levels.branches[starts[level] : starts[level + 1]]
+        assert own.tolist() == sorted(own.tolist())
+        assert sizes == torch.bincount(own, minlength=degree).tolist()
+
+    values = torch.arange(mask.numel()).view(mask.shape)
+    assert torch.equal(levels.put(levels.take(values)), values * mask)
+    slots, widths = levels.slots_by_row()
+    for level, (own, most) in enumerate(zip(slots, widths, strict=True)):
+        rows = [row for row, _ in nodes[starts[level] : starts[level + 1]]]
+        assert (own // most).tolist() == rows
+        assert len(set(own.tolist())) == len(own)
+        assert most == max(map(rows.count, rows))
+
+
+def test_every_branch_has_its_own_layer():
+    torch.manual_seed(0)
+    linear = BranchLinear(3, 4, 5)
+    inputs = torch.randn(6, 4)
+    outputs = by_branch(inputs, [2, 0, 4], linear.layers())
+    for row, branch in enumerate([0, 0, 2, 2, 2, 2]):
+        torch.testing.assert_close(outputs[row], linear.weight[branch] @ inputs[row] + linear.bias[branch])
+    outputs.sum().backward()
+    # A branch that is not there has a gradient, of zero.
+    assert not linear.weight.grad[1].any() and linear.weight.grad[2].any()

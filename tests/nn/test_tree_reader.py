@@ -1,0 +1,161 @@
+"""What a model reads of a stored tree, against the same reduction on trees of objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import deep_tree, forests, plain_trees
+from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
+from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter
+from tree_fairseq.nn.tree_batch import ReducedTrees, TreeReader, kept_counts
+from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.spans import SpanForest, encode
+from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.tree import Forest, Tree
+
+GUM = Path(__file__).resolve().parents[3] / "shared" / "data" / "gum_constituency"
+LABELS = ("S", "NP", "VP", "PP", "NN", "DT", "VBZ")
+
+
+def twin(forest: Forest, join: bool) -> list[tuple[str, int, int, int]]:
+    """(label, start, end, depth) of the nodes that remain, in preorder, from the definition."""
+    rows = []
+
+    def visit(tree: Tree, start: int, depth: int) -> None:
+        chain = [tree]
+        while len(chain[-1].children) == 1 and not chain[-1].is_preterminal:
+            chain.append(chain[-1].children[0])
+        lowest, width = chain[-1], len(tree.leaves())
+        if width >= 2:
+            label = "+".join(node.label for node in chain) if join else lowest.label
+            rows.append((label, start, start + width, depth))
+            for child in lowest.children:
+                visit(child, start, depth + 1)
+                start += len(child.leaves())
+
+    offset = 0
+    for tree in forest:
+        visit(tree, offset, 0)
+        offset += len(tree.leaves())
+    return rows
+
+
+def reader(*forests_to_know: Forest, join: bool = False) -> TreeReader:
+    """A reader whose dictionary knows the labels, and where asked the chains, of some forests."""
+    chains = {
+        tuple(label.split("+")): 1 for forest in forests_to_know for label, *_ in twin(forest, True) if "+" in label
+    }
+    return TreeReader(build_label_dictionary(LABELS, {}, chains), "join" if join else "lowest")
+
+
+def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]:
+    nodes = read.from_spans(encode(forest))
+    columns = (nodes.start.tolist(), nodes.end.tolist(), nodes.depth.tolist())
+    return list(zip((read.labels[label] for label in nodes.label), *columns))
+
+
+@pytest.mark.parametrize("join", [False, True])
+@settings(max_examples=60, deadline=None)
+@given(forest=forests(plain_trees()))
+def test_reduction_equals_the_definition(join, forest):
+    assert rows_of(reader(forest, join=join), forest) == twin(forest, join)
+
+
+@settings(max_examples=40, deadline=None)
+@given(forest=forests(plain_trees(), min_trees=1))
+def test_fewer_nodes_than_leaves_and_no_span_twice(forest):
+    rows = rows_of(reader(), forest)
+    spans = [(start, end) for _, start, end, _ in rows]
+    assert len(set(spans)) == len(spans) <= sum(len(tree.leaves()) - 1 for tree in forest)
+
+
+def test_an_unseen_chain_is_unknown_and_counted():
+    seen = read_forest("(S (VP (VBZ a) (NN b)))")
+    unseen = read_forest("(NP (PP (NP (DT a) (NN b))))")
+    read = reader(seen, join=True)
+    assert rows_of(read, seen) == [("S+VP", 0, 2, 0)]
+    assert rows_of(read, unseen) == [("<unk>", 0, 2, 0)]
+    rows_of(read, unseen)
+    assert read.chains.unknown == {"NP+PP+NP": 2}
+    assert rows_of(reader(seen), unseen) == [("NP", 0, 2, 0)]  # the lowest label of a chain is known
+
+
+def test_a_split_word_is_a_node():
+    forest = split_words(read_forest("(S (NP (NN boat)) (VBZ sleeps))"), [["bo@@", "at"], ["sleeps"]])
+    assert rows_of(reader(), forest) == [("S", 0, 3, 0), ("NN", 0, 2, 1)]
+
+
+def test_a_deep_chain_and_a_deep_tree():
+    assert rows_of(reader(), (deep_tree(20_000, branching=False),)) == []
+    nodes = reader().from_spans(encode((deep_tree(20_000),)))
+    assert len(nodes) == 19_999 and nodes.depth.tolist() == list(range(19_999))
+
+
+# Stored trees
+
+
+def store(folder: Path, read: TreeReader, lines: list[Forest]) -> TreeStore:
+    """The trees of some lines on disk."""
+    encoded = [encode(forest) for forest in lines]
+    rows = [with_labels(read, spans) for spans in encoded]
+    with TreeStoreWriter(folder / "trees") as writer:
+        writer.add(
+            TreeBlock(
+                np.array([len(spans.leaves) for spans in encoded], np.int32),
+                np.array([len(block) for block in rows], np.int32),
+                np.concatenate([np.zeros((0, 4), np.int32), *rows]),
+            )
+        )
+    return TreeStore(folder / "trees")
+
+
+def with_labels(read: TreeReader, spans: SpanForest) -> np.ndarray:
+    labels = np.array([read.labels.index(label) for label in spans.labels], np.int32)
+    return np.concatenate([labels[:, None], spans.spans], axis=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(lines=st.lists(forests(plain_trees()), max_size=6))
+def test_counts_and_items_of_a_store(tmp_path_factory, lines):
+    read = reader()
+    trees = store(tmp_path_factory.mktemp("store"), read, lines)
+    reduced = ReducedTrees(trees, read)
+    assert len(reduced) == len(lines)
+    assert kept_counts(trees).tolist() == [len(twin(forest, False)) for forest in lines]
+    for item, forest in zip((reduced[index] for index in range(len(reduced))), lines):
+        assert list(zip(item.label, item.start, item.end, item.depth)) == [
+            (read.labels.index(label), *span) for label, *span in twin(forest, False)
+        ]
+
+
+def test_counts_across_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("tree_fairseq.nn.tree_batch._LINES_AT_A_TIME", 2)
+    lines = [
+        read_forest(line) for line in ("(S (NN a) (NN b))", "", "(NN a)", "(S (NP (NN a) (NN b)) (VBZ c))", "(NN b)")
+    ]
+    assert kept_counts(store(tmp_path, reader(), lines)).tolist() == [1, 0, 0, 2, 0]
+
+
+def test_an_empty_line():
+    empty = np.zeros(0, np.int32)
+    assert len(reader()(StoredTree(0, empty, empty, empty, empty))) == 0
+
+
+def test_share_of_leaves_in_a_treebank():
+    """The paper counts 0.58 to 0.66 of a source's positions as leaves."""
+    if not GUM.is_dir():
+        pytest.skip(f"{GUM} is not there")
+    leaves = nodes = 0
+    read = TreeReader(build_label_dictionary((), {}, {}))
+    for number, line in enumerate((GUM / "train.mrg").open(encoding="utf-8")):
+        if number % 4 == 0:
+            spans = encode(read_forest(line))
+            leaves += len(spans.leaves)
+            nodes += len(read.from_spans(spans))
+    assert leaves > 40_000
+    assert 0.58 <= leaves / (leaves + nodes) <= 0.66

@@ -1,0 +1,120 @@
+"""Small models and random sentences with trees, without a folder or a task behind them."""
+
+from __future__ import annotations
+
+import argparse
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.tree_transformer import model  # noqa: F401  (registers the architectures)
+
+PAD, EOS = 1, 2
+
+
+def dictionary(*symbols: str) -> Dictionary:
+    """fairseq's special symbols and these."""
+    made = Dictionary()
+    for symbol in symbols:
+        made.add_symbol(symbol)
+    return made
+
+
+def tiny_task(words: int = 20, labels: int = 6, joined: bool = False) -> SimpleNamespace:
+    """What a model asks its task for: three dictionaries."""
+    source = dictionary(*(f"s{k}" for k in range(words)))
+    target = source if joined else dictionary(*(f"t{k}" for k in range(words + 3)))
+    return SimpleNamespace(
+        source_dictionary=source,
+        target_dictionary=target,
+        label_dictionary=dictionary(*(f"L{k}" for k in range(labels))),
+    )
+
+
+def arguments(arch: str, *flags: str) -> argparse.Namespace:
+    """The namespace that fairseq's command line makes of an architecture and flags."""
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    ARCH_MODEL_REGISTRY[arch].add_args(parser)
+    args = parser.parse_args(flags)
+    args.arch = arch
+    ARCH_CONFIG_REGISTRY[arch](args)
+    return args
+
+
+def build(task, *flags: str, arch: str = "tree_transformer_tiny", seed: int = 0):
+    """A model ready to be evaluated."""
+    torch.manual_seed(seed)
+    return ARCH_MODEL_REGISTRY[arch].build_model(arguments(arch, *flags), task).eval()
+
+
+def stock_flags() -> list[str]:
+    """The size of ``tree_transformer_tiny`` for fairseq's ``transformer``."""
+    sizes = {"embed-dim": 64, "ffn-embed-dim": 128, "layers": 2, "attention-heads": 4}
+    return [
+        text
+        for side in ("encoder", "decoder")
+        for name, size in sizes.items()
+        for text in (f"--{side}-{name}", str(size))
+    ]
+
+
+class Pair:
+    """A sentence with a random tree, and a target.
+
+    Args:
+        random: source of chance
+        num_leaves: words of the source
+        task: gives the sizes of the vocabularies
+    """
+
+    def __init__(self, random: np.random.Generator, num_leaves: int, task):
+        self.source = random.integers(4, len(task.source_dictionary), num_leaves)
+        self.target = random.integers(4, len(task.target_dictionary), int(random.integers(2, 7)))
+        self.tree = random_tree(random, num_leaves, len(task.label_dictionary))
+
+
+def random_tree(random: np.random.Generator, num_leaves: int, num_labels: int) -> NodeArrays:
+    """A tree of two or three children a node over ``num_leaves`` leaves."""
+    rows, stack = [], [(0, num_leaves, 0)]
+    while stack:
+        start, end, depth = stack.pop()
+        if end - start < 2:
+            continue
+        rows.append((random.integers(4, num_labels), start, end, depth))
+        cuts = random.choice(
+            np.arange(start + 1, end), size=min(end - start - 1, int(random.integers(1, 3))), replace=False
+        )
+        points = [start, *sorted(cuts), end]
+        stack.extend((low, high, depth + 1) for low, high in reversed(list(zip(points, points[1:]))))
+    return NodeArrays(*np.array(rows, np.int32).reshape(-1, 4).T)
+
+
+def stack(sentences: list[np.ndarray], left_pad: bool, shift_eos: bool = False, width: int = 0) -> torch.Tensor:
+    """``[B, N]`` int64: sentences with EOS, at the front where ``shift_eos``."""
+    width = max(width, max(map(len, sentences)) + 1)
+    tokens = torch.full((len(sentences), width), PAD)
+    for row, sentence in enumerate(sentences):
+        sentence = [EOS, *sentence] if shift_eos else [*sentence, EOS]
+        first = width - len(sentence) if left_pad else 0
+        tokens[row, first : first + len(sentence)] = torch.tensor(sentence)
+    return tokens
+
+
+def net_input(pairs: list[Pair], left_pad: bool = True, width: int = 0) -> dict:
+    """The arguments of a model."""
+    return {
+        "src_tokens": stack([pair.source for pair in pairs], left_pad, width=width),
+        "src_lengths": torch.tensor([len(pair.source) + 1 for pair in pairs]),
+        "prev_output_tokens": stack([pair.target for pair in pairs], False, shift_eos=True),
+        "source_tree": collate_trees([pair.tree for pair in pairs], PAD),
+    }
+
+
+def pairs(task, *lengths: int, seed: int = 0) -> list[Pair]:
+    """One random pair a length."""
+    random = np.random.default_rng(seed)
+    return [Pair(random, length, task) for length in lengths]

@@ -1,0 +1,86 @@
+"""Options and the registry of parsers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tree_fairseq.errors import ParserError, ParserUnavailableError
+from tree_fairseq.parsing import parsers
+from tree_fairseq.parsing.parsers import (
+    ParserOptions,
+    build_parser,
+    factory_module,
+    flat_tree,
+    is_expensive,
+    parser_names,
+)
+from tree_fairseq.trees.bracket import write_forest
+
+
+def test_options_survive_json():
+    options = ParserOptions(
+        name="random", seed=7, max_parse_failures=3, parser_dir="models", ssplit="punct", subword_model="codes"
+    )
+    assert ParserOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
+    share = ParserOptions(max_parse_failures=0.25)
+    # A count and a share differ in their type alone.
+    assert isinstance(ParserOptions.from_json(json.loads(json.dumps(share.to_json()))).max_parse_failures, float)
+
+
+def test_options_of_another_version_are_refused():
+    with pytest.raises(ValueError, match="colour"):
+        ParserOptions.from_json({**ParserOptions().to_json(), "colour": "red"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ssplit": "maybe"},
+        {"tokenize": "moses"},
+        {"subwords": "morfessor"},
+        {"on_parse_error": "ignore"},
+        {"batch_size": 0},
+        {"max_parse_failures": -1},
+        {"max_parse_failures": 1.0},
+    ],
+)
+def test_impossible_values_are_refused(changes):
+    with pytest.raises(ValueError):
+        ParserOptions(**changes)
+
+
+def test_faulty_brackets_stop_and_faulty_parses_do_not_by_default():
+    assert ParserOptions(name="brackets").on_parse_error == "stop"
+    assert ParserOptions(name="stanza").on_parse_error == "flat"
+    assert ParserOptions(name="brackets", on_parse_error="flat").on_parse_error == "flat"
+
+
+def test_parsers_are_found_by_name():
+    assert {"stanza", "brackets", "right-branching", "balanced", "random"} <= set(parser_names())
+    assert build_parser(ParserOptions(name="balanced")).identity()["name"] == "balanced"
+    assert not is_expensive("balanced") and not is_expensive("brackets") and is_expensive("stanza")
+    assert factory_module("balanced") == "tree_fairseq.parsing.controls"
+    assert factory_module("brackets") is None
+
+
+def test_an_unknown_parser_is_refused_with_the_known_ones():
+    with pytest.raises(ParserUnavailableError, match="the parsers are balanced, brackets, "):
+        build_parser(ParserOptions(name="berkeley"))
+
+
+def test_ready_made_trees_have_no_parser():
+    with pytest.raises(ParserError, match="read, not parsed"):
+        build_parser(ParserOptions(name="brackets"))
+
+
+def test_registering_again_replaces(monkeypatch):
+    monkeypatch.setattr(parsers, "_REGISTRY", dict(parsers._REGISTRY))
+    parsers.register_parser("mine", expensive=False)(lambda options: "first")
+    parsers.register_parser("mine")(lambda options: "second")
+    assert build_parser(ParserOptions(name="mine")) == "second" and is_expensive("mine")
+
+
+def test_a_flat_tree_is_flat():
+    assert write_forest((flat_tree(["a", "(", "b"]),)) == "(FRAG (XX a) (XX -LRB-) (XX b))"

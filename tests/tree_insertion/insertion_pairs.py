@@ -1,0 +1,68 @@
+"""Sources and partial trees for insertion models, without a folder or a task behind them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from tests.nn.tiny import build, dictionary, random_tree, stack
+from tests.tree_insertion.partial_trees import PAD, random_batch
+from tree_fairseq.nn.tree_batch import collate_trees
+from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
+from tree_fairseq.tree_insertion.target import ROOT_LABEL
+
+TINY = "tree_insertion_transformer_tiny"
+LABELS = 9
+
+
+def insertion_task(words: int = 20, deletion: bool = False) -> SimpleNamespace:
+    """What a model asks its task for."""
+    return SimpleNamespace(
+        source_dictionary=dictionary(*(f"s{k}" for k in range(words))),
+        target_dictionary=dictionary(ROOT_LABEL, *(f"t{k}" for k in range(LABELS))),
+        label_dictionary=dictionary(*(f"L{k}" for k in range(6))),
+        insertion=object(),
+        cfg=SimpleNamespace(deletion=deletion),
+    )
+
+
+class Examples:
+    """Sentences with trees of their own, and partial trees.
+
+    Args:
+        sizes: nodes of the partial trees, one a sentence
+        seed: of everything
+    """
+
+    def __init__(self, *sizes: int, seed: int = 0):
+        random = np.random.default_rng(seed)
+        self.sources = [random.integers(4, 24, int(random.integers(2, 9))) for _ in sizes]
+        self.source_trees = [random_tree(random, len(source), 10) for source in self.sources]
+        self.batch = random_batch(seed, list(sizes), LABELS + 4)
+
+    def net_input(
+        self, rows: list[int] | None = None, left_pad: bool = True, spare: int = 0, trees: bool = False
+    ) -> dict:
+        """The arguments of a model, for some rows, with more padding than is needed."""
+        rows = list(range(len(self.sources))) if rows is None else rows
+        sources = [self.sources[row] for row in rows]
+        width = int((self.batch["labels"][rows] != PAD).sum(1).max())
+        partial = {name: values[rows][:, :width] for name, values in self.batch.items()}
+        fill = {"labels": PAD, "parents": -1}
+        inputs = {
+            "src_tokens": stack(sources, left_pad, width=max(map(len, sources)) + 1 + spare),
+            "src_lengths": torch.tensor([len(source) + 1 for source in sources]),
+            "partial_tree": {
+                name: torch.nn.functional.pad(values, (0, spare), value=fill[name]) for name, values in partial.items()
+            },
+        }
+        return (
+            {**inputs, "source_tree": collate_trees([self.source_trees[row] for row in rows], PAD)} if trees else inputs
+        )
+
+
+def build_insertion(*flags: str, deletion: bool = False, seed: int = 0):
+    """A tiny model ready to be evaluated."""
+    return build(insertion_task(deletion=deletion), *flags, arch=TINY, seed=seed)

@@ -1,0 +1,63 @@
+"""Random partial trees as batches, and what walking them node by node says."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tree_fairseq.tree_insertion.batch import collate_nodes
+from tree_fairseq.tree_insertion.preorder import PreorderTrees
+
+PAD, KEEP, ROOT = 1, 2, 4
+
+
+def random_parents(generator: np.random.Generator, count: int) -> np.ndarray:
+    """Parents of a random tree of so many nodes in preorder: each node comes under one on the way to the last."""
+    parents, path = [-1], [0]
+    for node in range(1, count):
+        del path[int(generator.integers(1, len(path) + 1)) :]
+        parents.append(path[-1])
+        path.append(node)
+    return np.array(parents)
+
+
+def random_batch(seed: int, sizes: list[int], labels: int = 9) -> dict[str, Tensor]:
+    """A batch of random trees; labels are from `ROOT`, which only roots have, up to ``labels``."""
+    generator = np.random.default_rng(seed)
+    names = [np.concatenate([[ROOT], generator.integers(ROOT + 1, labels + 1, size - 1)]) for size in sizes]
+    return collate_nodes(names, [random_parents(generator, size) for size in sizes], PAD)
+
+
+def batches(max_nodes: int = 14) -> st.SearchStrategy[dict[str, Tensor]]:
+    """Batches of one to four random trees."""
+    sizes = st.lists(st.integers(1, max_nodes), min_size=1, max_size=4)
+    return st.builds(random_batch, st.integers(0, 2**32 - 1), sizes)
+
+
+def preorder(batch: dict[str, Tensor]) -> PreorderTrees:
+    return PreorderTrees.of(batch["parents"], batch["labels"] != PAD)
+
+
+def rows(batch: dict[str, Tensor]) -> list[list[int]]:
+    """The parents of each tree, without padding."""
+    counts = (batch["labels"] != PAD).sum(1).tolist()
+    return [parents[:count] for parents, count in zip(batch["parents"].tolist(), counts, strict=True)]
+
+
+def path_to_root(parents: list[int], node: int) -> list[int]:
+    """A node and its ancestors."""
+    path = [node]
+    while parents[path[-1]] >= 0:
+        path.append(parents[path[-1]])
+    return path
+
+
+def siblings(parents: list[int], node: int) -> list[int]:
+    """A node and its siblings, in order."""
+    return [other for other, parent in enumerate(parents) if parent == parents[node]]
+
+
+def same(left: Tensor, right: Tensor) -> None:
+    torch.testing.assert_close(left, right, rtol=0, atol=0)

@@ -1,0 +1,81 @@
+"""Batches of partial trees with what belongs in their slots, as the data set of insertions makes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from tree_fairseq.tree_insertion.batch import (
+    InsertionState,
+    TargetDistribution,
+    collate_nodes,
+    collate_slots,
+    corrupt,
+    existing_slots,
+    state_of,
+)
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, LabelWords
+from tree_fairseq.tree_insertion.oracles import CentralityOracle
+from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.tree_insertion.trajectories import trajectory
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+
+def label_dictionary(*labels: str) -> InsertionDictionary:
+    """The root's label and these, without numbers."""
+    dictionary = Dictionary()
+    for label in (ROOT_LABEL, *labels):
+        dictionary.add_symbol(label)
+    return InsertionDictionary(dictionary, LabelWords(numbered=False), notation_named("bracket"))
+
+
+DICTIONARY = label_dictionary("a", "b", "c", "d", "e")
+PAD = DICTIONARY.pad()
+
+
+def random_tree(random: np.random.Generator, nodes: int) -> Tree:
+    """A tree whose nodes hang where chance puts them."""
+    children: list[list[int]] = [[] for _ in range(nodes)]
+    for node in range(1, nodes):
+        children[int(random.integers(node))].append(node)
+    labels = random.choice(["a", "b", "c", "d", "e"], nodes).tolist()
+
+    def build(node: int) -> Tree:
+        return Tree(labels[node], tuple(map(build, children[node])))
+
+    return build(0)
+
+
+def random_state(random: np.random.Generator, wrong_nodes: float | None = None) -> InsertionState:
+    """A partial tree of a random tree, with wrong nodes or without."""
+    target = TargetTree(random_tree(random, int(random.integers(1, 12))))
+    way = trajectory(CentralityOracle(target), random)
+    labels = np.array([DICTIONARY.index(label) for label in target.labels])
+    state = state_of(labels, np.array(target.parents), way, int(random.integers(way.length + 1)))
+    return state if wrong_nodes is None else corrupt(state, wrong_nodes, DICTIONARY.label_ids, random)
+
+
+def random_batch(
+    seed: int,
+    rows: int = 3,
+    wrong_nodes: float | None = None,
+    distribution: TargetDistribution = TargetDistribution("rank", 0.7),
+) -> tuple[dict, Tensor]:
+    """A batch as the data set makes it, sources aside; and the numbers of its slots."""
+    random = np.random.default_rng(seed)
+    states = [random_state(random, wrong_nodes) for _ in range(rows)]
+    partial = collate_nodes([state.labels for state in states], [state.parents for state in states], PAD)
+    slots = existing_slots(partial["parents"], partial["labels"] != PAD)
+    sample = {
+        "net_input": {"partial_tree": partial},
+        "ntokens": int(slots.sum()),
+        "slot_target": collate_slots(states, slots, distribution, DICTIONARY.keep),
+    }
+    if wrong_nodes is not None:
+        sample["delete"] = torch.zeros_like(partial["labels"])
+        for row, state in enumerate(states):
+            sample["delete"][row, : len(state.wrong)] = torch.from_numpy(state.wrong)
+    return sample, slots.flatten().nonzero().squeeze(1)

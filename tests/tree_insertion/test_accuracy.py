@@ -1,0 +1,101 @@
+"""What the task that grows trees says of what it generated: how much is right, and what is partial or no tree."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+import torch
+
+from tests.faults.test_32_insertion_input import corpus_of
+from tests.nn.tiny import arguments
+from tests.tree_insertion.test_preprocessing import preprocess
+from tests.tree_insertion.test_task import batches, task_of
+from tree_fairseq.tree_insertion import model, sequence_insertion  # noqa: F401  (register)
+from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
+
+LINES = ("( f ( g a ) b )", "( f b )", "a", "( f b ( g a ) )")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("accuracy")
+    return preprocess(corpus_of(place / "text", train=LINES, test=(*LINES, "( f strange )")), place / "bin")
+
+
+def answers(task, *texts):
+    """Hypotheses that are these lines of labels and brackets, without numbers."""
+    dictionary = task.target_dictionary
+    ids = {"(": dictionary.open, ")": dictionary.close, "@R@": dictionary.root}
+    return [
+        [{"tokens": torch.tensor([ids.get(word) or dictionary.index(word) for word in text.split()])}] for text in texts
+    ]
+
+
+def counted(folder, split, *texts, **options):
+    task = task_of(folder, **options)
+    (batch,) = batches(task, split)
+    order = batch["id"].tolist()
+    found = answers(task, *(texts[number] for number in order))
+    return task.count_accurate(batch, found)
+
+
+NUMBERED = ("( f::1 ( g::1 a::1 ) b::1 )", "( f::1 b::1 )", "a::1", "( f::1 b::1 ( g::1 a::1 ) )")
+
+
+def test_accuracy_counts_trees_that_are_met(folder):
+    assert counted(folder, "test", *NUMBERED, "( f::1 b::1 )") == 4
+    # The number of a label means nothing, nor do brackets around a single one.
+    assert (
+        counted(folder, "test", NUMBERED[0].replace("g::1", "b::1"), NUMBERED[1], "( a::1 )", NUMBERED[3], "a::1") == 3
+    )
+
+
+def test_an_unknown_label_is_never_right(folder):
+    assert counted(folder, "test", *NUMBERED, "( f::1 <unk> )") == 4
+
+
+@pytest.mark.parametrize("wrong", ["( f::1 b::1", "f::1 b::1", "( ( f::1 b::1 ) )", "( @R@ f::1 b::1 )", "@R@", "( )"])
+def test_what_is_no_tree_is_wrong(folder, wrong):
+    assert counted(folder, "test", NUMBERED[0], wrong, *NUMBERED[2:], "a::1") == 3
+
+
+def test_order_counts_unless_it_is_said_not_to(folder):
+    turned = (NUMBERED[3], NUMBERED[1], NUMBERED[2], NUMBERED[0], "a::1")
+    assert counted(folder, "test", *turned) == 2
+    assert counted(folder, "test", *turned, eval_unordered="g f") == 4
+    assert counted(folder, "test", *turned, eval_unordered="g") == 2
+
+
+def test_a_search_that_finds_nothing_is_wrong(folder):
+    task = task_of(folder)
+    (batch,) = batches(task, "valid")
+    assert task.count_accurate(batch, [[] for _ in batch["target"]]) == 0
+
+
+@pytest.mark.parametrize("arch", ["tree_insertion_transformer_tiny", "sequence_insertion_transformer_tiny"])
+def test_validation_generates(folder, arch):
+    task = task_of(folder, eval_accuracy=True)
+    torch.manual_seed(1)
+    model = task.build_model(arguments(arch))
+    model.eval()
+    (batch,) = batches(task, "valid")
+    loss, size, logged = task.valid_step(batch, model, SlotKlDivergence(task))
+    assert torch.isfinite(loss) and size == len(batch["target"]) == logged["_generated"]
+    generator = task.build_generator([model], Namespace(beam=1))
+    assert logged["_accurate"] == task.count_accurate(batch, task.inference_step(generator, [model], batch))
+    assert "_generated" not in task_of(folder).valid_step(batch, model, SlotKlDivergence(task))[2]
+
+
+def test_lines_about_what_is_not_finished(folder):
+    task = task_of(folder)
+    found = answers(task, NUMBERED[0], NUMBERED[1], "( @R@ a::1 b::1 )", "( f::1")
+    for (hypothesis,), is_complete in zip(found, (True, False, False, True)):
+        hypothesis["is_complete"] = is_complete
+    task._remember_unfinished([10, 11, 12, 13], found)
+    said = {number: task._line_after(f"H-{number}\t-1.0\twhatever") for number in range(10, 15)}
+    assert said == {10: None, 11: "U-11\tpartial", 12: "U-12\tpartial invalid", 13: "U-13\tinvalid", 14: None}
+    # Once: hypotheses that are not the best follow.
+    assert task._line_after("H-11\t-2.0\tworse") is None
+    task._remember_unfinished([11], found[1:2])
+    assert task._line_after("P-11\t-2.0") is None and task._line_after("S-11\tx") is None

@@ -1,0 +1,138 @@
+"""The loss of insertions against the sum that its equation says, slot by slot and label by label."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.logging import metrics
+from torch import nn
+
+from tests.tree_insertion.slot_batches import DICTIONARY, PAD, random_batch
+from tree_fairseq.errors import InputError
+from tree_fairseq.tree_insertion.batch import TargetDistribution
+from tree_fairseq.tree_insertion.criterion import SlotKlDivergence, slot_divergence
+
+
+class Answers(nn.Module):
+    """A model that always says the same."""
+
+    def __init__(self, slot, count, shape=None, seed=0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.slot = slot
+        self.logits = nn.Parameter(2 * torch.randn(count, len(DICTIONARY), dtype=torch.float64))
+        self.delete = None if shape is None else nn.Parameter(2 * torch.randn(shape, dtype=torch.float64))
+
+    def forward(self, partial_tree):
+        return {"slot": self.slot, "logits": self.logits, "delete": self.delete}
+
+
+def criterion(**options):
+    return SlotKlDivergence(SimpleNamespace(target_dictionary=DICTIONARY), **options)
+
+
+def equation(slot, logits, target):
+    """The sum of the divergences, from dense distributions."""
+    total = logits.new_zeros(())
+    for place, number in enumerate(slot.tolist()):
+        said = torch.softmax(logits[place], dim=0)
+        for other, label, share in zip(
+            *(target[name].tolist() for name in ("slot", "label", "probability")), strict=True
+        ):
+            if other == number:
+                total = total + share * (math.log(share) - torch.log(said[label]))
+    return total
+
+
+@pytest.mark.parametrize("kind", ["rank", "optimal"])
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_the_divergence_of_the_equation(seed, kind):
+    sample, slot = random_batch(seed, distribution=TargetDistribution(kind, 0.7))
+    model = Answers(slot, len(slot), seed=seed)
+    loss, size, log = criterion()(model, sample)
+    assert size == log["nsentences"] == 3 and log["slots"] == len(slot) == sample["ntokens"]
+    expected = equation(slot, model.logits, sample["slot_target"])
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
+    ours, theirs = (torch.autograd.grad(value, model.logits)[0] for value in (loss, expected))
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_it_is_zero_for_a_model_that_says_what_it_should():
+    sample, slot = random_batch(5)
+    target = sample["slot_target"]
+    logits = torch.full((len(slot), len(DICTIONARY)), -1e4)
+    logits[torch.searchsorted(slot, target["slot"]), target["label"]] = target["probability"].log()
+    divergence, right = slot_divergence(slot, logits, target)
+    assert divergence.sum().item() == pytest.approx(0, abs=1e-5)
+    assert right.sum() == len(slot)
+
+
+def test_one_of_several_best_answers_is_right():
+    slot = torch.tensor([3, 8, 9])
+    target = {
+        "slot": torch.tensor([3, 3, 3, 8, 9]), "label": torch.tensor([5, 6, 7, 2, 2]), "probability": torch.tensor([0.4, 0.4, 0.2, 1.0, 1.0])
+    }  # fmt: skip
+    for answer, rights in ((5, [1, 0, 0, 1, 0]), (6, [0, 1, 0, 1, 0]), (7, [0, 0, 0, 1, 0]), (4, [0, 0, 0, 1, 0])):
+        logits = torch.zeros(3, len(DICTIONARY))
+        logits[[0, 1, 2], [answer, 2, 5]] = 1.0
+        assert slot_divergence(slot, logits, target)[1].tolist() == [bool(right) for right in rights]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_nodes_are_learned_beside(seed):
+    sample, slot = random_batch(seed, wrong_nodes=0.4)
+    labels = sample["net_input"]["partial_tree"]["labels"]
+    model = Answers(slot, len(slot), labels.shape, seed)
+    loss, _, log = criterion(deletion_weight=0.5)(model, sample)
+    expected, counts = (
+        equation(slot, model.logits, sample["slot_target"]),
+        {"deleted": 0, "wrong": 0, "rightly_deleted": 0},
+    )
+    for row, node in (labels != PAD).nonzero().tolist():
+        if node:
+            wrong, said = bool(sample["delete"][row, node]), torch.sigmoid(model.delete[row, node])
+            expected = expected - 0.5 * torch.log(said if wrong else 1 - said).float()
+            counts["deleted"] += bool(said > 0.5)
+            counts["wrong"] += wrong
+            counts["rightly_deleted"] += bool(said > 0.5) and wrong
+    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=0)
+    assert {name: int(log[name]) for name in counts} == counts
+    assert model.delete.grad is None
+    loss.backward()
+    assert not model.delete.grad[:, 0].any() and not model.delete.grad[labels == PAD].any()
+
+
+def test_a_model_that_cannot_delete_is_named():
+    sample, slot = random_batch(1, wrong_nodes=0.4)
+    with pytest.raises(InputError, match="--deletion"):
+        criterion()(Answers(slot, len(slot)), sample)
+
+
+def test_half_precision_is_summed_in_full():
+    sample, slot = random_batch(2)
+    logits = torch.randn(len(slot), len(DICTIONARY)).bfloat16()
+    divergence, _ = slot_divergence(slot, logits, sample["slot_target"])
+    torch.testing.assert_close(divergence, slot_divergence(slot, logits.float(), sample["slot_target"])[0])
+    assert divergence.dtype == torch.float32
+
+
+def test_what_is_logged():
+    outputs = [
+        {"loss": 6.0, "sample_size": 2, "slot_loss": 4.0, "slots": 10, "right": 7, "kept": 6, "right_kept": 5},
+        {"loss": 2.0, "sample_size": 2, "slot_loss": 1.0, "slots": 10, "right": 5, "kept": 4, "right_kept": 3},
+    ]
+    with metrics.aggregate() as logged:
+        SlotKlDivergence.reduce_metrics(outputs)
+    values = logged.get_smoothed_values()
+    assert values == {
+        "loss": pytest.approx(2 / math.log(2), abs=1e-3), "slot_loss": pytest.approx(0.25 / math.log(2), abs=1e-4),
+        "slot_accuracy": 60.0, "keep_accuracy": 80.0, "insert_accuracy": 40.0,
+    }  # fmt: skip
+    deletion = {"delete_loss": 2.0, "deleted": 3, "wrong": 5, "rightly_deleted": 2}
+    with metrics.aggregate() as logged:
+        SlotKlDivergence.reduce_metrics([output | deletion for output in outputs])
+    values = logged.get_smoothed_values()
+    assert values["delete_loss"] == pytest.approx(1 / math.log(2), abs=1e-3) and values["delete_f1"] == 50.0

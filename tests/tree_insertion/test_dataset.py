@@ -1,0 +1,227 @@
+"""Draws of partial trees: every epoch another one, the same in a resumed run and in workers, validation always the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+from fairseq.data.iterators import EpochBatchIterator
+
+from tests.tree_insertion.test_labels import dictionary_of, ids_of, parents_of
+from tree_fairseq.tree_insertion.batch import TargetDistribution
+from tree_fairseq.tree_insertion.dataset import StateDraw, TreeInsertionDataset
+from tree_fairseq.tree_insertion.lines import Trajectories, WrittenTree, store_distinct
+from tree_fairseq.tree_insertion.oracles import CentralityOracle
+from tree_fairseq.tree_insertion.target import TargetTree, insert, slot_mask
+from tree_fairseq.tree_insertion.trajectories import trajectory
+from tree_fairseq.trees.notations import notation_named
+
+LINES = ("( f ( g a b ) c )", "( g a )", "x", "( f ( f ( g a b c ) d ) ( g a b ) x )")
+TREES = [notation_named("bracket").read(line) for line in LINES]
+WAYS = 4
+
+
+@pytest.fixture(scope="module")
+def dictionary():
+    return dictionary_of(*TREES)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory, dictionary):
+    trees = [WrittenTree.of(tree, dictionary.words) for tree in TREES]
+    return store_distinct(
+        trees, Trajectories(dictionary.words, ("centrality",), WAYS, 1), tmp_path_factory.mktemp("store") / "all", 1
+    )
+
+
+def data_of(stored, dictionary, every_epoch=True, **draw) -> TreeInsertionDataset:
+    sources = Dictionary()
+    for word in "abcd":
+        sources.add_symbol(word)
+    texts = [torch.tensor([*range(4, 4 + size), sources.eos()]) for size in (3, 1, 2, 4)]
+    targets = [torch.tensor([*ids_of(tree, dictionary)[1:], dictionary.eos()]) for tree in TREES]
+    pairs = LanguagePairDataset(
+        ListDataset(texts),
+        [len(text) for text in texts],
+        sources,
+        ListDataset(targets),
+        [len(target) for target in targets],
+        dictionary,
+    )
+    return TreeInsertionDataset(
+        pairs,
+        stored,
+        dictionary,
+        StateDraw(**{"first": 0, "ways": WAYS, "distribution": TargetDistribution(), **draw}),
+        every_epoch,
+    )
+
+
+def drawn(data, epoch: int) -> list[tuple]:
+    data.set_epoch(epoch)
+    return [tuple(data[index]["state"].labels.tolist()) for index in range(len(data))]
+
+
+def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
+    data = data_of(stored, dictionary)
+    data.set_epoch(3)
+    batch = data.collater([data[index] for index in range(len(data))])
+    assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "partial_tree"} and "delete" not in batch
+    partial, whole = batch["net_input"]["partial_tree"], batch["target_tree"]
+    slots = 0
+    for row, index in enumerate(batch["id"].tolist()):
+        state = data[index]["state"]
+        count = len(state.labels)
+        assert (
+            partial["labels"][row, :count].tolist() == state.labels.tolist()
+            and (partial["labels"][row, count:] == dictionary.pad()).all()
+        )
+        assert (
+            partial["parents"][row, :count].tolist() == state.parents.tolist()
+            and (partial["parents"][row, count:] == -1).all()
+        )
+        assert partial["labels"][row, 0] == dictionary.root
+        slots += slot_mask(state.parents).sum()
+        count = len(TargetTree(TREES[index]))
+        assert whole["labels"][row, :count].tolist() == ids_of(TREES[index], dictionary).tolist()
+        assert whole["parents"][row, :count].tolist() == parents_of(TREES[index]).tolist()
+        assert dictionary.string(batch["target"][row]) == LINES[index]
+    assert batch["ntokens"] == slots == len(batch["slot_target"]["slot"].unique())
+    assert batch["nsentences"] == len(TREES)
+
+
+def test_following_the_best_answers_leads_to_the_target(stored, dictionary):
+    """From any state: what is most probable in each slot is inserted until all slots are to be kept."""
+    data = data_of(stored, dictionary)
+    for epoch in range(1, 30):
+        data.set_epoch(epoch)
+        for index, tree in enumerate(TREES):
+            state = data[index]["state"]
+            target = TargetTree(tree)
+            best = state.ranks == 0
+            _, parents = insert(state.parents, state.slots[best].tolist())
+            assert len(parents) <= len(target) and (len(state.slots) > 0) == (len(state.labels) < len(target))
+
+
+def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictionary):
+    data = data_of(stored, dictionary)
+    index = 0
+    ways = [stored[index].trajectory(number) for number in range(WAYS)]
+    expected: Counter = Counter()
+    labels = ids_of(TREES[index], dictionary)
+    for way in ways:
+        for step in range(way.length + 1):
+            expected[tuple(labels[way.steps <= step].tolist())] += 1 / (WAYS * (way.length + 1))
+    epochs = 3000
+    found: Counter = Counter()
+    for epoch in range(1, epochs + 1):
+        data.set_epoch(epoch)
+        found[tuple(data[index]["state"].labels.tolist())] += 1 / epochs
+    assert found.keys() == expected.keys()
+    assert all(found[state] == pytest.approx(share, abs=0.04) for state, share in expected.items())
+    assert {1, len(labels)} <= {len(state) for state in found}
+
+
+def test_only_some_trajectories_may_be_drawn(stored, dictionary):
+    data = data_of(stored, dictionary, first=2, ways=1)
+    way, labels = stored[3].trajectory(2), ids_of(TREES[3], dictionary)
+    allowed = {tuple(labels[way.steps <= step].tolist()) for step in range(way.length + 1)}
+    assert {drawn(data, epoch)[3] for epoch in range(1, 200)} == allowed
+
+
+def test_draws_are_those_of_seed_and_epoch(stored, dictionary):
+    data, again = data_of(stored, dictionary), data_of(stored, dictionary)
+    history = [drawn(data, epoch) for epoch in range(1, 9)]
+    assert drawn(again, 6) == history[5] and len(set(map(tuple, history))) > 1
+    other = data_of(stored, dictionary, seed=2)
+    assert [drawn(other, epoch) for epoch in range(1, 9)] != history
+
+
+def test_validation_sees_the_same_in_every_epoch(stored, dictionary):
+    data = data_of(stored, dictionary, every_epoch=False)
+    assert len({tuple(drawn(data, epoch)) for epoch in range(1, 9)}) == 1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_draw_anew_in_every_epoch_and_resume(stored, dictionary, workers):
+    """fairseq keeps the workers of a data loader from epoch to epoch."""
+    batches = [[0, 1], [2, 3]]
+
+    def iterator_of(data):
+        return EpochBatchIterator(
+            data,
+            data.collater,
+            batches,
+            num_workers=workers,
+            reuse_dataloader=True,
+            persistent_workers=True,
+            disable_shuffling=True,
+        )
+
+    def states(batch):
+        partial = batch["net_input"]["partial_tree"]["labels"]
+        return {
+            index: tuple(row[row != dictionary.pad()].tolist()) for index, row in zip(batch["id"].tolist(), partial)
+        }
+
+    reference = data_of(stored, dictionary)
+    data = data_of(stored, dictionary)
+    iterator = iterator_of(data)
+    for epoch in range(1, 4):
+        expected = dict(enumerate(drawn(reference, epoch)))
+        found = {}
+        epoch_iterator = iterator.next_epoch_itr(shuffle=False)
+        for number, batch in enumerate(epoch_iterator):
+            found |= states(batch)
+            if epoch == 3 and number == 0:
+                saved = iterator.state_dict()
+        assert found == expected
+    resumed = iterator_of(data_of(stored, dictionary))
+    resumed.load_state_dict(saved)
+    [rest] = list(resumed.next_epoch_itr(shuffle=False))
+    assert states(rest) == {index: found[index] for index in batches[1]}
+
+
+def test_wrong_nodes_are_marked(stored, dictionary):
+    data = data_of(stored, dictionary, wrong_nodes=0.3)
+    some = 0
+    for epoch in range(1, 20):
+        data.set_epoch(epoch)
+        batch = data.collater([data[index] for index in range(len(data))])
+        partial = batch["net_input"]["partial_tree"]
+        assert batch["delete"].shape == partial["labels"].shape and batch["delete"].dtype == torch.int64
+        assert not batch["delete"][partial["labels"] == dictionary.pad()].any() and not batch["delete"][:, 0].any()
+        assert set(partial["labels"][batch["delete"] == 1].tolist()) <= set(dictionary.label_ids.tolist())
+        for row, index in enumerate(batch["id"].tolist()):
+            assert batch["delete"][row].sum() == data[index]["state"].wrong.sum()
+        some += int(batch["delete"].sum())
+    assert some > 20
+
+
+def test_the_optimal_insertions_are_equally_probable(tmp_path, dictionary):
+    trees = [WrittenTree.of(tree, dictionary.words) for tree in TREES]
+    stored = store_distinct(trees, Trajectories(dictionary.words, ("centrality", "exact"), 1, 1), tmp_path / "all", 1)
+    data = data_of(stored, dictionary, first=1, ways=1, distribution=TargetDistribution("optimal"))
+    for epoch in range(1, 10):
+        data.set_epoch(epoch)
+        target = data.collater([data[3]])["slot_target"]
+        for slot in target["slot"].unique():
+            shares = target["probability"][target["slot"] == slot]
+            assert torch.allclose(shares, torch.full_like(shares, 1 / len(shares)))
+
+
+def test_unknown_targets_and_padding_of_buckets(stored, dictionary):
+    """Padded targets, as --num-batch-buckets makes them, have no more nodes."""
+    data = data_of(stored, dictionary)
+    padded = torch.tensor([*ids_of(TREES[1], dictionary)[1:], dictionary.eos(), dictionary.pad(), dictionary.pad()])
+    data.dataset.tgt.dataset[1] = padded
+    assert data[1]["labels"].tolist() == ids_of(TREES[1], dictionary).tolist()
+
+
+def test_a_trajectory_of_the_centrality_oracle_takes_its_steps(stored):
+    assert [stored[index].trajectory(0).length for index in range(len(TREES))] == [
+        trajectory(CentralityOracle(TargetTree(tree)), np.random.default_rng(0)).length for tree in TREES
+    ]

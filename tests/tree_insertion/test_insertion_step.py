@@ -1,0 +1,116 @@
+"""Insertions and deletions of whole batches against those of one tree after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tree_insertion.partial_trees import KEEP, PAD, batches, random_batch, rows, same
+from tree_fairseq.tree_insertion.batch import existing_slots
+from tree_fairseq.tree_insertion.preorder import ChangedTrees, delete_nodes, insert_nodes
+from tree_fairseq.tree_insertion.target import KINDS, insert
+
+
+def draw_answers(batch, seed: int, share: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """All slots that there are, and what to insert in some of them."""
+    generator = torch.Generator().manual_seed(seed)
+    slots = existing_slots(batch["parents"], batch["labels"] != PAD).flatten().nonzero().squeeze(1)
+    answers = torch.randint(5, 10, slots.shape, generator=generator)
+    return slots, answers.masked_fill(torch.rand(slots.shape, generator=generator) >= share, KEEP)
+
+
+def padded(rows_of_labels, rows_of_parents, rows_of_sources) -> ChangedTrees:
+    width = max(map(len, rows_of_labels))
+    made = []
+    for values, filling in ((rows_of_labels, PAD), (rows_of_parents, -1), (rows_of_sources, -1)):
+        made.append(torch.tensor([[*row, *[filling] * (width - len(row))] for row in values]))
+    return ChangedTrees(*made)
+
+
+def insert_row_by_row(batch, slots, answers) -> ChangedTrees:
+    width = KINDS * batch["labels"].size(1)
+    labels, new_parents, old = [], [], []
+    for row, parents in enumerate(rows(batch)):
+        chosen = [
+            (slot % width, answer)
+            for slot, answer in zip(slots.tolist(), answers.tolist())
+            if slot // width == row and answer != KEEP
+        ]
+        sources, after = insert(np.array(parents), [slot for slot, _ in chosen])
+        names = batch["labels"][row, : len(parents)].tolist() + [answer for _, answer in chosen]
+        labels.append([names[source] for source in sources])
+        new_parents.append(after.tolist())
+        old.append([source if source < len(parents) else -1 for source in sources.tolist()])
+    return padded(labels, new_parents, old)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batch=batches(), seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.2, 0.5, 1.0]))
+def test_insertions_are_those_row_by_row(batch, seed, share):
+    slots, answers = draw_answers(batch, seed, share)
+    found, expected = insert_nodes(batch, slots, answers, KEEP, PAD), insert_row_by_row(batch, slots, answers)
+    for ours, theirs in zip(found, expected, strict=True):
+        same(ours, theirs)
+
+
+def test_slots_may_come_in_any_order_and_those_that_are_not_there_are_passed_over():
+    batch = random_batch(3, [7, 2, 5])
+    slots, answers = draw_answers(batch, 1, 0.6)
+    expected = insert_nodes(batch, slots, answers, KEEP, PAD)
+    everything = torch.arange(batch["labels"].numel() * KINDS)
+    missing = everything[~torch.isin(everything, slots)]
+    more, others = torch.cat([missing, slots]), torch.cat([torch.full_like(missing, 8), answers])
+    order = torch.randperm(len(more), generator=torch.Generator().manual_seed(0))
+    for ours, theirs in zip(insert_nodes(batch, more[order], others[order], KEEP, PAD), expected, strict=True):
+        same(ours, theirs)
+
+
+def test_growing_for_many_steps_stays_a_tree():
+    batch = random_batch(0, [1, 1, 1])
+    for step in range(4):
+        slots, answers = draw_answers(batch, step, 0.7)
+        batch = insert_nodes(batch, slots, answers, KEEP, PAD).partial_tree
+    for parents in rows(batch):
+        assert parents[0] == -1
+        for node in range(1, len(parents)):
+            # In preorder: under the node before it or under one of that one's ancestors.
+            above = node - 1
+            while above != parents[node]:
+                above = parents[above]
+    assert batch["labels"].size(1) > 30
+
+
+def delete_row_by_row(batch, is_deleted) -> ChangedTrees:
+    labels, new_parents, sources = [], [], []
+    for row, parents in enumerate(rows(batch)):
+        kept = [node for node in range(len(parents)) if node == 0 or not is_deleted[row, node]]
+        above = []
+        for node in kept:
+            parent = parents[node]
+            while parent not in kept and parent >= 0:
+                parent = parents[parent]
+            above.append(kept.index(parent) if parent >= 0 else -1)
+        labels.append(batch["labels"][row, kept].tolist())
+        new_parents.append(above)
+        sources.append(kept)
+    return padded(labels, new_parents, sources)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batch=batches(), seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.3, 0.8, 1.0]))
+def test_deletions_are_those_row_by_row(batch, seed, share):
+    is_deleted = torch.rand(batch["labels"].shape, generator=torch.Generator().manual_seed(seed)) < share
+    for ours, theirs in zip(delete_nodes(batch, is_deleted, PAD), delete_row_by_row(batch, is_deleted), strict=True):
+        same(ours, theirs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(batch=batches(), seed=st.integers(0, 2**32 - 1))
+def test_deleting_what_was_inserted_gives_the_tree_back(batch, seed):
+    slots, answers = draw_answers(batch, seed, 0.5)
+    grown = insert_nodes(batch, slots, answers, KEEP, PAD)
+    back = delete_nodes(grown.partial_tree, grown.sources < 0, PAD)
+    same(back.labels, batch["labels"])
+    same(back.parents, batch["parents"])

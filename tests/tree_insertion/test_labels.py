@@ -1,0 +1,155 @@
+"""Labels as words, numbered or not; dictionaries of them, whose ids are shown as trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import any_trees, symbol_trees
+from tree_fairseq.errors import DictionaryMismatchError, ReservedMarkError, SymbolTreeError
+from tree_fairseq.tree_insertion.dictionary import (
+    RESERVED,
+    InsertionDictionary,
+    LabelWords,
+    build_insertion_dictionary,
+    require_labels,
+)
+from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+BRACKET = notation_named("bracket")
+
+
+def parents_of(tree: Tree) -> np.ndarray:
+    """Under the added root."""
+    return np.array(TargetTree(tree).parents)
+
+
+def dictionary_of(*trees: Tree, numbered: bool = True) -> InsertionDictionary:
+    words = LabelWords(numbered)
+    counts = {word: 1 for tree in trees for word in words.encode(tree)}
+    plain = build_insertion_dictionary(counts, len(trees), threshold=-1, nwords=-1, padding_factor=8)
+    return InsertionDictionary(plain, words, BRACKET)
+
+
+def ids_of(tree: Tree, dictionary: InsertionDictionary) -> np.ndarray:
+    return np.array([dictionary.root, *map(dictionary.index, dictionary.words.encode(tree))])
+
+
+def without_numbers(tree: Tree) -> bool:
+    """No label looks numbered, which is refused."""
+    return not any("::" in node.label for node in tree.preorder())
+
+
+@given(any_trees().filter(without_numbers), st.booleans())
+def test_words_and_parents_are_the_tree(tree, numbered):
+    words = LabelWords(numbered)
+    encoded = words.encode(tree)
+    assert all(len(word.split()) == 1 and word.split()[0] == word for word in encoded)
+    assert all(map(words.is_word, encoded))
+    assert words.decode(encoded, (parents_of(tree)[1:] - 1).tolist()) == tree
+
+
+@given(symbol_trees())
+def test_numbers_count_the_nodes_of_a_label_in_preorder(tree):
+    labels = [node.label for node in tree.preorder()]
+    expected = [f"{label}::{labels[: place + 1].count(label)}" for place, label in enumerate(labels)]
+    assert LabelWords().encode(tree) == expected
+    assert LabelWords(numbered=False).encode(tree) == labels
+    assert len(set(expected)) == len(expected)
+
+
+@pytest.mark.parametrize("label", sorted(RESERVED))
+@pytest.mark.parametrize("numbered", [True, False])
+def test_reserved_labels_are_refused(label, numbered):
+    with pytest.raises(ReservedMarkError, match=label):
+        LabelWords(numbered).encode(Tree("f", [Tree(label)]))
+
+
+def test_a_label_with_the_mark_is_refused_where_it_means_something():
+    tree = Tree("f", [Tree("std::3")])
+    with pytest.raises(ReservedMarkError, match="--numbered-labels no"):
+        LabelWords().encode(tree)
+    words = LabelWords(numbered=False)
+    assert words.decode(words.encode(tree), [-1, 0]) == tree
+
+
+@given(symbol_trees(), symbol_trees(), st.booleans())
+def test_sequences_are_the_trees(tree, other, numbered):
+    dictionary = dictionary_of(tree, other, numbered=numbered)
+    sequence = dictionary.sequence(ids_of(tree, dictionary), parents_of(tree))
+    assert dictionary.tree(sequence) == tree
+    ends = [dictionary.pad(), dictionary.eos()]
+    assert dictionary.string(torch.tensor([*sequence.tolist(), *ends])) == BRACKET.write(tree)
+    assert dictionary.string(torch.stack([sequence, sequence])) == "\n".join(2 * [BRACKET.write(tree)])
+    brackets = dictionary.open, dictionary.close
+    expected = {dictionary.open: "(", dictionary.close: ")"}
+    words = iter(dictionary.words.encode(tree))
+    # The brackets' ids stand where the notation has brackets, and labels in preorder between them.
+    assert [expected.get(index) or next(words) for index in sequence.tolist()] == [
+        dictionary[index] for index in sequence.tolist()
+    ]
+    assert (
+        BRACKET.read(
+            " ".join(
+                dictionary.words.label(dictionary[i]) if i not in brackets else expected[i] for i in sequence.tolist()
+            )
+        )
+        == tree
+    )
+
+
+def test_the_root_alone_and_a_root_of_several_children_are_shown():
+    dictionary = dictionary_of(Tree("f", [Tree("x")]))
+    x = dictionary.index("x::1")
+    assert dictionary.string(dictionary.sequence([dictionary.root], [-1])) == ROOT_LABEL
+    assert dictionary.string(dictionary.sequence([dictionary.root, x, x], [-1, 0, 0])) == f"( {ROOT_LABEL} x x )"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "(", ")", "( )", "x x", "( f x", "f x )", "( ( f x ) x )", "( f x ) )", "( f ( ) )"]
+)
+def test_what_is_no_tree_is_shown_word_by_word(text):
+    dictionary = dictionary_of(Tree("f", [Tree("x")]))
+    ids = {"(": dictionary.open, ")": dictionary.close, "f": dictionary.index("f::1"), "x": dictionary.index("x::1")}
+    sequence = [ids[word] for word in text.split()]
+    with pytest.raises(SymbolTreeError):
+        dictionary.tree(sequence)
+    assert dictionary.string(sequence) == text.replace("f", "f::1").replace("x", "x::1")
+
+
+def test_unknown_labels_are_shown_as_such():
+    dictionary = dictionary_of(Tree("f", [Tree("x")]))
+    sequence = dictionary.sequence(ids_of(Tree("f", [Tree("strange")]), dictionary), [-1, 0, 1])
+    assert dictionary.string(sequence) == "( f <unk> )"
+
+
+def test_the_dictionary_has_the_root_first_and_then_what_is_frequent():
+    dictionary = build_insertion_dictionary(
+        {"a::1": 2, "b::1": 5, "c::1": 1}, 3, threshold=2, nwords=-1, padding_factor=8
+    )
+    assert dictionary.symbols[dictionary.nspecial : dictionary.nspecial + 3] == [ROOT_LABEL, "b::1", "a::1"]
+    assert len(dictionary) == 8 and dictionary.count[dictionary.nspecial] == 3
+    labels = InsertionDictionary(dictionary, LabelWords(), BRACKET)
+    assert [labels[index] for index in labels.label_ids] == ["b::1", "a::1"]
+    assert labels.open == 8 and labels.close == 9 and labels.keep == labels.eos()
+
+
+def test_a_dictionary_of_something_else_is_refused():
+    numbered, plain = dictionary_of(Tree("f")), dictionary_of(Tree("f"), numbered=False)
+    require_labels(numbered, LabelWords(), "here")
+    require_labels(plain, LabelWords(numbered=False), "here")
+    with pytest.raises(DictionaryMismatchError, match="here was made with --numbered-labels yes, this is no"):
+        require_labels(numbered, LabelWords(numbered=False), "here")
+    with pytest.raises(DictionaryMismatchError, match="here was made with --numbered-labels no, this is yes"):
+        require_labels(plain, LabelWords(), "here")
+    other = Dictionary()
+    other.add_symbol("f::1")
+    for strange in (Dictionary(), other):
+        with pytest.raises(DictionaryMismatchError, match="does not begin with @R@"):
+            require_labels(strange, LabelWords(), "here")

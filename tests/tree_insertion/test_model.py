@@ -1,0 +1,188 @@
+"""The insertion-based tree decoder: what may and what may not change its output, and what fairseq's decoder says of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.models.transformer import TransformerDecoderBase
+from torch.nn import functional
+
+from tests.tree_insertion.insertion_pairs import Examples, build_insertion
+from tests.tree_insertion.partial_trees import PAD, preorder
+from tree_fairseq.tree_insertion.preorder import structure_tokens
+from tree_fairseq.tree_insertion.target import KINDS
+from tree_fairseq.tree_transformer.model import TreeTransformerDecoder
+
+VARIANTS = {
+    "transformer": (),
+    "tree encoder": ("--insertion-encoder", "tree"),
+    "leaves alone": ("--insertion-encoder", "tree", "--no-node-cross-attention", "--no-subtree-mask"),
+    "no child relations": ("--no-child-relations",),
+    "absolute": ("--absolute-positions",),
+    "absolute, learned": ("--absolute-positions", "--decoder-learned-pos"),
+}
+each_variant = pytest.mark.parametrize("variant", VARIANTS)
+EXAMPLES = Examples(7, 1, 4, 10, 2)
+
+
+def inputs_of(variant: str, *args, **kwargs) -> dict:
+    return EXAMPLES.net_input(*args, **kwargs, trees="tree" in VARIANTS[variant])
+
+
+def dense(output: dict, inputs: dict) -> torch.Tensor:
+    """Logits as ``[B, N, 4, V]``, zero where there is no slot."""
+    batch, width = inputs["partial_tree"]["labels"].shape
+    logits = output["logits"]
+    return (
+        logits.new_zeros(batch * width * KINDS, logits.size(1))
+        .index_copy(0, output["slot"], logits)
+        .view(batch, width, KINDS, -1)
+    )
+
+
+# Padding, rows and gradients
+
+
+@each_variant
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_an_example_alone_equals_the_example_in_a_batch(variant, left_pad):
+    model = build_insertion(*VARIANTS[variant], deletion=True).double()
+    inputs = inputs_of(variant, left_pad=left_pad, spare=2)
+    with torch.no_grad():
+        together = model(**inputs)
+        for row in range(5):
+            own = inputs_of(variant, [row])
+            alone = model(**own)
+            count = own["partial_tree"]["labels"].size(1)
+            torch.testing.assert_close(dense(together, inputs)[row, :count], dense(alone, own)[0], rtol=1e-6, atol=1e-6)
+            torch.testing.assert_close(together["delete"][row, :count], alone["delete"][0], rtol=1e-6, atol=1e-6)
+
+
+@each_variant
+def test_the_memory_can_be_kept_and_its_rows_chosen(variant):
+    model = build_insertion(*VARIANTS[variant]).double()
+    inputs = inputs_of(variant)
+    partial = inputs.pop("partial_tree")
+    with torch.no_grad():
+        memory = model.encode(**inputs)
+        expected = dense(model(**inputs, partial_tree=partial), {"partial_tree": partial})
+        assert len(memory) == 5
+        for rows in ([0, 1, 2, 3, 4], [3], [4, 0, 0, 2]):
+            kept = {name: values[rows] for name, values in partial.items()}
+            output = model.decode(memory.select(torch.tensor(rows)), kept)
+            torch.testing.assert_close(dense(output, {"partial_tree": kept}), expected[rows])
+
+
+@each_variant
+def test_padding_gets_no_gradient_and_everything_else_does(variant):
+    model = build_insertion(*VARIANTS[variant], deletion=True).train()
+    inputs = inputs_of(variant, spare=2)
+    output = model(**inputs)
+    is_node = inputs["partial_tree"]["labels"] != PAD
+    loss = (
+        functional.cross_entropy(output["logits"], output["slot"] % output["logits"].size(1))
+        + output["delete"][is_node].square().sum()
+    )
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+    for side in (model.encoder, model.decoder):
+        assert not side.embed_tokens.weight.grad[PAD].any()
+
+
+def test_without_deletion_nothing_is_said_of_nodes():
+    model = build_insertion()
+    assert model(**EXAMPLES.net_input())["delete"] is None
+    assert not any("delete" in name for name in model.state_dict())
+
+
+# What is read
+
+
+@each_variant
+def test_labels_structure_and_source_are_read(variant):
+    model = build_insertion(*VARIANTS[variant])
+    inputs = inputs_of(variant, [3])
+    parents = inputs["partial_tree"]["parents"]
+    with torch.no_grad():
+        output = model(**inputs)
+        for name, place in (("labels", -1), ("src_tokens", 0)):
+            other = inputs_of(variant, [3])
+            values = other["partial_tree"][name] if name == "labels" else other[name]
+            values[0, place] = 5 if values[0, place] != 5 else 6
+            assert not torch.allclose(model(**other)["logits"], output["logits"], atol=1e-3), name
+        other = inputs_of(variant, [3])
+        # The last node goes to where it was before or to the root.
+        other["partial_tree"]["parents"][0, -1] = parents.size(1) - 2 if parents[0, -1] != parents.size(1) - 2 else 0
+        changed = model(**other)
+    # The first slot is that of the root, which sees neither in another place.
+    assert not torch.allclose(changed["logits"][0], output["logits"][0], atol=1e-4)
+
+
+def test_which_child_a_node_is_shows_in_child_relations_alone():
+    """A root with three equal children: its slot tells which of two orders of other labels it has only by their relations."""
+    partial = {"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 0, 0]])}
+    turned = {"labels": torch.tensor([[4, 7, 6, 5]]), "parents": partial["parents"]}
+    source = EXAMPLES.net_input([0])
+    del source["partial_tree"]
+    differences = {}
+    for flags in ((), ("--no-child-relations",)):
+        model = build_insertion(*flags).double()
+        # One layer less: what siblings know of each other does not come to the root in one.
+        model.decoder.layers = model.decoder.layers[:1]
+        with torch.no_grad():
+            memory = model.encode(**source)
+            memory = type(memory)(memory.layers[:1])
+            root, other = (model.decode(memory, tree)["logits"][0] for tree in (partial, turned))
+        differences[flags] = float((root - other).abs().max())
+    assert differences[()] > 1e-3 > 1e-9 > differences[("--no-child-relations",)]
+
+
+# fairseq's decoder as the second implementation
+
+
+def stock_states(model, inputs: dict, tokens: torch.Tensor, kind: type) -> torch.Tensor:
+    """The states of a decoder of fairseq's with the same weights that sees the future too, ``[B, L, D]``."""
+    stock = kind(model.cfg, model.decoder.dictionary, model.decoder.embed_tokens).double().eval()
+    if not model.cfg.absolute_positions:
+        stock.embed_positions = None
+    own = stock.state_dict()
+    stock.load_state_dict(
+        {**own, **{name: weight for name, weight in model.decoder.state_dict().items() if name in own}}
+    )
+    if model.cfg.absolute_positions:
+        table = torch.cat([model.decoder.embed_tokens.weight, model.decoder.embed_brackets.weight])
+        stock.embed_tokens = torch.nn.Embedding.from_pretrained(table, padding_idx=PAD)
+    source = {name: inputs[name] for name in ("src_tokens", "src_lengths", "source_tree") if name in inputs}
+    return stock.extract_features(tokens, model.encoder(**source), full_context_alignment=True)[0]
+
+
+def logits_of(model, states: torch.Tensor, inputs: dict) -> torch.Tensor:
+    return model.decoder.output_layer(model.decoder.slots(states, preorder(inputs["partial_tree"]))[1])
+
+
+@pytest.mark.parametrize("variant", ["transformer", "tree encoder", "leaves alone"])
+def test_without_relations_it_is_fairseqs_decoder_over_a_set_of_nodes(variant):
+    model = build_insertion(*VARIANTS[variant]).double()
+    inputs = inputs_of(variant)
+    kind = TreeTransformerDecoder if "tree" in VARIANTS[variant] else TransformerDecoderBase
+    with torch.no_grad():
+        states = stock_states(model, inputs, inputs["partial_tree"]["labels"], kind)
+        assert not torch.allclose(model(**inputs)["logits"], logits_of(model, states, inputs), atol=1e-3)
+        torch.nn.init.zeros_(model.decoder.relations.keys)
+        torch.nn.init.zeros_(model.decoder.relations.values)
+        torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, states, inputs))
+
+
+@pytest.mark.parametrize("variant", ["absolute", "absolute, learned"])
+def test_with_absolute_positions_it_is_fairseqs_decoder_over_brackets(variant):
+    model = build_insertion(*VARIANTS[variant]).double()
+    inputs = EXAMPLES.net_input()
+    partial = inputs["partial_tree"]
+    count = len(model.decoder.dictionary)
+    tokens, places = structure_tokens(partial["labels"], preorder(partial), count, count + 1, PAD)
+    with torch.no_grad():
+        states = stock_states(model, inputs, tokens, TransformerDecoderBase)
+        of_nodes = torch.stack([row[place] for row, place in zip(states, places)])
+        torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, of_nodes, inputs))

@@ -1,0 +1,257 @@
+"""Slots, allowed sets and the exact oracle against a search through all that a step can do, on all small trees."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.tree_insertion.region_answers import keys_of, ranks_of
+from tree_fairseq.tree_insertion.oracles import ExactOracle, partial_tree
+from tree_fairseq.tree_insertion.target import (
+    ANCESTOR,
+    DESCENDANT,
+    FIRST_CHILD,
+    KINDS,
+    NEXT_SIBLING,
+    ROOT_LABEL,
+    TargetTree,
+    insert,
+    slot_mask,
+)
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+Insertions = dict[tuple[str, int], str]
+"""By label of the slot's node and kind, the label to insert; no two nodes of a tree have the same label here."""
+
+SMALL = 5
+"""Nodes of the largest trees that are all tried, with all their partial trees; the root comes on top."""
+
+
+@functools.cache
+def shapes(size: int) -> list[tuple]:
+    """All ordered trees of a size, as nested tuples."""
+    return forests(size - 1)
+
+
+def forests(size: int) -> list[tuple]:
+    if not size:
+        return [()]
+    return [(first, *rest) for part in range(1, size + 1) for first in shapes(part) for rest in forests(size - part)]
+
+
+def numbered(shape: tuple) -> Tree:
+    numbers = itertools.count(1)
+
+    def build(children: tuple) -> Tree:
+        return Tree(str(next(numbers)), [build(child) for child in children])
+
+    return build(shape)
+
+
+def part_of(tree: Tree, used: frozenset[str]) -> Tree:
+    """The tree of the used nodes, the root among them: each under its nearest used ancestor."""
+
+    def gather(node: Tree, below: list[list[Tree]]) -> list[Tree]:
+        children = [tree for trees in below for tree in trees]
+        return [Tree(node.label, children)] if node.label in used else children
+
+    return tree.fold(gather)[0]
+
+
+def step(tree: Tree, insertions: Insertions) -> Tree:
+    """Section 3.1, by its words: what the tree becomes if all these insertions are made at once."""
+    children = []
+    if (tree.label, FIRST_CHILD) in insertions:
+        children.append(Tree(insertions[tree.label, FIRST_CHILD]))
+    for child in tree.children:
+        grown = step(child, insertions)
+        if (child.label, ANCESTOR) in insertions:
+            grown = Tree(insertions[child.label, ANCESTOR], (grown,))
+        children.append(grown)
+        if (child.label, NEXT_SIBLING) in insertions:
+            children.append(Tree(insertions[child.label, NEXT_SIBLING]))
+    if (tree.label, DESCENDANT) in insertions:
+        children = [Tree(insertions[tree.label, DESCENDANT], children)]
+    return Tree(tree.label, children)
+
+
+def open_slots(tree: Tree) -> list[tuple[str, int]]:
+    slots = [(node.label, DESCENDANT) for node in tree.preorder()]
+    for node in tree.preorder():
+        if node.children:
+            slots.append((node.label, FIRST_CHILD))
+        for child in node.children:
+            slots.append((child.label, NEXT_SIBLING))
+            if len(node.children) > 1:
+                slots.append((child.label, ANCESTOR))
+    return slots
+
+
+def only_child_beside(tree: Tree, slot: tuple[str, int]) -> str | None:
+    """The only child that a sibling slot stands beside."""
+    for node in tree.preorder():
+        if len(node.children) == 1 and slot in ((node.label, FIRST_CHILD), (node.children[0].label, NEXT_SIBLING)):
+            return node.children[0].label
+    return None
+
+
+class Search:
+    """Tries everything: in each step all sets of insertions that make a part of the target.
+
+    Args:
+        free: beside an only child any node may come that makes a part of the target; else, as in the paper, only what stands
+            under the child's parent in the target
+    """
+
+    def __init__(self, tree: Tree, free: bool = False):
+        self.tree = Tree(ROOT_LABEL, (tree,))
+        self.free = free
+        self.below = {
+            child.label: {node.label for node in parent.preorder()}
+            for parent in self.tree.preorder()
+            for child in parent.children
+        }
+        self.all = frozenset(node.label for node in self.tree.preorder())
+        self.known: dict[frozenset[str], tuple[float, set]] = {self.all: (0, set())}
+
+    def solve(self, used: frozenset[str]) -> tuple[float, set[tuple[tuple[str, int], str]]]:
+        """The fewest steps to the target, and the insertions (slot, label) that some such way begins with."""
+        if used not in self.known:
+            fewest, first = math.inf, set()
+            for insertions in self.steps(used):
+                steps = 1 + self.solve(used | set(insertions.values()))[0]
+                if steps < fewest:
+                    fewest, first = steps, set()
+                if steps == fewest < math.inf:
+                    first.update(insertions.items())
+            self.known[used] = fewest, first
+        return self.known[used]
+
+    def steps(self, used: frozenset[str]):
+        here = part_of(self.tree, used)
+        fitting = [[None, *self.fitting(used, slot)] for slot in open_slots(here)]
+        for labels in itertools.product(*fitting):
+            insertions = {
+                slot: label for slot, label in zip(open_slots(here), labels, strict=True) if label is not None
+            }
+            after = used | set(insertions.values())
+            different = len(after) == len(used) + len(insertions) > len(used)
+            if different and step(here, insertions) == part_of(self.tree, after):
+                yield insertions
+
+    def fitting(self, used: frozenset[str], slot: tuple[str, int]) -> list[str]:
+        here = part_of(self.tree, used)
+        labels = self.all - used
+        if not self.free and (only := only_child_beside(here, slot)):
+            labels &= self.below[only]
+        return [label for label in labels if step(here, {slot: label}) == part_of(self.tree, used | {label})]
+
+    def allowed(self, used: frozenset[str]) -> set[tuple[tuple[str, int], str]]:
+        """All insertions after which the target can still be reached."""
+        return {
+            (slot, label)
+            for slot in open_slots(part_of(self.tree, used))
+            for label in self.fitting(used, slot)
+            if self.solve(used | {label})[0] < math.inf
+        }
+
+
+def insertions_of(target: TargetTree, state, wanted) -> set[tuple[tuple[str, int], str]]:
+    return {
+        ((target.labels[state.nodes[slot // KINDS]], slot % KINDS), target.labels[node])
+        for slot, node, kept in zip(state.slots.tolist(), state.candidates.tolist(), wanted, strict=True)
+        if kept
+    }
+
+
+@pytest.mark.parametrize("size", range(1, SMALL + 1))
+def test_all_partial_trees_of_all_small_trees(size):
+    for shape in shapes(size):
+        tree = numbered(shape)
+        search, target = Search(tree), TargetTree(tree)
+        oracle = ExactOracle(target)
+        for marks in itertools.product((False, True), repeat=size):
+            used = (True, *marks)
+            labels = frozenset(itertools.compress(target.labels, used))
+            steps, first = search.solve(labels)
+            if steps == math.inf:
+                with pytest.raises(ValueError, match="a parent of their own"):
+                    partial_tree(target, used)
+                continue
+            state = partial_tree(target, used)
+            costs = keys_of(oracle, state)
+            assert oracle.steps(state) == steps
+            assert insertions_of(target, state, costs > 0) == search.allowed(labels)
+            # Whatever does not delay the whole tree, slots with time left included.
+            assert insertions_of(target, state, costs <= steps) == first
+            check_regions(search, target, oracle, state)
+
+
+@pytest.mark.parametrize("size", range(1, SMALL + 1))
+def test_no_small_tree_takes_fewer_steps_with_free_siblings(size):
+    for shape in shapes(size):
+        tree = numbered(shape)
+        start = frozenset([ROOT_LABEL])
+        assert Search(tree, free=True).solve(start)[0] == Search(tree).solve(start)[0]
+
+
+def test_free_siblings_can_save_a_step_in_larger_trees():
+    """The fewest steps are those of the paper's allowed sets; beside ``y``, alone, they have no ``l``."""
+    tree = notation_named("bracket").read("( v ( z ( y ( a ( b c ) ) ) ) l m )")
+    target = TargetTree(tree)
+    state = partial_tree(target, [True] + [False] * (len(target) - 1))
+    assert ExactOracle(target).steps(state) == 4
+    grown = Tree(ROOT_LABEL)
+    for insertions in (
+        {(ROOT_LABEL, DESCENDANT): "y"},
+        {(ROOT_LABEL, DESCENDANT): "v", ("y", NEXT_SIBLING): "l", ("y", DESCENDANT): "b"},
+        {("y", ANCESTOR): "z", ("y", DESCENDANT): "a", ("b", DESCENDANT): "c", ("l", NEXT_SIBLING): "m"},
+    ):
+        grown = step(grown, insertions)
+    assert grown == Tree(ROOT_LABEL, (tree,))
+
+
+def check_regions(search: Search, target: TargetTree, oracle: ExactOracle, state) -> None:
+    """Where all other regions are filled, what is best for the region is best for the tree."""
+    ranks = ranks_of(oracle, state)
+    assert {region.slot for region in state.regions} == set(state.slots.tolist())
+    for region in state.regions:
+        outside = frozenset(itertools.compress(target.labels, state.region_of != region.slot))
+        steps, first = search.solve(outside)
+        own = state.slots == region.slot
+        assert steps == keys_of(oracle, state)[own].min()
+        assert {label for _, label in insertions_of(target, state, own & (ranks == 0))} == {label for _, label in first}
+
+
+@pytest.mark.parametrize("size", (1, 2, 3, 4))
+def test_insertions_into_all_slots(size):
+    for shape in shapes(size):
+        tree = numbered(shape)
+        nodes = list(tree.preorder())
+        places = {node.label: place for place, node in enumerate(nodes)}
+        parents = np.full(size, -1)
+        for node in nodes:
+            for child in node.children:
+                parents[places[child.label]] = places[node.label]
+        slots = [KINDS * places[label] + kind for label, kind in open_slots(tree)]
+        assert np.flatnonzero(slot_mask(parents)).tolist() == sorted(slots)
+        for count in range(len(slots) + 1):
+            for chosen in itertools.islice(itertools.combinations(slots, count), 40):
+                sources, after = insert(parents, chosen)
+                labels = [str(source + 1) for source in sources.tolist()]
+                counts = np.bincount(after[1:], minlength=len(labels)).tolist()
+                named = {
+                    (str(slot // KINDS + 1), slot % KINDS): str(size + place + 1) for place, slot in enumerate(chosen)
+                }
+                assert tree_from_preorder(labels, counts) == step(tree, named)
+
+
+@pytest.mark.parametrize("slots", [[1], [3], [4 + ANCESTOR], [4 + FIRST_CHILD], [0, 0], [8], [-1]])
+def test_slots_that_are_not_there_are_refused(slots):
+    with pytest.raises(ValueError, match="are not different slots of a tree of 2 nodes"):
+        insert(np.array([-1, 0]), slots)

@@ -1,0 +1,322 @@
+"""``fairseq-preprocess --task tree_insertion``: labels, dictionary, trajectories, record; checked, exported, extended."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fairseq.data import Dictionary
+from fairseq_cli import preprocess as stock_preprocess
+
+from tests.end_to_end.commands import run
+from tests.end_to_end.tiny_programs import write_corpus
+from tree_fairseq.commands import export
+from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data_bin.token_files import load_dictionary, token_words
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.tree_insertion.dictionary import LabelWords
+from tree_fairseq.tree_insertion.oracles import ExactOracle, partial_tree
+from tree_fairseq.tree_insertion.record import InsertionRecord
+from tree_fairseq.tree_insertion.store import InsertionStore
+from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.trees.notations import notation_named
+
+SPLITS = ("train", "valid", "test")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("programs"), (60, 10, 10))
+
+
+@pytest.fixture(scope="module")
+def folder(corpus, tmp_path_factory):
+    return preprocess(corpus, tmp_path_factory.mktemp("data") / "bin", "--workers", 1)
+
+
+def preprocess(corpus: Path, destination: Path, *arguments, splits=SPLITS) -> Path:
+    prefixes = [text for split in splits for text in (f"--{split}pref", corpus / split)]
+    run(
+        "preprocess",
+        "--task",
+        "tree_insertion",
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        *prefixes,
+        "--destdir",
+        destination,
+        *arguments,
+    )
+    return destination
+
+
+def lines_of(corpus: Path, split: str) -> list[str]:
+    return (corpus / f"{split}.lf").read_text(encoding="utf-8").splitlines()
+
+
+def exported(folder: Path, split: str, output: Path) -> list[str]:
+    assert export.main([str(folder), "--split", split, "--output", str(output)]) == 0
+    return output.read_text(encoding="utf-8").splitlines()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_file() and path.suffix in (".bin", ".idx", ".txt")
+    }
+
+
+def test_labels_and_parents_are_the_trees(corpus, folder, tmp_path):
+    assert check_folder(folder) == []
+    for split in SPLITS:
+        lines = lines_of(corpus, split)
+        assert exported(folder, split, tmp_path / split) == lines
+        words = list(token_words(folder / f"{split}.nl-lf.lf", load_dictionary(folder, "lf")))
+        assert words == [LabelWords().encode(notation_named("bracket").read(line)) for line in lines]
+        store = InsertionStore(folder / f"{split}.nl-lf.lf.insertion")
+        for index, line in enumerate(lines):
+            target = TargetTree(notation_named("bracket").read(line))
+            assert store[index].parents.tolist() == target.parents and store[index].ways == 10
+            fewest = ExactOracle(target).steps(partial_tree(target, np.arange(len(target)) < 1))
+            lengths = [store[index].trajectory(number).length for number in range(10)]
+            # The centrality oracle's five come first.
+            assert lengths[5:] == [fewest] * 5 and min(lengths) == fewest
+
+
+def test_the_dictionary_begins_with_the_root(folder):
+    dictionary = Dictionary.load(str(folder / "dict.lf.txt"))
+    assert dictionary[dictionary.nspecial] == ROOT_LABEL and dictionary.count[dictionary.nspecial] == 60
+    assert {"all::1", "in::1"} <= set(dictionary.symbols)
+
+
+def test_the_record_says_how_it_was_made(corpus, folder):
+    record = Manifest.load(folder).section(InsertionRecord)
+    assert (record.lang, record.notation, record.numbered, record.oracles) == (
+        "lf",
+        "bracket",
+        True,
+        ["centrality", "exact"],
+    )
+    assert (record.trajectories, record.seed, record.ways, record.first_of("exact")) == (5, 1, 10, 5)
+    train = record.splits["train"]
+    trees = [TargetTree(notation_named("bracket").read(line)) for line in lines_of(corpus, "train")]
+    assert (train.lines, train.distinct) == (60, len(set(lines_of(corpus, "train")))) and train.unknown == 0
+    assert train.nodes == sum(len(tree) - 1 for tree in trees) and train.largest == max(len(tree) - 1 for tree in trees)
+    assert train.files[-2:] == ["train.nl-lf.lf.insertion.bin", "train.nl-lf.lf.insertion.idx"]
+
+
+def test_workers_change_nothing(corpus, folder, tmp_path):
+    assert contents(preprocess(corpus, tmp_path / "bin", "--workers", 2)) == contents(folder)
+
+
+@pytest.mark.parametrize("oracle, count", [("centrality", 1), ("exact", 2)])
+def test_fewer_trajectories_and_labels_without_numbers(corpus, tmp_path, oracle, count):
+    options = ("--insertion-oracle", oracle, "--trajectories", count, "--numbered-labels", "no", "--trajectory-seed", 7)
+    data = preprocess(corpus, tmp_path / "bin", *options)
+    record = Manifest.load(data).section(InsertionRecord)
+    assert (record.oracles, record.ways, record.numbered, record.seed) == ([oracle], count, False, 7)
+    assert check_folder(data) == []
+    assert exported(data, "valid", tmp_path / "valid") == lines_of(corpus, "valid")
+    assert not any("::" in symbol for symbol in load_dictionary(data, "lf").symbols)
+
+
+def test_other_notations(tmp_path):
+    corpus = tmp_path / "text"
+    corpus.mkdir()
+    lines = {
+        "train": ["answer(count(state(all)))", "answer(state(x))"],
+        "valid": ["answer(state(all))"],
+        "test": ["answer(x)"],
+    }
+    for split, forms in lines.items():
+        (corpus / f"{split}.nl").write_text("how many\n" * len(forms))
+        (corpus / f"{split}.lf").write_text("".join(f"{form}\n" for form in forms))
+    data = preprocess(corpus, tmp_path / "bin", "--target-notation", "funql")
+    assert exported(data, "train", tmp_path / "train") == [line.replace(",", ", ") for line in lines["train"]]
+
+
+def test_a_split_can_be_added_later_and_made_again(corpus, folder, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin", splits=("train", "valid"))
+    dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
+    for _ in range(2):
+        preprocess(corpus, data, *dictionaries, splits=("test",))
+    assert set(Manifest.load(data).section(InsertionRecord).splits) == set(SPLITS) and check_folder(data) == []
+    assert contents(data) == contents(folder)
+    with pytest.raises(DataFolderError, match="trajectories: 5 and 2"):
+        preprocess(corpus, data, *dictionaries, "--trajectories", 2, splits=("test",))
+    with pytest.raises(DictionaryMismatchError, match="--numbered-labels yes, this is no"):
+        preprocess(corpus, tmp_path / "other", *dictionaries, "--numbered-labels", "no", splits=("test",))
+
+
+def test_text_written_over_a_split_takes_its_trajectories_away(corpus, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin")
+    dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
+    output = run(
+        "preprocess",
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        "--testpref",
+        corpus / "test",
+        "--destdir",
+        data,
+        *dictionaries,
+        "--tree-parser",
+        "right-branching",
+    )
+    assert "the old ones are forgotten" in output
+    assert set(Manifest.load(data).section(InsertionRecord).splits) == {"train", "valid"}
+
+
+def test_a_dictionary_that_files_were_made_with_stays(corpus, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin", splits=("train", "valid"))
+    (tmp_path / "dict.lf.txt").write_text((data / "dict.lf.txt").read_text() + "more::1 1\n")
+    with pytest.raises(DictionaryMismatchError, match="dict.lf.txt"):
+        preprocess(
+            corpus, data, "--srcdict", data / "dict.nl.txt", "--tgtdict", tmp_path / "dict.lf.txt", splits=("test",)
+        )
+
+
+def test_sources_may_have_trees(corpus, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin", "--tree-parser", "right-branching")
+    manifest = Manifest.load(data)
+    assert manifest.sides["nl"].identity and (data / "train.nl-lf.nl.tree.bin").exists()
+    assert check_folder(data) == []
+    assert export.language_of(manifest, "target") == "lf" and export.language_of(manifest, "source") == "nl"
+
+
+def test_only_dictionaries(corpus, folder, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin", "--dict-only")
+    assert (data / "dict.lf.txt").read_bytes() == (folder / "dict.lf.txt").read_bytes()
+    assert not list(data.glob("*.bin")) and Manifest.load(data).section(InsertionRecord).splits == {}
+
+
+def test_raw_text(corpus, folder, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin", "--dataset-impl", "raw")
+    assert exported(data, "test", tmp_path / "test") == lines_of(corpus, "test")
+    name = "test.nl-lf.lf.insertion.bin"
+    assert (data / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_a_stopped_command_is_taken_up(corpus, folder, tmp_path, monkeypatch):
+    stock = stock_preprocess.main.__wrapped__
+
+    def fails(args):
+        raise RuntimeError("stopped")
+
+    arguments = ["--task", "tree_insertion", "-s", "nl", "-t", "lf", "--destdir", str(tmp_path / "bin")]
+    arguments += [text for split in SPLITS for text in (f"--{split}pref", str(corpus / split))]
+    from fairseq import options
+
+    from tree_fairseq.tree_insertion.preprocessing import preprocess_insertion
+
+    for main in (fails, stock):
+        args = options.get_preprocessing_parser().parse_args(arguments)
+        if main is fails:
+            with pytest.raises(RuntimeError, match="stopped"):
+                preprocess_insertion(args, main)
+            assert not (tmp_path / "bin").exists()
+        else:
+            preprocess_insertion(args, main)
+    assert contents(tmp_path / "bin") == contents(folder)
+    assert not (tmp_path / "bin.building").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--target-modality", "tree"), "--target-modality tree does not go with"),
+        (("--source-modality", "tree"), "--source-modality tree does not go with"),
+        (("--joined-dictionary",), "--joined-dictionary"),
+        (("--only-source",), "--only-source"),
+        (("--tree-parser", "right-branching", "--tree-sides", "source,target"), "--tree-sides target"),
+        (("--trajectories", "0"), "--trajectories is at least 1, not 0"),
+        (("--max-target-nodes", "0"), "--max-target-nodes is at least 1"),
+        (("--trajectory-seed", "-1"), "--trajectory-seed is at least 0"),
+    ],
+)
+def test_arguments_that_do_not_go_together(corpus, tmp_path, arguments, message):
+    with pytest.raises(InputError, match=message):
+        preprocess(corpus, tmp_path / "bin", *arguments)
+    assert not (tmp_path / "bin").exists()
+
+
+def test_flags_of_insertions_need_the_task(corpus, tmp_path):
+    with pytest.raises(InputError, match="--numbered-labels goes with --task tree_insertion only"):
+        run(
+            "preprocess",
+            "-s",
+            "nl",
+            "-t",
+            "lf",
+            "--trainpref",
+            corpus / "train",
+            "--destdir",
+            tmp_path / "bin",
+            "--numbered-labels",
+            "no",
+        )
+
+
+def test_other_folders_do_not_mention_insertions(corpus, tmp_path):
+    run(
+        "preprocess",
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        "--trainpref",
+        corpus / "train",
+        "--destdir",
+        tmp_path / "bin",
+        "--tree-parser",
+        "right-branching",
+    )
+    assert "insertion" not in json.loads((tmp_path / "bin" / MANIFEST_NAME).read_text())
+
+
+def damaged_copy(folder: Path, destination: Path, name: str, change) -> Path:
+    destination.mkdir()
+    for path in folder.iterdir():
+        if path.is_file():
+            os.link(path, destination / path.name)
+    content = np.fromfile(folder / name, np.int32)
+    change(content)
+    (destination / name).unlink()
+    content.tofile(destination / name)
+    return destination
+
+
+def test_the_check_replays_trajectories(folder, tmp_path):
+    name = "train.nl-lf.lf.insertion.bin"
+    store = InsertionStore(folder / "train.nl-lf.lf.insertion")
+    parents_at = 2 + store[0].ways
+    nodes = len(store[0].parents)
+
+    def other_parent(content):
+        content[parents_at + 2] = 0
+
+    def other_step(content):
+        content[parents_at + nodes + 2] += 1
+
+    def other_place(content):
+        content[2] = 10**6
+
+    for number, (change, message) in enumerate(
+        [
+            (other_parent, "its parents are no tree"),
+            (other_step, "trajectory 1 does not lead to its tree"),
+            (other_place, "its arrays cannot be read"),
+        ]
+    ):
+        problems = check_folder(damaged_copy(folder, tmp_path / str(number), name, change))
+        assert any(message in problem and "line 1:" in problem for problem in problems)
+        assert any("another content" in problem for problem in problems)

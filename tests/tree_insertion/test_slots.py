@@ -1,0 +1,75 @@
+"""Vectors of slots against loops over nodes and their neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+
+from tests.tree_insertion.partial_trees import batches, preorder, rows, siblings
+from tree_fairseq.tree_insertion.decoder import (
+    AS_ANCESTOR,
+    AS_DESCENDANT,
+    AS_LEFT,
+    AS_PARENT,
+    AS_RIGHT,
+    ROLES,
+    InsertionSlots,
+)
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, slot_mask
+
+WIDTH = 5
+
+
+def neighbours_of(parents: list[int], node: int, kind: int) -> list[tuple[int, int]]:
+    """The nodes beside a slot and how it sees them."""
+    if kind == DESCENDANT:
+        return [(node, AS_ANCESTOR)]
+    if kind == ANCESTOR:
+        return [(node, AS_DESCENDANT)]
+    if kind == FIRST_CHILD:
+        return [(node, AS_PARENT), (parents.index(node), AS_RIGHT)]
+    assert kind == NEXT_SIBLING
+    seen = [(parents[node], AS_PARENT), (node, AS_LEFT)]
+    later = [other for other in siblings(parents, node) if other > node]
+    return seen + [(other, AS_RIGHT) for other in later[:1]]
+
+
+def direct(module: InsertionSlots, states: torch.Tensor, batch) -> tuple[list[int], torch.Tensor]:
+    matrices, biases = module.maps.weight.split(WIDTH), module.maps.bias.split(WIDTH)
+    numbers, vectors = [], []
+    for row, parents in enumerate(rows(batch)):
+        for node, kind in np.argwhere(slot_mask(np.array(parents))).tolist():
+            numbers.append(KINDS * (row * batch["labels"].size(1) + node) + kind)
+            seen = neighbours_of(parents, node, kind)
+            vectors.append(sum(matrices[role] @ states[row, other] + biases[role] for other, role in seen))
+    return numbers, torch.stack(vectors)
+
+
+@settings(max_examples=40, deadline=None)
+@given(batch=batches())
+def test_slots_are_sums_of_their_neighbours(batch):
+    module = InsertionSlots(WIDTH).double()
+    torch.nn.init.normal_(module.maps.bias)
+    states = torch.randn(*batch["labels"].shape, WIDTH, dtype=torch.float64, requires_grad=True)
+    slots, vectors = module(states, preorder(batch))
+    numbers, expected = direct(module, states, batch)
+    assert slots.tolist() == numbers
+    torch.testing.assert_close(vectors, expected)
+    parameters = [states, module.maps.weight, module.maps.bias]
+    scale = torch.randn_like(expected)
+    fast, slow = (torch.autograd.grad((scale * made.square()).sum(), parameters) for made in (vectors, expected))
+    for ours, theirs in zip(fast, slow, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_half_precision_is_close():
+    module = InsertionSlots(WIDTH)
+    batch = {"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 1, 1]])}
+    states = torch.randn(1, 4, WIDTH)
+    _, exact = module(states, preorder(batch))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _, rough = module(states, preorder(batch))
+        rough.float().square().sum().backward()
+    torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
+    assert module.maps.weight.grad.isfinite().all() and len(module.maps.weight) == ROLES * WIDTH

@@ -1,0 +1,139 @@
+"""Trajectories on disk: what was written comes back, equal trees lie there once, and damage is noticed."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from fairseq.data import indexed_dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import symbol_trees
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.tree_insertion.dictionary import LabelWords
+from tree_fairseq.tree_insertion.lines import Trajectories, WrittenTree, store_distinct, write_lines
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.store import InsertionStore, InsertionStoreWriter, encode_item
+from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.trajectories import trajectories
+from tree_fairseq.trees.tree import Tree
+
+FIELDS = ("steps", "starts", "slots", "candidates", "ranks")
+
+
+def made_of(tree: Tree, seed: int = 0):
+    target, generator = TargetTree(tree), np.random.default_rng(seed)
+    return target.parents, [
+        way for oracle in (CentralityOracle, ExactOracle) for way in trajectories(oracle(target), 2, generator)
+    ]
+
+
+def write(prefix, *trees: Tree) -> InsertionStore:
+    with InsertionStoreWriter(prefix) as writer:
+        for tree in trees:
+            writer.add(encode_item(*made_of(tree)))
+    return InsertionStore(prefix)
+
+
+@given(st.lists(symbol_trees(), min_size=1, max_size=4), st.lists(st.integers(0, 3), max_size=4))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_was_written_comes_back(tmp_path, trees, repeated):
+    with InsertionStoreWriter(tmp_path / "x") as writer:
+        numbers = [writer.add(encode_item(*made_of(tree))) for tree in trees]
+        repeated = [number for number in repeated if number < len(trees)]
+        for number in repeated:
+            writer.repeat(numbers[number])
+    store = InsertionStore(tmp_path / "x")
+    lines = [*trees, *(trees[number] for number in repeated)]
+    assert len(store) == len(lines) and len(store.distinct) == len(trees)
+    assert store.node_counts.tolist() == [len(TargetTree(tree)) for tree in lines] and store.ways.tolist() == [4] * len(
+        lines
+    )
+    for index, tree in enumerate(lines):
+        parents, ways = made_of(tree)
+        assert store[index].parents.tolist() == parents and store[index].ways == len(ways)
+        for number, way in enumerate(ways):
+            found = store[index].trajectory(number)
+            assert found.length == way.length
+            assert all(getattr(found, name).tolist() == getattr(way, name).tolist() for name in FIELDS)
+
+
+def test_fairseq_reads_the_files_and_equal_lines_share_an_item(tmp_path):
+    with InsertionStoreWriter(tmp_path / "x") as writer:
+        first = writer.add(np.array([2, 1, 70000], np.int32))
+        writer.add(np.array([3, 1, -1, 4], np.int32))
+        writer.repeat(first)
+    dataset = indexed_dataset.MMapIndexedDataset(str(tmp_path / "x"))
+    assert [item.tolist() for item in dataset] == [[2, 1, 70000], [3, 1, -1, 4], [2, 1, 70000]]
+    assert (tmp_path / "x.bin").stat().st_size == 4 * 7
+
+
+def test_a_pickled_store_opens_its_files_again(tmp_path):
+    store = write(tmp_path / "x", Tree("f", [Tree("x")]))
+    again = pickle.loads(pickle.dumps(store))
+    assert again[0].parents.tolist() == store[0].parents.tolist() == [-1, 0, 1]
+
+
+def test_a_store_without_lines(tmp_path):
+    store = write(tmp_path / "x")
+    assert len(store) == 0 and store.node_counts.tolist() == []
+
+
+def test_lines_and_trajectories_that_do_not_exist(tmp_path):
+    store = write(tmp_path / "x", Tree("x"))
+    for index in (-1, 1):
+        with pytest.raises(IndexError):
+            store[index]
+    for number in (-1, 4):
+        with pytest.raises(IndexError):
+            store[0].trajectory(number)
+
+
+@pytest.mark.parametrize("suffix", ["bin", "idx"])
+def test_any_cut_is_noticed(tmp_path, suffix):
+    write(tmp_path / "x", Tree("f", [Tree("x"), Tree("y")]))
+    path = tmp_path / f"x.{suffix}"
+    content = path.read_bytes()
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        with pytest.raises(CorruptFileError, match=f"x.{suffix}"):
+            InsertionStore(tmp_path / "x")
+    path.unlink()
+    with pytest.raises(CorruptFileError, match="is missing"):
+        InsertionStore(tmp_path / "x")
+
+
+def test_an_error_while_writing_leaves_no_index(tmp_path):
+    with pytest.raises(RuntimeError), InsertionStoreWriter(tmp_path / "x") as writer:
+        writer.add(np.array([1, 2, 3], np.int32))
+        raise RuntimeError
+    assert not (tmp_path / "x.idx").exists()
+
+
+def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
+    words = LabelWords()
+    trees = [
+        WrittenTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]]), words) for count in range(1, 9)
+    ] * 20
+    distinct = list(dict.fromkeys(trees))
+    made = Trajectories(words, ("centrality", "exact"), 3, seed=1)
+    stores = [
+        store_distinct(order, made, tmp_path / name, workers)
+        for name, order, workers in (("one", distinct, 1), ("other", distinct[::-1], 1), ("many", trees, 2))
+    ]
+    for number, tree in enumerate(distinct):
+        items = [stores[0].item(number), stores[1].item(len(distinct) - 1 - number), stores[2].item(trees.index(tree))]
+        assert items[0].tolist() == items[1].tolist() == items[2].tolist() == made.item(tree).tolist()
+    other = Trajectories(words, ("centrality", "exact"), 3, seed=2)
+    assert any(made.item(tree).tolist() != other.item(tree).tolist() for tree in distinct)
+
+
+def test_lines_of_a_split_take_their_items(tmp_path):
+    words = LabelWords()
+    distinct = [WrittenTree.of(Tree("f", [Tree("x")] * count), words) for count in range(3)]
+    found = store_distinct(distinct, Trajectories(words, ("exact",), 1, seed=1), tmp_path / "all", 1)
+    split = write_lines(found, [2, 0, 2], tmp_path / "split")
+    assert [split.item(line).tolist() for line in range(3)] == [found.item(number).tolist() for number in (2, 0, 2)]
+    assert len(split.distinct) == 2

@@ -1,0 +1,272 @@
+"""The task ``tree_insertion``: folders become batches of partial trees, and what does not fit is refused before training."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.models import BaseFairseqModel
+from torch import nn
+
+from tests.end_to_end.tiny_programs import write_corpus
+from tests.tree_insertion.test_preprocessing import lines_of, preprocess
+from tree_fairseq.errors import (
+    CorruptFileError,
+    DataFolderError,
+    DictionaryMismatchError,
+    InputError,
+    MissingTreesError,
+)
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_insertion.batch import existing_slots
+from tree_fairseq.tree_insertion.target import ROOT_LABEL
+from tree_fairseq.tree_insertion.task import TreeInsertionConfig, TreeInsertionTask
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("programs"), (60, 10, 10))
+
+
+@pytest.fixture(scope="module")
+def folder(corpus, tmp_path_factory):
+    return preprocess(corpus, tmp_path_factory.mktemp("data") / "bin")
+
+
+def task_of(data: object, **options) -> TreeInsertionTask:
+    given = {
+        "data": str(data),
+        "source_lang": "nl",
+        "target_lang": "lf",
+        "train_subset": "train",
+        "dataset_impl": None,
+        "seed": 1,
+        "required_seq_len_multiple": 1,
+        **options,
+    }
+    return TreeInsertionTask.setup_task(TreeInsertionConfig(**given))
+
+
+def batches(task: TreeInsertionTask, split: str, epoch: int = 1, **options) -> list[dict]:
+    task.load_dataset(split, combine=split == "train")
+    iterator = task.get_batch_iterator(task.dataset(split), max_sentences=16, epoch=epoch, **options)
+    return list(iterator.next_epoch_itr(shuffle=False))
+
+
+def test_batches_of_all_splits(corpus, folder):
+    task = task_of(folder)
+    assert (
+        task.insertion.oracles == ["centrality", "exact"]
+        and task.target_dictionary[task.target_dictionary.root] == ROOT_LABEL
+    )
+    for split in ("train", "valid", "test"):
+        lines = lines_of(corpus, split)
+        seen = set()
+        for batch in batches(task, split):
+            partial = batch["net_input"]["partial_tree"]
+            slots = existing_slots(partial["parents"], partial["labels"] != task.target_dictionary.pad())
+            assert batch["slot_target"]["slot"].unique().equal(torch.nonzero(slots.flatten()).flatten())
+            for row, index in enumerate(batch["id"].tolist()):
+                assert task.target_dictionary.string(batch["target"][row]) == lines[index]
+                seen.add(index)
+        assert seen == set(range(len(lines)))
+
+
+def test_training_draws_by_epoch_and_validation_does_not(folder):
+    def states(split, epoch):
+        return [
+            batch["net_input"]["partial_tree"]["labels"].tolist() for batch in batches(task_of(folder), split, epoch)
+        ]
+
+    assert states("train", 1) != states("train", 2)
+    assert states("train", 2) == states("train", 2)
+    assert states("valid", 1) == states("valid", 2)
+
+
+def test_options_reach_the_batches(folder):
+    def shares(**options):
+        return torch.cat(
+            [batch["slot_target"]["probability"] for batch in batches(task_of(folder, **options), "train")]
+        )
+
+    # Of ten times the temperature the shares are nearer to each other.
+    assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
+    optimal = shares(insertion_oracle="exact", target_distribution="optimal")
+    assert torch.allclose(1 / optimal, (1 / optimal).round(), atol=1e-4)
+    assert not any("delete" in batch for batch in batches(task_of(folder), "train"))
+    marked = [batch["delete"].sum() for batch in batches(task_of(folder, deletion=True, wrong_nodes=0.5), "train")]
+    assert all(count > 0 for count in marked)
+
+
+def test_trees_of_sources_come_along(corpus, tmp_path):
+    task = task_of(preprocess(corpus, tmp_path / "bin", "--tree-parser", "right-branching"))
+    for batch in batches(task, "train"):
+        net_input = batch["net_input"]
+        trees = TreeBatch.from_net_input(
+            net_input["source_tree"], net_input["src_tokens"], task.source_dictionary.pad()
+        )
+        # Right-branching trees have one node less than words; EOS is no word.
+        assert trees.is_node.sum(1).tolist() == (net_input["src_lengths"] - 2).tolist()
+    tokens, lengths = task.get_interactive_tokens_and_lengths(["show rivers in texas"], lambda line: line)
+    assert lengths == [5]
+    batch = task.build_dataset_for_inference(tokens, lengths)
+    assert batch.collater([batch[0]])["net_input"]["source_tree"]["label"].shape == (1, 3)
+
+
+def test_new_text_without_trees(folder):
+    task = task_of(folder)
+    tokens, lengths = task.get_interactive_tokens_and_lengths(["show rivers in texas"], lambda line: line)
+    data = task.build_dataset_for_inference(tokens, lengths)
+    assert set(data.collater([data[0]])["net_input"]) == {"src_tokens", "src_lengths"}
+    assert task.source_forests(["show rivers"], lambda line: line) == [()]
+
+
+class _Bag(BaseFairseqModel):
+    """Answers every slot by the labels of the tree and the words of the source, without order."""
+
+    def __init__(self, task: TreeInsertionTask):
+        super().__init__()
+        self.pad = task.target_dictionary.pad()
+        self.words = nn.Embedding(len(task.source_dictionary), 32, task.source_dictionary.pad())
+        self.labels = nn.Embedding(len(task.target_dictionary), 32, self.pad)
+        self.kinds = nn.Linear(96, 4 * 32)
+        self.output = nn.Linear(32, len(task.target_dictionary))
+
+    def forward(self, src_tokens, src_lengths, partial_tree):
+        nodes = self.labels(partial_tree["labels"])  # B x N x D
+        context = torch.cat([self.words(src_tokens).sum(1), nodes.sum(1)], -1)[:, None].expand(-1, nodes.shape[1], -1)
+        states = torch.tanh(self.kinds(torch.cat([nodes, context], -1))).view(*nodes.shape[:2], 4, -1)
+        slots = existing_slots(partial_tree["parents"], partial_tree["labels"] != self.pad)
+        return {"slot": torch.nonzero(slots.flatten()).flatten(), "logits": self.output(states[slots]), "delete": None}
+
+
+def loss_of(model: nn.Module, batch: dict) -> torch.Tensor:
+    """Cross-entropy of the shares, a sentence."""
+    output, target = model(**batch["net_input"]), batch["slot_target"]
+    rows = torch.searchsorted(output["slot"], target["slot"])
+    logs = output["logits"].log_softmax(-1)[rows, target["label"]]
+    return -(target["probability"] * logs).sum() / batch["nsentences"]
+
+
+def test_steps_of_training_lower_the_loss(folder):
+    torch.manual_seed(0)
+    task = task_of(folder)
+    model = _Bag(task)
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    # A criterion as fairseq calls it, and an optimizer with its way of going backward.
+    criterion = lambda model, sample: (loss_of(model, sample), sample["nsentences"], {})
+    optimizer.backward = lambda loss: loss.backward()
+    valid = batches(task, "valid")
+
+    def validation() -> float:
+        with torch.no_grad():
+            return float(sum(loss_of(model, batch) for batch in valid))
+
+    before = validation()
+    for epoch in range(1, 9):
+        for batch in batches(task, "train", epoch):
+            optimizer.zero_grad()
+            task.train_step(batch, model, criterion, optimizer, epoch)
+            optimizer.step()
+    assert validation() < 0.5 * before
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        (
+            {"target_distribution": "optimal"},
+            InputError,
+            "--target-distribution optimal needs --insertion-oracle exact",
+        ),
+        ({"trajectories": 6}, InputError, "--trajectories is from 1 to 5"),
+        ({"trajectories": 0}, InputError, "--trajectories is from 1 to 5"),
+        ({"target_temperature": 0.0}, InputError, "--target-temperature is above 0"),
+        ({"wrong_nodes": 1.0}, InputError, "--wrong-nodes"),
+        ({"source_lang": "lf", "target_lang": "nl"}, DataFolderError, "has trees for lf, not for nl"),
+    ],
+)
+def test_options_that_do_not_fit(folder, options, error, message):
+    with pytest.raises(error, match=message):
+        task_of(folder, **options)
+
+
+def test_trajectories_that_are_not_stored(corpus, tmp_path):
+    data = preprocess(corpus, tmp_path / "bin", "--insertion-oracle", "exact", "--trajectories", 2)
+    with pytest.raises(
+        MissingTreesError, match="no trajectories of --insertion-oracle centrality, it has those of exact"
+    ):
+        task_of(data)
+    task = task_of(data, insertion_oracle="exact", trajectories=1)
+    assert (task.draw.first, task.draw.ways) == (0, 1)
+    assert (task_of(data, insertion_oracle="exact").draw.ways, task.draw.distribution.kind) == (2, "rank")
+
+
+def test_a_checkpoint_with_other_labels_is_refused(folder):
+    task = task_of(folder)
+    state = task.state_dict()
+    task.load_state_dict(state)
+    with pytest.raises(DictionaryMismatchError, match="other labels of targets"):
+        task.load_state_dict({**state, "insertion_labels": [*state["insertion_labels"][:-1], "other::1"]})
+    with pytest.raises(MissingTreesError, match="trained on trees of the source"):
+        task.load_state_dict({**state, "labels": ["NP"], "unary_chains": "lowest"})
+
+
+def copy_of(folder: Path, destination: Path) -> Path:
+    shutil.copytree(folder, destination, copy_function=os.link)
+    return destination
+
+
+def test_folders_after_each_other_have_the_same_labels(corpus, folder, tmp_path):
+    other = preprocess(write_corpus(tmp_path / "text", (9, 4, 4)), tmp_path / "other")
+    with pytest.raises(DictionaryMismatchError, match="has other labels than"):
+        task_of(f"{folder}:{other}").load_dataset("train", epoch=2)
+    same = copy_of(folder, tmp_path / "same")
+    task_of(f"{folder}:{same}").load_dataset("train", epoch=2)
+    fewer = preprocess(corpus, tmp_path / "fewer", "--trajectories", 2)
+    with pytest.raises(DictionaryMismatchError, match="trajectories: 5 and 2"):
+        task_of(f"{folder}:{fewer}").load_dataset("train", epoch=2)
+
+
+def test_parts_of_a_split_are_joined(corpus, tmp_path):
+    prefixes = f"{corpus / 'valid'},{corpus / 'test'}"
+    from tests.end_to_end.commands import run
+
+    data = tmp_path / "bin"
+    run(
+        "preprocess",
+        "--task",
+        "tree_insertion",
+        "-s",
+        "nl",
+        "-t",
+        "lf",
+        "--trainpref",
+        corpus / "train",
+        "--validpref",
+        prefixes,
+        "--destdir",
+        data,
+    )
+    task = task_of(data, upsample_primary=2)
+    task.load_dataset("valid", combine=True)
+    joined, lines = task.dataset("valid"), 2 * lines_of(corpus, "valid") + lines_of(corpus, "test")
+    assert len(joined) == len(lines)
+    sequences = [
+        task.target_dictionary.sequence(item["labels"], item["parents"])
+        for item in (joined[index] for index in range(len(joined)))
+    ]
+    assert [task.target_dictionary.string(sequence) for sequence in sequences] == lines
+
+
+def test_trajectories_of_other_lines_are_refused(folder, tmp_path):
+    data = copy_of(folder, tmp_path / "bin")
+    for suffix in ("bin", "idx"):
+        ours = data / f"valid.nl-lf.lf.insertion.{suffix}"
+        ours.unlink()
+        shutil.copy(folder / f"test.nl-lf.lf.insertion.{suffix}", ours)
+    with pytest.raises(CorruptFileError, match="valid.nl-lf.lf.insertion"):
+        task_of(data).load_dataset("valid")

@@ -1,0 +1,129 @@
+"""Models of insertions that are tables: random answers for every source, partial tree and slot; and decoding one sentence at a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tests.tree_insertion.slot_batches import DICTIONARY, PAD
+from tree_fairseq.tree_insertion.batch import existing_slots
+from tree_fairseq.tree_insertion.target import KINDS, insert, slot_mask
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A memory that is the sources themselves."""
+
+    tokens: Tensor
+
+    def select(self, rows: Tensor) -> Sources:
+        """Some of them."""
+        return Sources(self.tokens.index_select(0, rows))
+
+
+class SlotTable(nn.Module):
+    """A model without parameters whose answers depend on the whole partial tree, and on nothing else in the batch.
+
+    Args:
+        seed: chooses the table
+        keep: added to the logits of leaving slots as they are, times the number of nodes under the root
+        deletes: how many nodes are deleted, about, as a probability; None: the model never does
+    """
+
+    def __init__(self, seed: int = 0, keep: float = 0.6, deletes: float | None = None):
+        super().__init__()
+        self.seed, self.keep, self.deletes = seed, keep, deletes
+
+    def encode(self, src_tokens: Tensor, src_lengths: Tensor, source_tree=None) -> Sources:
+        """Remembers the sources."""
+        return Sources(src_tokens)
+
+    def decode(self, memory: Sources, partial_tree: dict[str, Tensor]) -> dict[str, Tensor | None]:
+        """Looks the answers up."""
+        labels, parents = partial_tree["labels"], partial_tree["parents"]
+        slots = existing_slots(parents, labels != PAD)
+        logits, delete = [], torch.zeros(labels.shape)
+        for row, source in enumerate(memory.tokens.tolist()):
+            count = int((labels[row] != PAD).sum())
+            tree = [*labels[row, :count].tolist(), *parents[row, :count].add(1).tolist()]
+            random = np.random.default_rng([self.seed, *(token for token in source if token != PAD), *tree])
+            drawn = random.normal(size=(count, KINDS, len(DICTIONARY))) * 2
+            drawn[..., DICTIONARY.keep] += self.keep * (count - 1)
+            logits.append(torch.from_numpy(drawn)[slots[row, :count]])
+            if self.deletes is not None:
+                delete[row, :count] = torch.from_numpy(
+                    random.normal(size=count) + math.log(self.deletes / (1 - self.deletes))
+                )
+        return {
+            "slot": slots.flatten().nonzero().squeeze(1), "logits": torch.cat(logits), "delete": None if self.deletes is None else delete
+        }  # fmt: skip
+
+    def forward(self, src_tokens, src_lengths, partial_tree, source_tree=None):
+        """All at once."""
+        return self.decode(self.encode(src_tokens, src_lengths), partial_tree)
+
+
+@dataclass
+class Decoded:
+    """What came out of decoding one sentence."""
+
+    labels: list[int]
+    parents: list[int]
+    scores: list[float]
+    score: float
+    steps: int
+    trees: list[tuple[list[int], list[int]]]
+
+
+def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 250, dictionary=DICTIONARY) -> Decoded:
+    """Grows the tree of one sentence, everything anew in each step and node by node.
+
+    Args:
+        net_input: of a batch of one
+        dictionary: of labels
+    """
+    labels, parents, scores, said, trees = [dictionary.root], [-1], [0.0], [], []
+    legal = torch.tensor([dictionary.keep, *dictionary.label_ids.tolist()])
+    for step in range(1, max_steps + 1):
+        partial = {"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}
+        outputs = [model(**net_input, partial_tree=partial) for model in models]
+        slots = np.flatnonzero(slot_mask(np.array(parents)).reshape(-1)).tolist()
+        assert outputs[0]["slot"].tolist() == slots
+        chosen = []
+        for place, slot in enumerate(slots):
+            shares = sum(torch.softmax(output["logits"][place].double(), 0) for output in outputs) / len(outputs)
+            best = int(legal[shares[legal].argmax()])
+            said.append(math.log(shares[best]))
+            if best != dictionary.keep:
+                chosen.append((slot, best, said[-1]))
+        wrong = []
+        if all(output["delete"] is not None for output in outputs):
+            for node in range(1, len(labels)):
+                if sum(float(torch.sigmoid(output["delete"][0, node])) for output in outputs) / len(outputs) > 0.5:
+                    wrong.append(node)
+        if len(labels) + len(chosen) > max_nodes + 1 or not chosen and not wrong:
+            trees.append((labels, parents))
+            break
+        count = len(labels)
+        sources, above = insert(np.array(parents), [slot for slot, _, _ in chosen])
+        labels = [labels[old] if old < count else chosen[old - count][1] for old in sources.tolist()]
+        scores = [scores[old] if old < count else chosen[old - count][2] for old in sources.tolist()]
+        labels, parents, scores = _without(labels, above.tolist(), scores, [old in wrong for old in sources.tolist()])
+        trees.append((labels, parents))
+    return Decoded(labels, parents, scores, sum(said) / len(said), step, trees)
+
+
+def _without(labels: list, parents: list, scores: list, is_deleted: list[bool]) -> tuple[list, list, list]:
+    """The nodes that stay, under their nearest ancestors that do."""
+    kept = [node for node, deleted in enumerate(is_deleted) if not deleted]
+    above = []
+    for node in kept:
+        parent = parents[node]
+        while parent >= 0 and is_deleted[parent]:
+            parent = parents[parent]
+        above.append(kept.index(parent) if parent >= 0 else -1)
+    return [labels[node] for node in kept], above, [scores[node] for node in kept]

@@ -1,0 +1,111 @@
+"""Tiny models with tree positions, and random pairs of sequences and symbol trees for them."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import torch
+from fairseq.data import Dictionary
+
+from tests.nn.tiny import build, dictionary
+from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
+from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
+from tree_fairseq.tree_positional.dataset import collate_symbol_trees
+from tree_fairseq.trees.symbols import SymbolEncoding
+from tree_fairseq.trees.tree import Tree
+
+ARCH = "tree_positional_transformer_tiny"
+MODALITIES = [(True, True), (False, True), (True, False), (False, False)]
+
+
+def random_tree(chance: random.Random, size: int) -> Tree:
+    """A tree of ``size`` nodes and at most three children a node."""
+    children = []
+    size -= 1
+    while size:
+        below = size if len(children) == 2 else chance.randint(1, size)
+        children.append(random_tree(chance, below))
+        size -= below
+    return Tree(chance.choice("abcd"), children)
+
+
+class Side:
+    """Sources or targets.
+
+    Attributes:
+        dictionary: of the side
+        symbols: what its ids mean; None for a sequence
+        sequences: ids, without EOS
+    """
+
+    def __init__(self, dictionary: Dictionary, symbols, sequences: list[list[int]]):
+        self.dictionary, self.symbols, self.sequences = dictionary, symbols, sequences
+
+    @classmethod
+    def of_trees(cls, chance: random.Random, encoding: SymbolEncoding, sizes) -> Side:
+        """Random trees of these sizes; the vocabulary does not depend on them."""
+        largest = [random_tree(random.Random(seed), 12) for seed in range(8)]
+        batch = SymbolBatch.of([random_tree(chance, size) for size in sizes] + largest, encoding)
+        return cls(batch.dictionary, batch.table, batch.sequences[: len(sizes)])
+
+    @classmethod
+    def of_words(cls, chance: random.Random, sizes) -> Side:
+        """Random sequences of these lengths."""
+        words = dictionary(*(f"w{number}" for number in range(12)))
+        return cls(words, None, [[chance.randrange(4, len(words)) for _ in range(size)] for size in sizes])
+
+    def tokens(self, before: bool = False, left_pad: bool = False, spare: int = 0) -> torch.Tensor:
+        """``[B, N]``, with START where ``before``, else with the EOS of a sequence."""
+        start = [EOS] if before else []
+        end = [] if before or self.symbols is not None else [EOS]
+        rows = [start + sequence + end for sequence in self.sequences]
+        return SymbolBatch(self.dictionary, self.symbols, rows).tokens(left_pad=left_pad, spare=spare)
+
+
+class Pairs:
+    """Pairs of one kind, and a task that knows the dictionaries.
+
+    Args:
+        source_is_tree, target_is_tree: modalities
+        encoding: of trees
+        sizes: nodes or words of the sources; targets have them in reverse order
+        seed: of chance
+    """
+
+    def __init__(self, source_is_tree: bool, target_is_tree: bool, encoding=ENCODINGS[0], sizes=(7, 1, 12, 4), seed=0):
+        chance = random.Random(seed)
+        self.source, self.target = (
+            Side.of_trees(chance, encoding, lengths) if is_tree else Side.of_words(chance, lengths)
+            for is_tree, lengths in ((source_is_tree, sizes), (target_is_tree, sizes[::-1]))
+        )
+        self.task = SimpleNamespace(
+            source_dictionary=self.source.dictionary,
+            target_dictionary=self.target.dictionary,
+            source_symbols=self.source.symbols,
+            target_symbols=self.target.symbols,
+        )
+
+    def model(self, *flags: str, arch: str = ARCH, seed: int = 0):
+        """A model for these pairs."""
+        return build(self.task, *flags, arch=arch, seed=seed)
+
+    def net_input(self, rows=None, left_pad: bool = True, spare: int = 0) -> dict:
+        """The arguments of a model, of some pairs or all."""
+        source, target = (
+            Side(
+                side.dictionary, side.symbols, side.sequences if rows is None else [side.sequences[row] for row in rows]
+            )
+            for side in (self.source, self.target)
+        )
+        src_tokens, prev_output_tokens = source.tokens(left_pad=left_pad, spare=spare), target.tokens(before=True)
+        net_input = {
+            "src_tokens": src_tokens,
+            "src_lengths": torch.tensor([len(sequence) for sequence in source.sequences]),
+            "prev_output_tokens": prev_output_tokens,
+        }
+        if source.symbols is not None:
+            net_input["source_tree"] = collate_symbol_trees(src_tokens, source.symbols)
+        if target.symbols is not None:
+            net_input["previous_tree"] = collate_symbol_trees(prev_output_tokens, target.symbols)
+        return net_input

@@ -1,0 +1,83 @@
+"""Paths column by column against those of whole trees."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD, SymbolBatch, symbol_trees
+from tree_fairseq.tree_positional import positions as paths_module
+from tree_fairseq.tree_positional.dataset import collate_symbol_trees
+from tree_fairseq.tree_positional.open_slots import GrowingPaths, padded_paths
+from tree_fairseq.tree_positional.positions import branch_paths
+from tree_fairseq.trees.tree import Tree
+
+LEVELS = 10
+
+
+def same(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return torch.equal(padded_paths(left, LEVELS), padded_paths(right, LEVELS))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}")
+@settings(max_examples=25, deadline=None)
+@given(trees=st.lists(symbol_trees(), min_size=1, max_size=4), levels=st.integers(1, LEVELS), spare=st.integers(0, 2))
+def test_growing_trees_have_the_paths_of_whole_ones(encoding, trees, levels, spare):
+    batch = SymbolBatch.of(trees, encoding)
+    tokens = batch.tokens(EOS, spare=spare)
+    whole = branch_paths(**collate_symbol_trees(tokens, batch.table), levels=levels)
+    growing = GrowingPaths(len(trees), batch.table, levels, tokens.device)
+    for place, column in enumerate(tokens.t(), 1):
+        growing.append(column)
+        if place < tokens.size(1):
+            assert same(growing.next, whole[:, place])
+    assert same(growing.columns, whole)
+    assert (growing.next == -1).all(), "all trees are complete"
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}")
+@settings(max_examples=15, deadline=None)
+@given(trees=st.lists(symbol_trees(), min_size=2, max_size=3), data=st.data())
+def test_rows_are_moved_repeated_and_left_out(encoding, trees, data):
+    batch = SymbolBatch.of(trees, encoding)
+    tokens = batch.tokens(EOS)
+    whole = branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS)
+    growing = GrowingPaths(len(trees), batch.table, LEVELS, tokens.device)
+    rows = torch.arange(len(trees))
+    for place in range(tokens.size(1)):
+        growing.append(tokens[rows, place])
+        assert same(growing.columns, whole[rows, : place + 1])
+        order = torch.tensor(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=4)))
+        growing.reorder(order)
+        rows = rows[order]
+
+
+def test_padding_before_start_and_columns_that_are_no_symbols():
+    batch = SymbolBatch.of([Tree("a", [Tree("b"), Tree("c")]), Tree("a")], ENCODINGS[1])
+    tokens = batch.tokens(EOS, left_pad=True)
+    assert tokens[1, 0] == PAD
+    growing = GrowingPaths(2, batch.table, LEVELS, tokens.device)
+    for column in tokens.t():
+        growing.append(column)
+    assert same(growing.columns, branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS))
+
+
+def test_forgetting_is_said_once(monkeypatch, caplog):
+    tree = Tree("a")
+    for _ in range(6):
+        tree = Tree("a", [tree])
+    batch = SymbolBatch.of([tree], ENCODINGS[1])
+    tokens = batch.tokens(EOS)
+    for levels, times in ((6, 0), (5, 1), (1, 1)):
+        monkeypatch.setattr(paths_module, "_warned", set())
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="tree_fairseq"):
+            for _ in range(2):
+                growing = GrowingPaths(1, batch.table, levels, tokens.device)
+                for column in tokens.t():
+                    growing.append(column)
+        assert len(caplog.records) == times

@@ -1,0 +1,318 @@
+"""The tree-to-tree LSTM: against its equations, in generation, and what may not change its output."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from tests.nn.direct_tree_lstm import direct_attention, direct_child, direct_tree_lstm
+from tests.nn.tiny import PAD, arguments
+from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch, symbol_trees
+from tests.tree_positional.symbol_pairs import Pairs
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.tree_positional.lstm_model import TreeToTreeLSTMModel
+from tree_fairseq.tree_positional.search import StructuralGenerator
+from tree_fairseq.trees.symbols import parents_and_branches
+
+SMALL = ("--encoder-embed-dim", "6", "--decoder-embed-dim", "5", "--hidden-size", "8", "--init-range", "0.7")
+each_source = pytest.mark.parametrize("source", [True, False], ids=["tree", "sequence"])
+each_encoding = pytest.mark.parametrize(
+    "encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}"
+)
+
+
+def model_of(pairs, *flags, seed=0):
+    return pairs.model(*SMALL, *flags, arch="tree_to_tree_lstm_tiny", seed=seed)
+
+
+def logits(model, inputs) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**inputs)[0]
+
+
+# The paper's equations
+
+
+def direct_logits(model, source: list[int], target: list[int], traversal: str) -> torch.Tensor:
+    """Scores of the symbols of a target tree, ``[symbols, V]``, one node after the other."""
+
+    def places(tokens, table):
+        arities, firsts = table.arity[tokens].tolist(), table.first_branch[tokens].tolist()
+        return parents_and_branches(arities, firsts, traversal)
+
+    encoder, decoder, states = model.encoder, model.decoder, {}
+    parents, branches = places(source, decoder.symbols)
+    direct_tree_lstm(encoder.tree_lstm, encoder.embed_tokens.weight[source], parents, branches, 0, states)
+    memory = torch.stack([states[node][0] for node in range(len(source))])
+    parents, branches = places(target, decoder.symbols)
+    grown = []
+    for parent, branch in zip(parents, branches):
+        if parent < 0:
+            h, c = states[0]
+        else:
+            h, c = direct_child(decoder.lstm, grown[parent], decoder.embed_tokens.weight[target[parent]], branch)
+        grown.append((h, c, direct_attention(decoder.lstm, h, memory)))
+    return torch.stack([decoder.output_projection.weight @ e for _, _, e in grown])
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    encoding=st.sampled_from(ENCODINGS),
+    trees=st.lists(symbol_trees(max_children=3, max_leaves=4), min_size=2, max_size=4),
+    feeds=st.booleans(),
+    seed=st.integers(0, 9),
+)
+def test_it_is_the_model_of_the_paper(encoding, trees, feeds, seed):
+    """Values and gradients; a tree is translated into the next one."""
+    batch = SymbolBatch.of(trees, encoding)
+    task = SimpleNamespace(
+        source_dictionary=batch.dictionary,
+        target_dictionary=batch.dictionary,
+        source_symbols=batch.table,
+        target_symbols=batch.table,
+    )
+    torch.manual_seed(seed)
+    flags = SMALL if feeds else (*SMALL, "--no-parent-attention-feeding")
+    model = TreeToTreeLSTMModel.build_model(arguments("tree_to_tree_lstm_tiny", *flags), task).double().eval()
+    pairs = Pairs(True, True)
+    pairs.source.symbols = pairs.target.symbols = batch.table
+    pairs.source.sequences, pairs.target.sequences = batch.sequences, batch.sequences[1:] + batch.sequences[:1]
+    got, expected, scores = model(**pairs.net_input(spare=1))[0], 0, []
+    for row, (source, target) in enumerate(zip(pairs.source.sequences, pairs.target.sequences)):
+        direct = direct_logits(model, source, target, encoding.traversal)
+        torch.testing.assert_close(got[row, : len(target)], direct)
+        scores.append(torch.randn_like(direct))
+        expected = expected + (direct * scores[row]).sum()
+        # What follows the tree, and padding, are no predictions.
+        assert not got[row, len(target) :].any()
+    ours = sum((row[: len(score)] * score).sum() for row, score in zip(got, scores))
+    gradients = (torch.autograd.grad(value, list(model.parameters()), allow_unused=True) for value in (ours, expected))
+    for (name, parameter), own, direct in zip(model.named_parameters(), *gradients):
+        own, direct = (torch.zeros_like(parameter) if gradient is None else gradient for gradient in (own, direct))
+        if name.endswith("embed_tokens.weight"):
+            own, direct = own[PAD + 1 :], direct[PAD + 1 :]
+        torch.testing.assert_close(own, direct, msg=name)
+
+
+# Padding and places
+
+
+@each_source
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_a_pair_alone_equals_the_pair_in_a_batch(source, left_pad):
+    pairs = Pairs(source, True)
+    model = model_of(pairs).double()
+    output, extra = model(**pairs.net_input(left_pad=left_pad, spare=2))
+    for row in range(4):
+        inputs = pairs.net_input([row])
+        alone, extra_alone = model(**inputs)
+        torch.testing.assert_close(output[row, : alone.size(1)], alone[0])
+        # Attention is over the columns of the tokens, wherever they stand.
+        tokens = pairs.net_input(left_pad=left_pad, spare=2)["src_tokens"][row].ne(PAD)
+        attention = extra["attn"][0][row]
+        torch.testing.assert_close(attention[: alone.size(1), tokens], extra_alone["attn"][0][0])
+        assert not attention[:, ~tokens].any()
+
+
+@each_source
+def test_everything_gets_a_gradient_and_padding_none(source):
+    pairs = Pairs(source, True)
+    model = model_of(pairs).train()
+    output, extra = model(**pairs.net_input(spare=2))
+    assert extra["attn"] == [None]
+    target = pairs.target.tokens(spare=1)
+    functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=PAD).backward()
+    for name, parameter in model.named_parameters():
+        assert torch.isfinite(parameter.grad).all() and parameter.grad.any(), name
+    assert not model.encoder.embed_tokens.weight.grad[PAD].any()
+
+
+@each_encoding
+@each_source
+def test_places_of_targets_are_found_out_where_they_are_not_given(encoding, source):
+    pairs = Pairs(source, True, encoding)
+    model, inputs = model_of(pairs), pairs.net_input()
+    expected = logits(model, inputs)
+    del inputs["previous_tree"]
+    torch.testing.assert_close(logits(model, inputs), expected)
+
+
+def test_branches_are_read():
+    pairs = Pairs(True, True)
+    model, inputs = model_of(pairs), pairs.net_input()
+    expected = logits(model, inputs)
+    for name in ("source_tree", "previous_tree"):
+        other = copy.deepcopy(inputs)
+        other[name]["branches"] = torch.where(other[name]["branches"] < 0, -1, 1 - other[name]["branches"])
+        assert not torch.allclose(logits(model, other), expected, atol=1e-3), name
+
+
+# Generation
+
+
+@each_encoding
+@pytest.mark.parametrize("flags", [(), ("--no-parent-attention-feeding",)])
+def test_incremental_decoding_equals_teacher_forcing(encoding, flags):
+    """Rows are permuted, repeated and left out on the way, as beam search does."""
+    pairs = Pairs(True, True, encoding, sizes=(9, 5, 12, 8, 3))
+    model, inputs = model_of(pairs, *flags).double(), pairs.net_input(spare=1)
+    full = logits(model, inputs)
+    prefix, rows, state = inputs["prev_output_tokens"], torch.arange(5), {}
+    encoder_out = model.encoder(inputs["src_tokens"], source_tree=inputs["source_tree"])
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for t in range(prefix.size(1)):
+            output, _ = model.decoder(prefix[rows, : t + 1], encoder_out=encoder_out, incremental_state=state)
+            torch.testing.assert_close(output[:, 0], full[rows, t])
+            order = torch.randint(0, len(rows), (5 - t // 4,), generator=generator)
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+            rows = rows[order]
+            if not len(rows):
+                break
+
+
+def test_incremental_decoding_may_begin_late():
+    pairs = Pairs(False, True)
+    model, inputs = model_of(pairs).double(), pairs.net_input()
+    encoder_out, tokens, state = model.encoder(inputs["src_tokens"]), inputs["prev_output_tokens"], {}
+    full = logits(model, inputs)
+    for t in (3, 4, 6):
+        output, _ = model.decoder(tokens[:, : t + 1], encoder_out=encoder_out, incremental_state=state)
+        torch.testing.assert_close(output[:, 0], full[:, t])
+
+
+def test_what_is_no_symbol_fills_no_slot():
+    """Neither in the place of the root nor later: the same slot comes again."""
+    pairs = Pairs(True, True)
+    model, inputs = model_of(pairs).double(), pairs.net_input([1])
+    (tree,), unknown = pairs.target.sequences[1:2], pairs.target.dictionary.unk()
+    plain = logits(model, inputs)[0]
+    del inputs["previous_tree"]
+    inputs["prev_output_tokens"] = tokens = torch.tensor([[EOS, unknown, *tree[:2], unknown, *tree[2:]]])
+    full, state = logits(model, inputs)[0], {}
+    torch.testing.assert_close(full, torch.cat([plain[:1], plain[:3], plain[2:]]))
+    encoder_out = model.encoder(inputs["src_tokens"], source_tree=inputs["source_tree"])
+    for t in range(tokens.size(1)):
+        output, _ = model.decoder(tokens[:, : t + 1], encoder_out=encoder_out, incremental_state=state)
+        torch.testing.assert_close(output[0, 0], full[t])
+
+
+def generate(models, pairs, rows=None, generator=SequenceGenerator, **options):
+    inputs = pairs.net_input(rows)
+    inputs.pop("previous_tree"), inputs.pop("prev_output_tokens")
+    search = generator(models, pairs.task.target_dictionary, beam_size=3, max_len_b=9, **options)
+    return search.generate(models, {"net_input": inputs})
+
+
+@each_source
+@pytest.mark.parametrize("count", [1, 2])
+def test_scores_of_beam_search_are_those_of_teacher_forcing(source, count):
+    """The stock search, whose outputs are seldom trees, and an ensemble of it."""
+    pairs = Pairs(source, True, ENCODINGS[2])
+    models = [model_of(pairs, seed=seed) for seed in range(count)]
+    for row, hypotheses in enumerate(generate(models, pairs)):
+        for hypothesis in hypotheses:
+            tokens, inputs = hypothesis["tokens"], pairs.net_input([row])
+            del inputs["previous_tree"]
+            inputs["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
+            probabilities = torch.stack([logits(model, inputs)[0].softmax(-1) for model in models]).mean(0)
+            expected = probabilities.gather(1, tokens[:, None])[:, 0].log()
+            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
+            assert hypothesis["attention"].shape == (inputs["src_tokens"].size(1) + _padding(pairs, row), len(tokens))
+
+
+def _padding(pairs, row: int) -> int:
+    tokens = pairs.net_input()["src_tokens"]
+    return int(tokens[row].eq(PAD).sum())
+
+
+def test_the_structural_search_returns_trees_that_do_not_depend_on_batch_mates():
+    pairs = Pairs(True, True)
+    model, options = model_of(pairs), {"generator": StructuralGenerator, "symbols": pairs.target.symbols}
+    together = generate([model], pairs, **options)
+    for row in range(4):
+        (alone,) = generate([model], pairs, [row], **options)
+        for left, right in zip(alone, together[row], strict=True):
+            tokens = left["tokens"].tolist()
+            assert tokens == right["tokens"].tolist()
+            torch.testing.assert_close(left["positional_scores"], right["positional_scores"], rtol=1e-4, atol=1e-5)
+            pairs.target.symbols.encoding.decode([pairs.target.dictionary[index] for index in tokens[:-1]])
+
+
+@each_source
+def test_half_precision(source):
+    pairs = Pairs(source, True)
+    model, inputs = model_of(pairs), pairs.net_input()
+    expected = logits(model, inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(logits(model, inputs).float(), expected, rtol=0.1, atol=0.1)
+    half = logits(model.to(torch.bfloat16), inputs)
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), expected, rtol=0.1, atol=0.1)
+    assert len(generate([model], pairs)) == 4
+
+
+def test_ten_trees_are_learned():
+    pairs = Pairs(True, True, sizes=(7, 3, 9, 5, 8, 4, 6, 9, 7, 5))
+    model = model_of(pairs, "--dropout", "0", "--hidden-size", "24").train()
+    inputs, target = pairs.net_input(), pairs.target.tokens(spare=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
+    for _ in range(50):
+        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.05
+    best = generate([model.eval()], pairs, generator=StructuralGenerator, symbols=pairs.target.symbols, max_len_a=2)
+    assert [hypotheses[0]["tokens"].tolist()[:-1] for hypotheses in best] == pairs.target.sequences
+
+
+# Options
+
+
+def test_architectures_have_their_sizes():
+    pairs = Pairs(True, True)
+    for name, width in (("", 512), ("_program_translation", 256), ("_tiny", 64)):
+        model = pairs.model(arch=f"tree_to_tree_lstm{name}")
+        assert model.encoder.tree_lstm.hidden_dim == model.encoder.embed_tokens.embedding_dim == width
+        assert model.decoder.output_projection.in_features == width
+    assert arguments("tree_to_tree_lstm_program_translation").dropout == 0.5
+    assert arguments("tree_to_tree_lstm_tiny", "--hidden-size", "32").hidden_size == 32
+
+
+def test_the_output_may_share_the_embeddings():
+    pairs = Pairs(True, True)
+    model = model_of(pairs, "--decoder-embed-dim", "8", "--share-decoder-input-output-embed")
+    assert model.decoder.output_projection is None
+    assert logits(model, pairs.net_input()).size(2) == len(pairs.target.dictionary)
+
+
+def test_weights_begin_in_their_range():
+    model = Pairs(False, True).model("--init-range", "0.03", arch="tree_to_tree_lstm_tiny")
+    assert all(parameter.abs().max() <= 0.03 for parameter in model.parameters())
+    assert not model.encoder.embed_tokens.weight[PAD].any() and not model.decoder.embed_tokens.weight[PAD].any()
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(InputError, match="--arch lstm"):
+        model_of(Pairs(True, False))
+    with pytest.raises(InputError, match="--decoder-embed-dim of 8"):
+        model_of(Pairs(True, True), "--share-decoder-input-output-embed")
+    with pytest.raises(InputError, match="--hidden-size 7 is odd"):
+        model_of(Pairs(False, True), "--hidden-size", "7")
+    pairs = Pairs(True, True)
+    inputs = pairs.net_input()
+    del inputs["source_tree"]
+    with pytest.raises(MissingTreesError, match="--task structural_translation"):
+        model_of(pairs)(**inputs)
+    del pairs.task.target_symbols
+    with pytest.raises(MissingTreesError, match="--task structural_translation"):
+        model_of(pairs)

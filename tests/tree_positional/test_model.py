@@ -1,0 +1,255 @@
+"""The transformer with tree positions in training and in generation: what may and what may not change its output."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from torch.nn import functional
+
+from tests.nn.tiny import PAD, stock_flags
+from tests.tree_positional.symbol_batches import ENCODINGS, EOS
+from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.tree_positional.positions import TreePositions
+
+QUERY = [(), ("--query-position",)]
+each_modality = pytest.mark.parametrize("source, target", MODALITIES)
+each_encoding = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda form: f"{form.traversal}-{form.binarization}")
+
+
+def logits(model, inputs) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**inputs)[0]
+
+
+# Padding
+
+
+@each_modality
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_a_pair_alone_equals_the_pair_in_a_batch(source, target, left_pad):
+    pairs = Pairs(source, target)
+    model = pairs.model().double()
+    together = logits(model, pairs.net_input(left_pad=left_pad, spare=2))
+    for row in range(4):
+        alone = logits(model, pairs.net_input([row]))[0]
+        torch.testing.assert_close(together[row, : len(alone)], alone, rtol=1e-6, atol=1e-6)
+
+
+def test_padding_gets_no_gradient_and_everything_else_does():
+    pairs = Pairs(True, True)
+    model = pairs.model("--query-position").train()
+    inputs = pairs.net_input(spare=2)
+    target = pairs.target.tokens(spare=1)
+    assert target.shape == inputs["prev_output_tokens"].shape
+    functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+    assert not model.encoder.embed_tokens.weight.grad[PAD].any()
+
+
+# Positions
+
+
+def test_places_in_trees_are_read():
+    pairs = Pairs(True, True)
+    model = pairs.model("--query-position")
+    inputs = pairs.net_input()
+    expected = logits(model, inputs)
+    for name in ("source_tree", "previous_tree"):
+        other = copy.deepcopy(inputs)
+        other[name]["branches"] = torch.where(other[name]["branches"] < 0, -1, 1 - other[name]["branches"])
+        assert not torch.allclose(logits(model, other), expected, atol=1e-3), name
+
+
+@pytest.mark.parametrize("source, target", MODALITIES[:3])
+def test_trees_have_no_positions_of_sequences(source, target):
+    """Where tree positions are silenced, a tree side is fairseq's without positions; a sequence side is fairseq's."""
+    pairs = Pairs(source, target)
+    model, stock = pairs.model(), pairs.model(*stock_flags(), arch="transformer")
+    for name, is_tree in (("encoder", source), ("decoder", target)):
+        side = getattr(model, name)
+        assert isinstance(side.embed_positions, TreePositions) == is_tree
+        if is_tree:
+            torch.nn.init.zeros_(side.embed_positions.projection.weight)
+            getattr(stock, name).embed_positions = None
+    own = stock.state_dict()
+    stock.load_state_dict({name: weight for name, weight in model.state_dict().items() if name in own})
+    inputs = pairs.net_input()
+    expected = logits(stock, {name: inputs[name] for name in ("src_tokens", "src_lengths", "prev_output_tokens")})
+    torch.testing.assert_close(logits(model, inputs), expected)
+
+
+def test_between_sequences_it_is_the_stock_transformer():
+    pairs = Pairs(False, False)
+    model, stock = pairs.model(), pairs.model(*stock_flags(), arch="transformer")
+    torch.testing.assert_close(logits(model, pairs.net_input()), logits(stock, pairs.net_input()), rtol=0, atol=0)
+
+
+def test_no_positions_at_all():
+    pairs = Pairs(True, True)
+    model = pairs.model("--no-token-positional-embeddings")
+    assert not any("embed_positions" in name for name in model.state_dict())
+    inputs = pairs.net_input()
+    expected = logits(model, inputs)
+    inputs["source_tree"]["branches"].clamp_(max=0)
+    assert torch.equal(logits(model, inputs), expected)
+
+
+def test_a_source_without_its_places_is_refused():
+    pairs = Pairs(True, True)
+    inputs = pairs.net_input()
+    del inputs["source_tree"]
+    with pytest.raises(MissingTreesError, match="--task structural_translation"):
+        pairs.model()(**inputs)
+
+
+@each_encoding
+@pytest.mark.parametrize("flags", QUERY)
+def test_places_of_targets_are_found_out_where_they_are_not_given(encoding, flags):
+    pairs = Pairs(False, True, encoding)
+    model = pairs.model(*flags)
+    inputs = pairs.net_input()
+    expected = logits(model, inputs)
+    del inputs["previous_tree"]
+    torch.testing.assert_close(logits(model, inputs), expected, rtol=0, atol=0)
+
+
+def test_the_query_position_is_that_of_the_next_symbol():
+    """The prefix determines it, and nothing that follows."""
+    pairs = Pairs(False, True)
+    plain, asking = pairs.model(), pairs.model("--query-position")
+    inputs = pairs.net_input()
+    del inputs["previous_tree"]
+    assert not torch.allclose(logits(plain, inputs), logits(asking, inputs), atol=1e-3)
+    torch.nn.init.zeros_(asking.decoder.embed_next_positions.projection.weight)
+    asking.load_state_dict({**asking.state_dict(), **plain.state_dict()})
+    torch.testing.assert_close(logits(plain, inputs), logits(asking, inputs))
+
+
+# Incremental decoding
+
+
+@each_encoding
+@pytest.mark.parametrize(
+    "flags", [*QUERY, ("--parameter-free-tree-positions", "--tree-levels", "3", "--query-position")]
+)
+@pytest.mark.parametrize("target", [True, False])
+def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
+    """Rows are permuted, repeated and left out on the way, as beam search does."""
+    if not target and "--query-position" in flags:
+        flags = ()
+    pairs = Pairs(True, target, encoding, sizes=(9, 5, 12, 8, 3))
+    model = pairs.model(*flags).double()
+    inputs = pairs.net_input()
+    # One source for all: they are hypotheses of a beam.
+    for part in ("parents", "branches"):
+        inputs["source_tree"][part] = inputs["source_tree"][part][:1].expand(5, -1)
+    inputs["src_tokens"] = inputs["src_tokens"][:1].expand(5, -1)
+    full = logits(model, inputs)
+    prefix = inputs["prev_output_tokens"]
+    encoder_out = model.encoder(inputs["src_tokens"], source_tree=inputs["source_tree"])
+    generator = torch.Generator().manual_seed(1)
+    state, rows = {}, torch.arange(5)
+    with torch.no_grad():
+        for t in range(prefix.size(1)):
+            output, _ = model.decoder(prefix[rows, : t + 1], encoder_out=encoder_out, incremental_state=state)
+            real = prefix[rows, t].ne(PAD)
+            # fairseq takes the softmax of attention in single precision.
+            torch.testing.assert_close(output[real, 0], full[rows[real], t], rtol=1e-5, atol=2e-6)
+            order = torch.randint(0, len(rows), (5 - t // 4,), generator=generator)
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+            rows = rows[order]
+
+
+def generate(models, pairs, rows=None, beam=4):
+    inputs = pairs.net_input(rows)
+    inputs.pop("previous_tree", None), inputs.pop("prev_output_tokens")
+    generator = SequenceGenerator(models, pairs.task.target_dictionary, beam_size=beam, max_len_b=9)
+    return generator.generate(models, {"net_input": inputs})
+
+
+@each_modality
+@pytest.mark.parametrize("count", [1, 2])
+def test_scores_of_beam_search_are_those_of_teacher_forcing(source, target, count):
+    """The stock search, whose outputs are seldom trees, and an ensemble of it."""
+    pairs = Pairs(source, target, ENCODINGS[2])
+    flags = ("--query-position",) if target else ()
+    models = [pairs.model(*flags, seed=seed) for seed in range(count)]
+    for row, hypotheses in enumerate(generate(models, pairs)):
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"]
+            inputs = pairs.net_input([row])
+            inputs.pop("previous_tree", None)
+            inputs["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
+            probabilities = torch.stack([logits(model, inputs)[0].softmax(-1) for model in models]).mean(0)
+            expected = probabilities.gather(1, tokens[:, None])[:, 0].log()
+            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_beam_search_is_independent_of_batch_mates():
+    pairs = Pairs(True, True)
+    model = pairs.model("--query-position")
+    together = generate([model], pairs)
+    for row in range(4):
+        (alone,) = generate([model], pairs, [row])
+        for left, right in zip(alone, together[row], strict=True):
+            assert left["tokens"].tolist() == right["tokens"].tolist()
+            torch.testing.assert_close(left["positional_scores"], right["positional_scores"], rtol=1e-4, atol=1e-5)
+
+
+def test_tables_are_projected_once_a_generation(monkeypatch):
+    pairs = Pairs(True, True)
+    model = pairs.model("--query-position")
+    calls, table = [], TreePositions.table
+    monkeypatch.setattr(TreePositions, "table", lambda self, levels: calls.append(self) or table(self, levels))
+    generate([model], pairs)
+    assert calls == [model.encoder.embed_positions, model.decoder.embed_positions, model.decoder.embed_next_positions]
+
+
+def test_a_generator_s_beam_does_not_disturb_training():
+    pairs = Pairs(True, True)
+    model = pairs.model("--query-position")
+    before = logits(model, pairs.net_input())
+    generate([model], pairs, beam=5)
+    assert torch.equal(logits(model, pairs.net_input()), before)
+
+
+# Precision and learning
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--query-position", "--encoder-normalize-before", "--decoder-normalize-before")]
+)
+def test_half_precision(flags):
+    pairs = Pairs(True, True)
+    model = pairs.model(*flags)
+    expected = logits(model, pairs.net_input())
+    model.to(torch.bfloat16)
+    half = logits(model, pairs.net_input())
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), expected, rtol=0.1, atol=0.15)
+    assert len(generate([model], pairs)) == 4
+
+
+def test_trees_of_the_same_symbols_are_learned():
+    """Five sources of the same symbols in the same order: only their branches tell them apart."""
+    pairs = Pairs(True, True, ENCODINGS[1], sizes=(5, 5, 5, 5, 5))
+    inputs = pairs.net_input()
+    inputs["src_tokens"] = torch.arange(4, 9).expand(5, -1)
+    branches = torch.tensor([[-1, row % 2, row // 2 % 2, row // 4, 0] for row in range(5)])
+    inputs["source_tree"] = {"parents": torch.arange(-1, 4).expand(5, -1), "branches": branches}
+    model = pairs.model("--dropout", "0", "--query-position").train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    target = pairs.target.tokens(spare=1)
+    for _ in range(60):
+        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.05

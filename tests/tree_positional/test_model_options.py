@@ -1,0 +1,163 @@
+"""Architectures, names of weights and flags of the transformer with tree positions."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
+
+from tests.nn.tiny import arguments, stock_flags
+from tests.tree_positional.symbol_batches import ENCODINGS
+from tests.tree_positional.symbol_pairs import Pairs
+from tree_fairseq.errors import InputError, MissingTreesError
+
+PAIRS = Pairs(True, True)
+
+SIZES = {  # layers, width, feed-forward, heads, positions: sections 4.1 and 4.2 of the paper
+    "tree_positional_transformer": (6, 512, 2048, 8, 2048),
+    "tree_positional_transformer_semantic_parsing": (4, 256, 1024, 8, 2048),
+    "tree_positional_transformer_program_translation": (4, 256, 512, 8, 2048),
+    "tree_positional_transformer_tiny": (2, 64, 128, 4, 512),
+    "transformer_semantic_parsing": (4, 256, 1024, 8, None),
+    "transformer_program_translation": (4, 256, 1024, 8, None),
+}
+
+
+def logits(model, pairs=PAIRS) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**pairs.net_input())[0]
+
+
+def is_new(name: str) -> bool:
+    """A weight that fairseq's transformer does not have."""
+    return "positions" in name
+
+
+@pytest.mark.parametrize("arch", SIZES)
+def test_architectures_have_the_sizes_of_the_paper(arch):
+    args = arguments(arch)
+    for side in ("encoder", "decoder"):
+        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch][:4]
+        assert not getattr(args, f"{side}_normalize_before")
+    assert args.dropout == 0.1
+    assert getattr(args, "tree_position_dim", None) == SIZES[arch][4]
+
+
+def test_the_architectures_are_those_of_the_table():
+    own = {name for name in SIZES if name.startswith("tree")}
+    assert {name for name in ARCH_CONFIG_REGISTRY if name.startswith("tree_positional")} == own
+
+
+def test_checkpoints_keep_the_options_of_positions():
+    args = arguments("tree_positional_transformer_semantic_parsing")
+    options = ("tree_levels", "parameter_free_tree_positions", "tree_decay_init", "query_position")
+    assert [getattr(args, option) for option in options] == [32, False, "paper", False]
+
+
+def test_flags_override_an_architecture():
+    flags = ("--encoder-layers", "1", "--tree-levels", "5", "--tree-position-dim", "40", "--tree-decay-init", "uniform")
+    model = PAIRS.model(*flags)
+    positions = model.decoder.embed_positions
+    assert len(model.encoder.layers) == 1 and (positions.levels, positions.copies) == (5, 4)
+    assert (positions.raw_decays > 0.69).all()
+
+
+def test_branches_are_those_of_each_side_s_trees():
+    pairs = Pairs(True, True, ENCODINGS[1])
+    model = pairs.model("--encoder-embed-dim", "32")
+    assert model.encoder.embed_positions.branches == pairs.source.symbols.degree > 2
+    assert model.encoder.embed_positions.width == 32 and model.decoder.embed_positions.width == 64
+    assert torch.isfinite(logits(model, pairs)).all()
+
+
+def test_a_task_without_trees_is_refused():
+    task = SimpleNamespace(source_dictionary=PAIRS.source.dictionary, target_dictionary=PAIRS.target.dictionary)
+    pairs = Pairs(True, True)
+    pairs.task = task
+    with pytest.raises(MissingTreesError, match="--task structural_translation"):
+        pairs.model()
+
+
+def test_a_query_has_no_position_in_a_sequence():
+    with pytest.raises(InputError, match="--query-position"):
+        Pairs(True, False).model("--query-position")
+
+
+def test_pre_norm():
+    model = PAIRS.model("--encoder-normalize-before", "--decoder-normalize-before")
+    assert model.encoder.layer_norm is not None and model.decoder.layer_norm is not None
+    assert torch.isfinite(logits(model)).all()
+
+
+# Names of weights
+
+
+def test_names_of_weights_are_those_of_the_stock_transformer():
+    tree = PAIRS.model("--query-position").state_dict()
+    stock = PAIRS.model(*stock_flags(), arch="transformer").state_dict()
+    assert {name: weight.shape for name, weight in tree.items() if not is_new(name)} == {
+        name: weight.shape for name, weight in stock.items()
+    }
+    assert len(tree) == len(stock) + 9
+
+
+@pytest.mark.parametrize("flags", [(), ("--encoder-learned-pos", "--decoder-learned-pos")])
+def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(flags, caplog):
+    stock = PAIRS.model(*stock_flags(), *flags, arch="transformer", seed=1)
+    model = PAIRS.model("--query-position", seed=2)
+    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        model.load_state_dict(stock.state_dict())
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, initial[name] if is_new(name) else stock.state_dict()[name]), name
+        assert is_new(name) == (name in caplog.text), name
+
+
+def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(caplog):
+    model, other = PAIRS.model(seed=1), PAIRS.model(seed=2)
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        other.load_state_dict(model.state_dict())
+    assert "left as initialised" not in caplog.text
+    assert torch.equal(logits(other), logits(model))
+    torn = {name: weight for name, weight in model.state_dict().items() if "raw_decays" not in name}
+    with pytest.raises(RuntimeError, match="raw_decays"):
+        PAIRS.model().load_state_dict(torn)
+
+
+def test_query_positions_are_added_to_a_trained_model(caplog):
+    trained, model = PAIRS.model(seed=1), PAIRS.model("--query-position", seed=2)
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        model.load_state_dict(trained.state_dict())
+    assert "decoder.embed_next_positions.raw_decays" in caplog.text and "decoder.embed_positions" not in caplog.text
+
+
+# Shared embeddings
+
+
+def joined() -> Pairs:
+    pairs = Pairs(True, True)
+    pairs.task.source_dictionary = pairs.source.dictionary = pairs.target.dictionary
+    pairs.task.source_symbols = pairs.source.symbols = pairs.target.symbols
+    pairs.source.sequences = pairs.target.sequences[::-1]
+    return pairs
+
+
+def test_shared_embeddings():
+    pairs = joined()
+    model = pairs.model("--share-all-embeddings", "--query-position")
+    assert model.encoder.embed_tokens is model.decoder.embed_tokens
+    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    assert model.encoder.embed_positions is not model.decoder.embed_positions
+    assert torch.isfinite(logits(model, pairs)).all()
+    half_shared = PAIRS.model("--share-decoder-input-output-embed")
+    assert half_shared.decoder.output_projection.weight is half_shared.decoder.embed_tokens.weight
+    assert torch.isfinite(logits(half_shared)).all()
+
+
+def test_shared_embeddings_need_a_joined_dictionary():
+    with pytest.raises(ValueError, match="joined dictionary"):
+        Pairs(False, True).model("--share-all-embeddings")

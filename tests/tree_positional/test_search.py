@@ -1,0 +1,433 @@
+"""The structural search against a search of all trees."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+from fairseq import search
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, ranked, rules_of
+from tests.tree_positional.table_models import TableModel, batch
+from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.tree_positional.search import StructuralGenerator
+from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS
+
+SOURCE = [4, 5, 2]
+
+
+def generator(vocabulary: Vocabulary, models, **options) -> StructuralGenerator:
+    models = models if isinstance(models, list) else [models]
+    return StructuralGenerator(models, vocabulary.dictionary, symbols=vocabulary.table, **options)
+
+
+def generate(vocabulary: Vocabulary, models, sources=(SOURCE,), prefix=None, **options) -> list[list[dict]]:
+    made = generator(vocabulary, models, **options)
+    return made.generate(made.model.models, batch(list(sources)), prefix_tokens=prefix)
+
+
+def found(hypotheses: list[dict]) -> list[tuple[tuple[int, ...], float]]:
+    """Trees without EOS, and scores."""
+    return [(tuple(hypothesis["tokens"][:-1].tolist()), float(hypothesis["score"])) for hypothesis in hypotheses]
+
+
+def assert_same(hypotheses: list[dict], expected: list[tuple[tuple[int, ...], float]]) -> None:
+    assert [tree for tree, _ in found(hypotheses)] == [tree for tree, _ in expected]
+    for (_, score), (_, wanted) in zip(found(hypotheses), expected):
+        assert score == pytest.approx(wanted, rel=1e-4)
+
+
+forms = st.tuples(st.sampled_from(TRAVERSALS), st.sampled_from(BINARIZATIONS))
+
+
+@st.composite
+def vocabularies(draw, most: int = 4, unknown: bool = False) -> Vocabulary:
+    traversal, binarization = draw(forms)
+    arities = draw(st.lists(st.integers(0, 2 if binarization == "lcrs" else 3), min_size=1, max_size=most - 1))
+    return Vocabulary.of([0, *arities], traversal, binarization, unknown)
+
+
+# Any number of trees at any size: the beam that fairseq allows must hold them.
+@st.composite
+def all_trees(draw):
+    """A vocabulary, a limit, and its trees, fewer than the dictionary has symbols."""
+    vocabulary, limit = draw(vocabularies(3)), draw(st.integers(1, 6))
+    while len(vocabulary.trees(limit)) >= len(vocabulary.dictionary):
+        limit -= 1
+    return vocabulary, limit, vocabulary.trees(limit)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    drawn=all_trees(),
+    seed=st.integers(0, 99),
+    length_penalty=st.sampled_from([0.0, 1.0, 2.0]),
+    incremental=st.booleans(),
+)
+def test_a_beam_as_wide_as_there_are_trees_finds_all_in_order(drawn, seed, length_penalty, incremental):
+    vocabulary, limit, trees = drawn
+    model = TableModel(vocabulary.dictionary, seed, is_incremental=incremental)
+    beam = len(vocabulary.dictionary) - 1
+    hypotheses = generate(vocabulary, model, beam_size=beam, max_len_b=limit, len_penalty=length_penalty)[0]
+    assert_same(hypotheses, ranked(trees, lambda prefix: model.log_probabilities(SOURCE, prefix), length_penalty))
+    for hypothesis in hypotheses:
+        positional = hypothesis["positional_scores"]
+        assert len(positional) == len(hypothesis["tokens"]) - 1
+        score = float(positional.sum()) / len(positional) ** length_penalty
+        assert score == pytest.approx(float(hypothesis["score"]), rel=1e-4)
+
+
+def stepwise(vocabulary: Vocabulary, following: dict, scores) -> tuple[int, ...]:
+    """The greedy tree: at each step the best symbol that some tree goes on with."""
+    tree = ()
+    while following[tree]:
+        at_step = scores(list(tree))
+        tree = (*tree, max(following[tree], key=lambda token: float(at_step[token])))
+    return tree
+
+
+@settings(max_examples=30, deadline=None)
+@given(vocabulary=vocabularies(), limit=st.integers(1, 6), seed=st.integers(0, 99), members=st.integers(1, 2))
+def test_a_beam_of_one_is_greedy(vocabulary, limit, seed, members):
+    following = continuations(vocabulary.trees(limit))
+    models = [TableModel(vocabulary.dictionary, seed + number) for number in range(members)]
+
+    def scores(prefix):
+        each = torch.stack([model.log_probabilities(SOURCE, prefix) for model in models])
+        return each.logsumexp(dim=0) - math.log(members)
+
+    tree = stepwise(vocabulary, following, scores)
+    assert_same(generate(vocabulary, models, beam_size=1, max_len_b=limit)[0], ranked([tree], scores))
+
+
+def beam_of(vocabulary: Vocabulary, following: dict, scores, beam: int, limit: int) -> list[tuple[int, ...]]:
+    """Beam search with lists: the best prefixes of each length, beside trees that are complete already."""
+    best = [((), 0.0)]
+    for _ in range(limit):
+        candidates = []
+        for prefix, total in best:
+            at_step = scores(list(prefix)) if following[prefix] else None
+            candidates += [((*prefix, token), total + float(at_step[token])) for token in following[prefix]] or [
+                (prefix, total)
+            ]
+        best = sorted(candidates, key=lambda pair: -pair[1])[:beam]
+    return [prefix for prefix, _ in best]
+
+
+def test_small_trees_do_not_end_the_search_for_a_better_one():
+    # a^0, b^1: after each b comes, almost surely, another, five times in all; every tree that ends before is a bad one.
+    vocabulary = Vocabulary.of([0, 1], "dfs", "none")
+    leaf, inner = (vocabulary.dictionary.index(symbol) for symbol in ("a^0", "b^1"))
+    model = TableModel(vocabulary.dictionary)
+
+    def scores(source, prefix):
+        logits = np.full(len(vocabulary.dictionary), -50.0)
+        logits[[inner, leaf] if len(prefix) < 5 else [leaf, inner]] = 0.0, -5.0
+        return logits
+
+    model.decoder.scores = scores
+    best = generate(vocabulary, model, beam_size=3, max_len_b=20)[0][0]
+    assert best["tokens"].tolist() == [inner] * 5 + [leaf, vocabulary.dictionary.eos()]
+    assert len(best["positional_scores"]) == 6
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    vocabulary=vocabularies(),
+    limit=st.integers(1, 7),
+    seed=st.integers(0, 99),
+    beam=st.integers(1, 6),
+    length_penalty=st.sampled_from([0.0, 1.0]),
+    sharpness=st.sampled_from([0.5, 3.0]),
+)
+def test_any_beam_is_that_of_lists(vocabulary, limit, seed, beam, length_penalty, sharpness):
+    model = TableModel(vocabulary.dictionary, seed, sharpness)
+    trees, beam = vocabulary.trees(limit), min(beam, len(vocabulary.dictionary) - 1)
+
+    def scores(prefix):
+        return model.log_probabilities(SOURCE, prefix)
+
+    expected = beam_of(vocabulary, continuations(trees), scores, beam, limit)
+    hypotheses = generate(vocabulary, model, beam_size=beam, max_len_b=limit, len_penalty=length_penalty)[0]
+    assert_same(hypotheses, ranked(expected, scores, length_penalty))
+
+
+def searches(vocabulary: Vocabulary):
+    dictionary = vocabulary.dictionary
+    return {
+        "beam": search.BeamSearch(dictionary),
+        "groups": search.DiverseBeamSearch(dictionary, 2, 0.5),
+        "siblings": search.DiverseSiblingsSearch(dictionary, 0.5),
+        "sampling": search.Sampling(dictionary),
+        "top k": search.Sampling(dictionary, sampling_topk=2),
+        "top p": search.Sampling(dictionary, sampling_topp=0.8),
+    }
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.data(),
+    vocabulary=vocabularies(6, unknown=True),
+    seed=st.integers(0, 99),
+    beam=st.integers(1, 3),
+    strategy=st.sampled_from(["beam", "groups", "siblings", "sampling", "top k", "top p"]),
+    sharpness=st.sampled_from([0.1, 1.0, 100.0]),
+)
+def test_every_hypothesis_is_a_tree_within_its_own_limit(data, vocabulary, seed, beam, strategy, sharpness):
+    limit_a, limit_b = data.draw(st.sampled_from([0, 0.5, 2])), data.draw(st.integers(1, 9))
+    # fairseq's search of siblings needs a dictionary of twice the beam.
+    beam = min(beam, len(vocabulary.dictionary) // 4)
+    options = {
+        "beam_size": 2 * beam,
+        "max_len_a": limit_a,
+        "max_len_b": limit_b,
+        "min_len": data.draw(st.integers(0, 8)),
+        "len_penalty": data.draw(st.sampled_from([-1.0, 0.0, 1.0])),
+        "normalize_scores": data.draw(st.booleans()),
+        "unk_penalty": data.draw(st.sampled_from([0.0, 2.0, -2.0, math.inf])),
+        "temperature": data.draw(st.sampled_from([0.5, 1.0])),
+        "search_strategy": searches(vocabulary)[strategy],
+    }
+    models = [
+        TableModel(vocabulary.dictionary, seed + number, sharpness, is_incremental=data.draw(st.booleans()))
+        for number in range(data.draw(st.integers(1, 2)))
+    ]
+    sources = data.draw(st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=4), min_size=1, max_size=4))
+    torch.manual_seed(seed)
+    for source, hypotheses in zip(sources, generate(vocabulary, models, sources, **options)):
+        assert 1 <= len(hypotheses) <= 2 * beam
+        scores = [float(hypothesis["score"]) for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
+        for hypothesis in hypotheses:
+            assert vocabulary.is_tree(hypothesis["tokens"])
+            assert len(hypothesis["tokens"]) - 1 <= int(limit_a * len(source) + limit_b)
+            assert len(hypothesis["positional_scores"]) == len(hypothesis["tokens"]) - 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    vocabulary=vocabularies(unknown=True),
+    seed=st.integers(0, 99),
+    min_len=st.integers(0, 5),
+    strategy=st.sampled_from(["beam", "groups", "siblings"]),
+    sources=st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=5), min_size=2, max_size=4),
+)
+def test_results_do_not_depend_on_the_rest_of_the_batch(vocabulary, seed, min_len, strategy, sources):
+    model = TableModel(vocabulary.dictionary, seed)
+    options = {"beam_size": 2 if strategy == "siblings" else 4, "max_len_a": 1.5, "max_len_b": 1, "min_len": min_len}
+    made = generator(vocabulary, model, search_strategy=searches(vocabulary)[strategy], **options)
+    together = made.generate([model], batch(sources))
+    for source, hypotheses in zip(sources, together):
+        alone = made.generate([model], batch([source]))[0]
+        assert found(hypotheses) == found(alone)
+
+
+@settings(max_examples=30, deadline=None)
+@given(vocabulary=vocabularies(), limit=st.integers(1, 6), min_len=st.integers(2, 7), seed=st.integers(0, 99))
+def test_a_minimum_length_is_met_where_any_tree_meets_it(vocabulary, limit, min_len, seed):
+    trees = vocabulary.trees(limit)
+    long = [tree for tree in trees if len(tree) >= min_len]
+    model = TableModel(vocabulary.dictionary, seed)
+
+    def scores(prefix):
+        return model.log_probabilities(SOURCE, prefix)
+
+    hypotheses = generate(vocabulary, model, beam_size=1, max_len_b=limit, min_len=min_len)[0]
+    tree = stepwise(vocabulary, continuations(long or trees), scores)
+    assert_same(hypotheses, ranked([tree], scores))
+
+
+def test_a_minimum_length_that_no_tree_has_is_said_once(caplog):
+    vocabulary = Vocabulary.of([0, 2], "dfs", "none")
+    made = generator(vocabulary, TableModel(vocabulary.dictionary), max_len_b=6, min_len=6, beam_size=2)
+    with caplog.at_level(logging.WARNING):
+        results = [made.generate(made.model.models, batch([SOURCE, SOURCE])) for _ in range(2)]
+    assert caplog.text.count("--min-len") == 1
+    hypotheses = [hypothesis for result in results for sentence in result for hypothesis in sentence]
+    assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
+
+
+def test_a_limit_below_the_smallest_tree_is_raised_and_said_once(caplog):
+    vocabulary = Vocabulary.of([0, 1], "bfs", "none")
+    made = generator(vocabulary, TableModel(vocabulary.dictionary), max_len_b=-3, beam_size=3)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert [tree for tree, _ in found(made.generate(made.model.models, batch([SOURCE]))[0])] == [(4,)]
+    assert caplog.text.count("--max-len-b") == 1
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4])
+def test_a_search_ends_when_no_tree_is_left(beam):
+    vocabulary = Vocabulary.of([0], "dfs", "none")
+    model, steps = TableModel(vocabulary.dictionary), []
+    look_up = model.decoder.look_up
+    model.decoder.look_up = lambda *arguments: steps.append(1) or look_up(*arguments)
+    assert len(generate(vocabulary, model, beam_size=beam, max_len_b=50)[0]) == 1
+    assert len(steps) == 2  # the symbol and EOS
+
+
+def test_the_decoder_s_own_limit_holds():
+    vocabulary = Vocabulary.of([0, 1, 2], "dfs", "lcrs")
+    model = TableModel(vocabulary.dictionary, bias=torch.tensor([0.0, 0, 0, 0, 0, 0, 9, 0]).numpy(), positions=10)
+    hypotheses = generate(vocabulary, model, max_len_b=200, beam_size=2)[0]
+    assert max(len(hypothesis["tokens"]) for hypothesis in hypotheses) <= 10
+    with pytest.raises(StructuralSearchError, match="at most 0"):
+        generate(vocabulary, TableModel(vocabulary.dictionary, positions=1))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    data=st.data(), vocabulary=vocabularies(), limit=st.integers(1, 6), seed=st.integers(0, 99), beam=st.integers(1, 5)
+)
+def test_trees_begin_with_their_prefixes(data, vocabulary, limit, seed, beam):
+    trees = vocabulary.trees(limit)
+    model, beam = TableModel(vocabulary.dictionary, seed), min(beam, len(vocabulary.dictionary) - 1)
+    drawn = [data.draw(st.sampled_from(trees)) for _ in range(2)]
+    prefixes = [tree[: data.draw(st.integers(0, len(tree)))] for tree in drawn]
+    # A whole tree may be followed by EOS.
+    shown = [[*prefix, *([2] if prefix == tree else [])] for prefix, tree in zip(prefixes, drawn)]
+    width = max(map(len, shown))
+    prefix = torch.tensor([tokens + [1] * (width - len(tokens)) for tokens in shown], dtype=torch.int64)
+
+    def scores(so_far):
+        return model.log_probabilities(SOURCE, so_far)
+
+    results = generate(vocabulary, model, [SOURCE, SOURCE], prefix=prefix, beam_size=beam, max_len_b=limit)
+    for begins, hypotheses in zip(prefixes, results):
+        allowed = [tree for tree in trees if tree[: len(begins)] == begins]
+        assert_same(hypotheses, ranked(beam_of(vocabulary, continuations(allowed), scores, beam, limit), scores))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "named"),
+    [
+        ([5, 4], "token 1"),  # an arity of 1 says that the root has a sibling
+        ([6, 7], "token 2"),  # <null> is no child
+        ([6, 4, 4], "token 3"),  # the root has a sibling
+        ([6, 6, 6], "token 3"),  # 4 symbols more
+        ([6, 2], "token 2"),  # ends too early
+        ([4, 4], "token 2"),  # goes on when complete
+        ([6, 1, 4], "token 3"),  # has a gap
+        ([3], "token 1"),  # <unk> is no symbol
+    ],
+)
+def test_a_prefix_that_no_tree_begins_with_is_refused(prefix, named):
+    vocabulary = Vocabulary.of([0, 1, 2], "dfs", "lcrs")
+    with pytest.raises(StructuralSearchError, match=f"sentence 1 .*{named}, .*--max-len-b"):
+        generate(vocabulary, TableModel(vocabulary.dictionary), prefix=torch.tensor([prefix]), max_len_b=6)
+
+
+def test_every_symbol_that_must_not_come_may_be_almost_certain():
+    """What is left has next to no probability, down to none at all."""
+    vocabulary = Vocabulary.of([0, 1, 2], "dfs", "lcrs")
+    bias = torch.tensor([0.0, 0, 3000, 0, 0, 3000, 0, -math.inf]).numpy()
+    for dtype in (torch.float64, torch.float32, torch.half):
+        model = TableModel(vocabulary.dictionary, bias=bias, dtype=dtype)
+        for strategy in searches(vocabulary).values():
+            hypotheses = generate(vocabulary, model, beam_size=2, max_len_b=9, search_strategy=strategy)[0]
+            assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    data=st.data(),
+    vocabulary=vocabularies(),
+    seed=st.integers(0, 99),
+    beam=st.integers(1, 5),
+    min_len=st.integers(1, 6),
+)
+def test_a_grammar_leaves_the_trees_of_its_rules(data, vocabulary, seed, beam, min_len):
+    seen = data.draw(st.lists(st.sampled_from(vocabulary.trees(5)), min_size=1, max_size=3))
+    rules = rules_of(vocabulary, seen)
+    limit = data.draw(st.integers(min(map(len, seen)), 6))
+    trees, beam = vocabulary.trees(limit, rules), min(beam, len(vocabulary.dictionary) - 1)
+    model = TableModel(vocabulary.dictionary, seed)
+
+    def scores(prefix):
+        return model.log_probabilities(SOURCE, prefix)
+
+    options = {"grammar": by_id(vocabulary, rules), "beam_size": beam, "max_len_b": limit}
+    expected = ranked(beam_of(vocabulary, continuations(trees), scores, beam, limit), scores)
+    assert_same(generate(vocabulary, model, **options)[0], expected)
+    long = found(generate(vocabulary, model, min_len=min_len, **options)[0])
+    assert {tree for tree, _ in long} <= set(trees) and long
+    assert len({len(tree) >= min_len for tree, _ in long}) == 1
+
+
+def test_a_language_model_is_added_before_the_mask():
+    vocabulary = Vocabulary.of([0, 0, 1, 2], "dfs", "none")
+    model, language = (TableModel(vocabulary.dictionary, seed) for seed in (1, 2))
+
+    class Language(torch.nn.Module):
+        get_normalized_probs = staticmethod(lambda output, log_probs, sample: output)
+
+        def forward(self, tokens):
+            return torch.stack([language.log_probabilities([], row[1:]) for row in tokens.tolist()])[:, None]
+
+    def scores(prefix):
+        return model.log_probabilities(SOURCE, prefix) + 0.5 * language.log_probabilities([], prefix)
+
+    trees = vocabulary.trees(4)
+    hypotheses = generate(vocabulary, model, beam_size=7, max_len_b=4, lm_model=Language(), lm_weight=0.5)[0]
+    assert_same(hypotheses, ranked(beam_of(vocabulary, continuations(trees), scores, 7, 4), scores))
+
+
+@pytest.mark.parametrize("penalty", [1.5, -1.5, math.inf])
+def test_unknown_symbols_cost_what_is_asked(penalty):
+    vocabulary = Vocabulary.of([0, 2], "dfs", "none", unknown=True)
+    model = TableModel(vocabulary.dictionary, 5)
+    unknown = [vocabulary.dictionary.index(f"<unk:{arity}>") for arity in range(3)]
+    trees = vocabulary.trees(3, without=tuple(unknown) if penalty == math.inf else ())
+
+    def scores(prefix):
+        found = model.log_probabilities(SOURCE, prefix)
+        found[unknown] -= penalty
+        return found
+
+    hypotheses = generate(vocabulary, model, beam_size=5, max_len_b=3, unk_penalty=penalty)[0]
+    assert_same(hypotheses, ranked(beam_of(vocabulary, continuations(trees), scores, 5, 3), scores))
+
+
+def test_suppressed_symbols_make_no_trees():
+    vocabulary = Vocabulary.of([0, 0, 1, 2], "dfs", "none")
+    model = TableModel(vocabulary.dictionary, 3)
+    hypotheses = generate(vocabulary, model, beam_size=7, max_len_b=4, tokens_to_suppress=("b^0", "c^1"))[0]
+    trees = vocabulary.trees(4, without=(5, 6))
+    assert_same(hypotheses, ranked(trees, lambda prefix: model.log_probabilities(SOURCE, prefix)))
+    with pytest.raises(StructuralSearchError, match="no finite tree"):
+        generator(vocabulary, model, tokens_to_suppress=("a^0", "b^0"))
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        ({"match_source_len": True}, "--match-source-len"),
+        ({"no_repeat_ngram_size": 3}, "--no-repeat-ngram-size"),
+        ({"print_alignment": "hard"}, "--print-alignment"),
+        ({"search_strategy": search.LexicallyConstrainedBeamSearch}, "--constraints"),
+    ],
+)
+def test_what_does_not_go_with_trees_is_refused(options, flag):
+    vocabulary = Vocabulary.of([0], "dfs", "none")
+    if flag == "--constraints":
+        options = {"search_strategy": search.LexicallyConstrainedBeamSearch(vocabulary.dictionary, "ordered")}
+    with pytest.raises(StructuralSearchError, match=flag):
+        generator(vocabulary, TableModel(vocabulary.dictionary), **options)
+
+
+def test_constraints_are_refused():
+    vocabulary = Vocabulary.of([0], "dfs", "none")
+    made = generator(vocabulary, TableModel(vocabulary.dictionary))
+    with pytest.raises(StructuralSearchError, match="--constraints"):
+        made.generate(made.model.models, batch([SOURCE]), constraints=torch.zeros(1, 1))
+
+
+def test_no_leaves_no_trees():
+    vocabulary = Vocabulary.of([1, 2], "dfs", "lcrs")
+    with pytest.raises(StructuralSearchError, match="no finite tree"):
+        generator(vocabulary, TableModel(vocabulary.dictionary))

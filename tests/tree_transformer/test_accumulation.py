@@ -1,0 +1,104 @@
+"""The closed form of hierarchical accumulation against the paper's equations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nn.random_forests import collated, forests
+from tests.tree_transformer import direct_accumulation
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.tree_transformer.structure import TreeStructure
+
+WIDTH, HEADS, PAD = 12, 2, 1
+
+
+def accumulation(config: AccumulationConfig, seed: int) -> HierarchicalAccumulation:
+    torch.manual_seed(seed)
+    return HierarchicalAccumulation(WIDTH, HEADS, config).double()
+
+
+def structure_of(tree, src_tokens, config):
+    batch = TreeBatch.from_net_input(tree, src_tokens, PAD)
+    count_leaf = config.accumulation_denominator == "with-leaf"
+    return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, torch.double)
+
+
+def direct(module, config, leaves, values, batch, b):
+    """The twin on sentence b: ``[H, m, D / H]``."""
+    real_leaf, real_node = batch.is_leaf[b], batch.is_node[b]
+    first = int(real_leaf.long().argmax())
+    spans = [
+        (int(batch.start[b, i]) - first, int(batch.end[b, i]) - first, int(batch.depth[b, i]))
+        for i in range(len(real_node))
+        if real_node[i]
+    ]
+    weights = module.leaf_weight(leaves[:, b])[real_leaf]  # n x H
+    num_leaves = len(real_leaf)
+    tables = (None, None)
+    if module.embeddings is not None:
+        tables = (module.embeddings.vertical.weight, module.embeddings.horizontal.weight)
+    heads = []
+    for h in range(HEADS):
+        heads.append(
+            direct_accumulation.accumulate(
+                values[b, h, :num_leaves][real_leaf],
+                values[b, h, num_leaves:][real_node],
+                spans,
+                weights[:, h],
+                *tables,
+                count_leaf=config.accumulation_denominator == "with-leaf",
+                by_leaf_distance=config.vertical_embedding == "leaf-distance",
+            )
+        )
+    return torch.stack(heads)
+
+
+@pytest.mark.parametrize("denominator", ["with-leaf", "nodes-only"])
+@pytest.mark.parametrize("vertical", ["leaf-distance", "root-depth"])
+@pytest.mark.parametrize("embeddings", [True, False])
+@settings(max_examples=15, deadline=None)
+@given(batch_of_forests=st.lists(forests(), min_size=1, max_size=3), left_pad=st.booleans(), seed=st.integers(0, 99))
+def test_values_and_gradients_equal_the_equations(denominator, vertical, embeddings, batch_of_forests, left_pad, seed):
+    config = AccumulationConfig(
+        accumulation_denominator=denominator,
+        vertical_embedding=vertical,
+        no_hierarchical_embeddings=not embeddings,
+        max_vertical_positions=3,  # small, so that random trees exceed them
+        max_horizontal_positions=4,
+    )
+    module = accumulation(config, seed)
+    src_tokens, tree = collated(batch_of_forests, PAD, left_pad, seed)
+    batch, structure = structure_of(tree, src_tokens, config)
+    num_nodes = batch.is_node.size(1)
+    leaves = torch.randn(src_tokens.size(1), len(src_tokens), WIDTH, dtype=torch.double, requires_grad=True)
+    values = torch.randn(
+        len(src_tokens), HEADS, src_tokens.size(1) + num_nodes, WIDTH // HEADS, dtype=torch.double, requires_grad=True
+    )
+    inputs = [leaves, values, *module.parameters()]
+
+    fast = module(leaves, values, structure)
+    assert torch.equal(fast[:, :, : src_tokens.size(1)], values[:, :, : src_tokens.size(1)])
+    nodes = fast[:, :, src_tokens.size(1) :]
+    slow, picked = [], []
+    for b in range(len(src_tokens)):
+        if batch.is_node[b].any():
+            slow.append(direct(module, config, leaves, values, batch, b).flatten())
+            picked.append(nodes[b][:, batch.is_node[b]].flatten())
+    if not slow:
+        return
+    slow, picked = torch.cat(slow), torch.cat(picked)
+    torch.testing.assert_close(picked, slow, rtol=1e-9, atol=1e-11)
+    probe = torch.randn_like(slow)
+    gradients = zip(
+        torch.autograd.grad(picked, inputs, probe, allow_unused=True),
+        torch.autograd.grad(slow, inputs, probe, allow_unused=True),
+    )
+    for mine, theirs in gradients:
+        if theirs is None:
+            assert mine is None or not mine.any()
+        else:
+            torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)

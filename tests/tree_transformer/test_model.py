@@ -1,0 +1,169 @@
+"""The Tree-Transformer in training and in generation: what may and what may not change its output."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from torch.nn import functional
+
+from tests.nn.tiny import PAD, build, net_input, pairs, random_tree, stack, tiny_task
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.tree_batch import NodeArrays
+
+TASK = tiny_task()
+LENGTHS = (7, 1, 4, 11, 2)  # one of them a single leaf, hence without a node
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build(TASK)
+
+
+def logits(model, inputs) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**inputs)[0]
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_a_sentence_alone_equals_the_sentence_in_a_batch(model, left_pad):
+    batch = pairs(TASK, *LENGTHS)
+    together = logits(model, net_input(batch, left_pad, width=15))
+    for row, pair in enumerate(batch):
+        alone = logits(model, net_input([pair]))[0]
+        torch.testing.assert_close(together[row, : len(alone)], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_the_sides_of_padding_are_equal(model):
+    batch = pairs(TASK, *LENGTHS)
+    left, right = (logits(model, net_input(batch, left_pad)) for left_pad in (True, False))
+    real = net_input(batch)["prev_output_tokens"].ne(PAD)
+    torch.testing.assert_close(left[real], right[real], rtol=1e-4, atol=1e-5)
+
+
+def test_the_order_of_nodes_changes_nothing(model):
+    pair = pairs(TASK, 9)[0]
+    expected = logits(model, net_input([pair]))
+    order = np.random.default_rng(1).permutation(len(pair.tree))
+    pair.tree = NodeArrays(*(getattr(pair.tree, field.name)[order] for field in dataclasses.fields(NodeArrays)))
+    torch.testing.assert_close(logits(model, net_input([pair])), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_tree_and_labels_are_read(model):
+    """The tests of independence would pass if trees were ignored."""
+    pair = pairs(TASK, 9)[0]
+    expected = logits(model, net_input([pair]))
+    relabelled = dataclasses.replace(pair.tree, label=np.roll(pair.tree.label, 1))
+    other = random_tree(np.random.default_rng(5), 9, len(TASK.label_dictionary))
+    for tree in (relabelled, other):
+        pair.tree = tree
+        assert not torch.allclose(logits(model, net_input([pair])), expected, atol=1e-3)
+
+
+def test_padding_gets_no_gradient_and_everything_else_does():
+    model = build(TASK).train()
+    inputs = net_input(pairs(TASK, *LENGTHS), width=15)
+    target = stack([pair.target for pair in pairs(TASK, *LENGTHS)], False)
+    output = model(**inputs)[0]
+    functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=PAD).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+    assert not model.encoder.embed_labels.weight.grad[PAD].any()
+    assert not model.encoder.embed_tokens.weight.grad[PAD].any()
+
+
+def test_a_batch_without_any_node(model):
+    batch = pairs(TASK, 1, 1)
+    inputs = net_input(batch)
+    assert inputs["source_tree"]["label"].shape == (2, 0)
+    assert torch.isfinite(logits(model, inputs)).all()
+
+
+def test_without_trees_the_model_says_what_is_missing(model):
+    inputs = net_input(pairs(TASK, 4))
+    inputs["source_tree"] = None
+    with pytest.raises(MissingTreesError, match="--task tree_translation"):
+        model(**inputs)
+
+
+def test_incremental_decoding_equals_teacher_forcing(model):
+    inputs = net_input(pairs(TASK, *LENGTHS))
+    full, full_extra = model(**inputs)
+    prefix = inputs.pop("prev_output_tokens")
+    encoder_out = model.encoder(**inputs)
+    state, steps, weights = {}, [], []
+    for t in range(1, prefix.size(1) + 1):
+        output, extra = model.decoder(prefix[:, :t], encoder_out=encoder_out, incremental_state=state)
+        steps.append(output)
+        weights.append(extra["attn"][0])
+    real = prefix.ne(PAD)
+    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(torch.cat(weights, dim=1)[real], full_extra["attn"][0][real])
+
+
+def test_attention_has_the_width_of_the_leaves(model):
+    """``--print-alignment`` and ``--replace-unk`` look for the greatest weight among source tokens."""
+    inputs = net_input(pairs(TASK, 7, 3))
+    attention = model(**inputs)[1]["attn"][0]
+    assert attention.shape == (*inputs["prev_output_tokens"].shape, inputs["src_tokens"].size(1))
+    assert not attention[1, :, inputs["src_tokens"][1].eq(PAD)].any()
+    assert (attention.sum(-1) < 1).all() and attention[1, :, -4:].any()  # the rest lies on nodes
+
+
+# Generation
+
+
+def generate(model, batch, beam: int = 4, **options) -> list[list[dict]]:
+    inputs = net_input(batch)
+    del inputs["prev_output_tokens"]
+    generator = SequenceGenerator([model], TASK.target_dictionary, beam_size=beam, max_len_b=8, **options)
+    return generator.generate([model], {"id": torch.arange(len(batch)), "net_input": inputs})
+
+
+def test_beam_search_is_independent_of_batch_mates(model):
+    batch = pairs(TASK, *LENGTHS)
+    together = generate(model, batch)
+    for row, pair in enumerate(batch):
+        (alone,) = generate(model, [pair])
+        assert len(alone) == len(together[row]) == 4
+        for left, right in zip(alone, together[row]):
+            assert left["tokens"].tolist() == right["tokens"].tolist()
+            torch.testing.assert_close(left["positional_scores"], right["positional_scores"], rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_beam_search_are_those_of_teacher_forcing(model):
+    """Rows of the beam are permuted and shared while keys and values stay where they are."""
+    batch = pairs(TASK, *LENGTHS)
+    for pair, hypotheses in zip(batch, generate(model, batch)):
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"]
+            pair.target = tokens[:-1].numpy()
+            scores = logits(model, net_input([pair]))[0].log_softmax(-1)
+            expected = scores.gather(1, tokens[:, None])[:, 0]
+            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_nodes_are_accumulated_once_per_sentence_and_layer():
+    model = build(TASK)
+    calls = {"encoder": [], "decoder": []}
+    for side, attention in (("encoder", "self_attn"), ("decoder", "encoder_attn")):
+        for layer in getattr(model, side).layers:
+            accumulation = getattr(layer, attention).accumulation
+            accumulation.register_forward_pre_hook(lambda _, inputs, side=side: calls[side].append(inputs[1].size(0)))
+    generate(model, pairs(TASK, *LENGTHS), beam=5)
+    # Each entry is the number of sentences of one call: not times the beam, and no call at later steps.
+    assert calls == {"encoder": [5, 5], "decoder": [5, 5]}
+
+
+def test_a_generator_s_beam_does_not_disturb_training():
+    """--eval-bleu searches with the model that is being trained."""
+    model = build(TASK)
+    batch = pairs(TASK, *LENGTHS)
+    before = logits(model, net_input(batch))
+    generate(model, batch, beam=5)
+    assert torch.equal(logits(model, net_input(batch)), before)
+    assert len(generate(model, batch, beam=1)[0]) == 1

@@ -1,0 +1,256 @@
+"""Architectures, names of weights and flags of the Tree-Transformer."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
+
+from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stock_flags, tiny_task
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.tree_transformer.model import TreeTransformerModel
+
+TASK = tiny_task()
+BATCH = pairs(TASK, 7, 1, 4, 11, 2)
+
+
+def logits(model, inputs=None) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**(inputs or net_input(BATCH)))[0]
+
+
+def is_new(name: str) -> bool:
+    """A weight that fairseq's transformer does not have."""
+    return "embed_labels" in name or ".accumulation." in name
+
+
+# Architectures
+
+
+SIZES = {  # layers, width, feed-forward, heads: section 5.1 of the paper and its appendix
+    "tree_transformer": (6, 512, 2048, 8),
+    "tree_transformer_iwslt_de_en": (6, 512, 1024, 4),
+    "tree_transformer_wmt_en_de": (6, 512, 2048, 8),
+    "tree_transformer_wmt_en_de_big": (6, 1024, 4096, 16),
+    "tree_transformer_tiny": (2, 64, 128, 4),
+}
+
+
+@pytest.mark.parametrize("arch", SIZES)
+def test_architectures_have_the_sizes_of_the_paper(arch):
+    args = arguments(arch)
+    for side in ("encoder", "decoder"):
+        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
+        assert not getattr(args, f"{side}_normalize_before")
+
+
+def test_the_architectures_are_those_of_the_table():
+    assert {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TreeTransformerModel} == set(SIZES)
+
+
+def test_flags_override_an_architecture():
+    model = build(TASK, "--encoder-layers", "1", "--decoder-embed-dim", "32", "--decoder-attention-heads", "2")
+    assert len(model.encoder.layers) == 1 and model.decoder.embed_dim == 32
+    assert torch.isfinite(logits(model)).all()
+
+
+def test_a_task_without_trees_is_refused():
+    task = tiny_task()
+    del task.label_dictionary
+    with pytest.raises(MissingTreesError, match="--task tree_translation"):
+        build(task)
+
+
+# Names of weights
+
+
+def test_names_of_weights_are_those_of_the_stock_transformer():
+    tree, stock = build(TASK).state_dict(), build(TASK, *stock_flags(), arch="transformer").state_dict()
+    shared = {name: weight.shape for name, weight in tree.items() if not is_new(name)}
+    assert shared == {name: weight.shape for name, weight in stock.items()}
+    assert len(tree) > len(stock)
+
+
+def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
+    stock = build(TASK, *stock_flags(), arch="transformer", seed=1)
+    model = build(TASK, seed=2)
+    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        model.load_state_dict(stock.state_dict())
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, initial[name] if is_new(name) else stock.state_dict()[name]), name
+        assert is_new(name) == (name in caplog.text), name
+
+
+def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(caplog):
+    model, other = build(TASK, seed=1), build(TASK, seed=2)
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        other.load_state_dict(model.state_dict())
+    assert "left as initialised" not in caplog.text
+    torch.testing.assert_close(logits(other), logits(model))
+    torn = {name: weight for name, weight in model.state_dict().items() if "embed_labels" not in name}
+    with pytest.raises(RuntimeError, match="embed_labels"):
+        build(TASK).load_state_dict(torn)
+
+
+def test_labels_have_a_table_of_their_own():
+    joined = tiny_task(joined=True)
+    model = build(joined, "--share-all-embeddings")
+    assert model.encoder.embed_tokens is model.decoder.embed_tokens
+    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    assert model.encoder.embed_labels is not model.encoder.embed_tokens
+    assert model.encoder.embed_labels.weight.shape == (len(joined.label_dictionary), 64)
+    assert not model.encoder.embed_labels.weight[PAD].any()
+    assert torch.isfinite(logits(model, net_input(pairs(joined, 7, 3)))).all()
+
+
+def test_shared_embeddings_need_a_joined_dictionary():
+    with pytest.raises(ValueError, match="joined dictionary"):
+        build(TASK, "--share-all-embeddings")
+
+
+# Ablations
+
+
+def weights_only_in_the_full_model(*flags) -> set[str]:
+    full, ablated = build(TASK).state_dict(), build(TASK, *flags).state_dict()
+    assert {name: ablated[name].shape for name in ablated} == {name: full[name].shape for name in ablated}
+    return set(full) - set(ablated)
+
+
+def with_weights_of(model, *flags):
+    """The ablated model with what it has of another's weights."""
+    ablated = build(TASK, *flags, seed=9)
+    own = ablated.state_dict()
+    ablated.load_state_dict({name: weight for name, weight in model.state_dict().items() if name in own})
+    return ablated
+
+
+def test_no_hierarchical_embeddings_leaves_out_the_tables_alone():
+    flag = "--no-hierarchical-embeddings"
+    missing = weights_only_in_the_full_model(flag)
+    assert missing and all(".accumulation.embeddings." in name for name in missing)
+    full = build(TASK)
+    ablated = with_weights_of(full, flag)
+    assert not torch.allclose(logits(ablated), logits(full), atol=1e-3)
+    for name, parameter in full.named_parameters():
+        if name in missing:
+            torch.nn.init.zeros_(parameter)
+    torch.testing.assert_close(logits(ablated), logits(full), rtol=1e-4, atol=1e-5)
+
+
+def leaf_states(model) -> torch.Tensor:
+    inputs = net_input(BATCH)
+    del inputs["prev_output_tokens"]
+    with torch.no_grad():
+        states = model.encoder(**inputs)["encoder_out"][0]
+    return states[: inputs["src_tokens"].size(1)].transpose(0, 1)[inputs["src_tokens"].ne(PAD)]
+
+
+def test_no_subtree_mask_lets_leaves_see_nodes():
+    """Same weights; only then do labels reach the leaves."""
+    assert not weights_only_in_the_full_model("--no-subtree-mask")
+    full = build(TASK)
+    for model, reaches in ((full, False), (with_weights_of(full, "--no-subtree-mask"), True)):
+        before = leaf_states(model)
+        torch.nn.init.normal_(model.encoder.embed_labels.weight)
+        assert torch.allclose(leaf_states(model), before, rtol=1e-4, atol=1e-5) != reaches
+
+
+def test_without_attention_to_nodes_the_model_is_a_stock_transformer():
+    """The encoder's leaves do not see nodes, so nothing of the trees remains."""
+    missing = weights_only_in_the_full_model("--no-node-cross-attention")
+    assert missing and all("encoder_attn.accumulation." in name for name in missing)
+    ablated = with_weights_of(build(TASK), "--no-node-cross-attention")
+    stock = build(TASK, *stock_flags(), arch="transformer")
+    stock.load_state_dict({name: weight for name, weight in ablated.state_dict().items() if not is_new(name)})
+    inputs = net_input(BATCH)
+    expected = logits(stock, {name: value for name, value in inputs.items() if name != "source_tree"})
+    real = inputs["prev_output_tokens"].ne(PAD)
+    torch.testing.assert_close(logits(ablated, inputs)[real], expected[real], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags", [("--accumulation-denominator", "nodes-only"), ("--vertical-embedding", "root-depth")]
+)
+def test_the_other_reading_of_the_paper_has_the_same_weights(flags):
+    assert not weights_only_in_the_full_model(*flags)
+    full = build(TASK)
+    assert not torch.allclose(logits(with_weights_of(full, *flags)), logits(full), atol=1e-4)
+
+
+def test_sizes_of_the_tables_of_positions():
+    model = build(TASK, "--max-vertical-positions", "3", "--max-horizontal-positions", "2")
+    embeddings = model.decoder.layers[0].encoder_attn.accumulation.embeddings
+    assert (embeddings.vertical.num_embeddings, embeddings.horizontal.num_embeddings) == (3, 2)
+    assert torch.isfinite(logits(model)).all()
+
+
+# Stock flags that meet our code
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    model = build(TASK)
+    expected = logits(model)
+    half = build(TASK).to(dtype).train()
+    for module in half.modules():
+        if hasattr(module, "p"):
+            module.p = 0.0
+    output = half(**net_input(BATCH))[0]
+    assert output.dtype == dtype
+    real = net_input(BATCH)["prev_output_tokens"].ne(PAD)
+    torch.testing.assert_close(output.float()[real], expected[real], rtol=0.1, atol=0.1)
+    output.float().logsumexp(-1).sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in half.parameters())
+
+
+def gradients(model) -> dict[str, torch.Tensor]:
+    model.train()
+    model(**net_input(BATCH))[0].logsumexp(-1).sum().backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def test_checkpointed_activations_have_the_same_gradients():
+    flags = ("--dropout", "0")
+    expected = gradients(build(TASK, *flags))
+    for name, gradient in gradients(build(TASK, *flags, "--checkpoint-activations")).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--encoder-normalize-before", "--decoder-normalize-before"),
+        ("--layernorm-embedding",),
+        ("--encoder-learned-pos", "--max-source-positions", "40", "--no-scale-embedding"),
+        ("--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5"),
+        ("--quant-noise-pq", "0.1"),
+        ("--no-cross-attention",),
+    ],
+)
+def test_flags_of_the_stock_transformer(flags):
+    model = build(TASK, *flags).train()
+    output = model(**net_input(BATCH))[0]
+    output.sum().backward()
+    assert torch.isfinite(output).all()
+    assert any(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_attention_from_targets_to_source_within_one_layer_is_refused():
+    with pytest.raises(ValueError, match="--cross-self-attention"):
+        build(TASK, "--cross-self-attention", "--no-cross-attention")
+
+
+def test_the_model_documents_its_flags(capsys):
+    import argparse
+
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    TreeTransformerModel.add_args(parser)
+    text = parser.format_help()
+    for flag in ("accumulation-denominator", "vertical-embedding", "no-hierarchical-embeddings", "no-subtree-mask"):
+        assert f"--{flag}" in text
+    assert "--no-node-cross-attention" in text and "num-labels" not in text

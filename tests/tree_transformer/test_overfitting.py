@@ -1,0 +1,46 @@
+"""A tiny model learns ten trees by heart, some of which differ in their structure alone."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from torch.nn import functional
+
+from tests.nn.tiny import PAD, build, net_input, pairs, random_tree, stack, tiny_task
+
+TASK = tiny_task()
+
+
+def ten_pairs():
+    """Five sentences, each with two trees and a target for each tree."""
+    made = []
+    random = np.random.default_rng(3)
+    for pair in pairs(TASK, 4, 5, 7, 8, 10, seed=3):
+        twin = copy.copy(pair)
+        twin.tree = random_tree(random, len(pair.source), len(TASK.label_dictionary))
+        twin.target = random.permutation(random.integers(4, len(TASK.target_dictionary), 5))
+        made += [pair, twin]
+    return made
+
+
+def test_ten_trees_are_learned():
+    data = ten_pairs()
+    model = build(TASK, "--dropout", "0").train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    inputs = net_input(data)
+    target = stack([pair.target for pair in data], False)
+    for _ in range(120):
+        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.05
+
+    generator = SequenceGenerator([model.eval()], TASK.target_dictionary, beam_size=4, max_len_b=10)
+    del inputs["prev_output_tokens"]
+    hypotheses = generator.generate([model], {"net_input": inputs})
+    found = [best[0]["tokens"].tolist()[:-1] for best in hypotheses]
+    assert found == [pair.target.tolist() for pair in data]

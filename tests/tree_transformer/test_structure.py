@@ -1,0 +1,192 @@
+"""What layers know of the trees of a batch, against the definitions of the paper read literally."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nn.random_forests import collated, forests
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_transformer.structure import TreeStructure
+
+PAD = 1
+batches = st.lists(forests(), min_size=1, max_size=3)
+
+
+class Definitions:
+    """The symbols of sections 4.1 and 4.3 for one forest: sets and loops, no arrays."""
+
+    def __init__(self, num_leaves: int, spans: list[tuple[int, int, int]]):
+        self.leaves, self.nodes, self.spans = range(num_leaves), range(len(spans)), spans
+
+    def covers(self, i: int, j: int) -> bool:
+        return self.spans[i][0] <= j < self.spans[i][1]
+
+    def subtree(self, i: int) -> list[int]:
+        """R(i): nodes whose leaves are all leaves of i, and which are not above it."""
+        mine = {j for j in self.leaves if self.covers(i, j)}
+        return [
+            t
+            for t in self.nodes
+            if {j for j in self.leaves if self.covers(t, j)} <= mine and self.spans[t][2] >= self.spans[i][2]
+        ]
+
+    def branch(self, i: int, j: int) -> list[int]:
+        """V_j^i: the nodes from i down to leaf j."""
+        return [t for t in self.subtree(i) if self.covers(t, j)]
+
+    def elements(self) -> Counter:
+        """(i, t, j, rank, height) of every embedding that eq. 9 adds."""
+        found = Counter()
+        for i in self.nodes:
+            for t in self.subtree(i):
+                for j in (j for j in self.leaves if self.covers(t, j)):
+                    rank = sum(self.covers(t, k) for k in self.leaves if k < j)
+                    found[i, j, rank, len(self.branch(t, j)) - 1] += 1
+        return found
+
+
+def build(batch_of_forests, left_pad: bool, seed: int, **options):
+    tokens, tree = collated(batch_of_forests, PAD, left_pad, seed)
+    batch = TreeBatch.from_net_input(tree, tokens, PAD)
+    options = {"count_leaf": True, "mask_subtrees": True, "dtype": torch.double, **options}
+    return batch, TreeStructure.build(batch, **options)
+
+
+def first_columns(batch: TreeBatch) -> list[int]:
+    return [row.long().argmax().item() for row in batch.is_leaf]
+
+
+@pytest.mark.parametrize("count_leaf", [True, False])
+@settings(max_examples=25, deadline=None)
+@given(batch_of_forests=batches, left_pad=st.booleans(), seed=st.integers(0, 99))
+def test_shares_and_coverage_follow_the_definitions(count_leaf, batch_of_forests, left_pad, seed):
+    batch, structure = build(batch_of_forests, left_pad, seed, count_leaf=count_leaf)
+    expected_share = torch.zeros_like(structure.share)
+    expected_covers = torch.zeros_like(structure.covers)
+    expected_dominates = torch.zeros_like(structure.dominates)
+    expected_above = torch.zeros_like(structure.above)
+    for b, first in enumerate(first_columns(batch)):
+        definitions = Definitions(*batch_of_forests[b])
+        for i in definitions.nodes:
+            expected_dominates[b, i, definitions.subtree(i)] = True
+            covered = [j for j in definitions.leaves if definitions.covers(i, j)]
+            below = [structure.num_leaves + t for t in definitions.subtree(i) if t != i]
+            expected_above[b, [first + j for j in covered] + below, i] = 1
+            for j in covered:
+                expected_covers[b, i, first + j] = True
+                length = len(definitions.branch(i, j)) + int(count_leaf)
+                expected_share[b, i, first + j] = 1 / (len(covered) * length)
+    torch.testing.assert_close(structure.share, expected_share)
+    assert torch.equal(structure.covers, expected_covers)
+    assert torch.equal(structure.dominates, expected_dominates)
+    assert torch.equal(structure.above, expected_above)
+    assert structure.num_leaves == batch.is_leaf.size(1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(batch_of_forests=batches, left_pad=st.booleans(), seed=st.integers(0, 99))
+def test_sums_by_rank_and_length_are_those_of_equation_9(batch_of_forests, left_pad, seed):
+    batch, structure = build(batch_of_forests, left_pad, seed)
+    num_sentences, num_nodes, num_leaves = structure.share.shape
+    ranks, heights = Counter(), Counter()
+    for b, first in enumerate(first_columns(batch)):
+        for (i, j, rank, height), times in Definitions(*batch_of_forests[b]).elements().items():
+            ranks[b * num_nodes + i, rank, b * num_leaves + first + j] += times
+            heights[b * num_nodes + i, height, b * num_leaves + first + j] += times
+    share = structure.share.reshape(-1, num_leaves)
+
+    def matrix(counts: Counter, columns: int) -> torch.Tensor:
+        expected = share.new_zeros(len(share), columns, num_sentences * num_leaves)
+        for (node, column, leaf), times in counts.items():
+            expected[node, column, leaf] = times * share[node, leaf % num_leaves]
+        return expected
+
+    longest = max((height + 1 for _, height, _ in heights), default=0)
+    assert structure.longest >= longest
+    leaves = torch.eye(num_sentences * num_leaves, dtype=torch.double)
+    sums = structure.branches(leaves).view(len(share), num_leaves + structure.longest, len(leaves))
+    by_rank, by_length = sums.split([num_leaves, structure.longest], dim=1)
+    torch.testing.assert_close(by_rank, matrix(ranks, num_leaves))
+    # A branch of l nodes has the heights from 0 to l - 1.
+    torch.testing.assert_close(by_length.flip(1).cumsum(1).flip(1), matrix(heights, structure.longest))
+
+
+def visible(structure):
+    """The mask of all positions that the sights make up, ``[B, S, S]``."""
+    num_sentences, num_positions = structure.padding.shape
+    mask = torch.zeros(num_sentences, num_positions, num_positions, dtype=torch.bool)
+    end = 0
+    for sight in structure.sights:
+        assert sight.first == end  # every query once
+        end = sight.last
+        assert (
+            sight.bias is None
+            or torch.isin(sight.bias, torch.tensor([0.0, float("-inf")], dtype=sight.bias.dtype)).all()
+        )
+        mask[:, sight.first : sight.last, : sight.num_keys] = (
+            True if sight.bias is None else torch.isfinite(sight.bias[:, 0])
+        )
+    assert end == num_positions
+    return mask
+
+
+@pytest.mark.parametrize("mask_subtrees", [True, False])
+@settings(max_examples=25, deadline=None)
+@given(batch_of_forests=batches, left_pad=st.booleans(), seed=st.integers(0, 99))
+def test_sights_are_equation_11(mask_subtrees, batch_of_forests, left_pad, seed):
+    batch, structure = build(batch_of_forests, left_pad, seed, mask_subtrees=mask_subtrees)
+    num_leaves, num_nodes = batch.is_leaf.size(1), batch.is_node.size(1)
+    mask = visible(structure)
+    for b, first in enumerate(first_columns(batch)):
+        definitions = Definitions(*batch_of_forests[b])
+        leaves = set(range(first, first + len(definitions.leaves) + 1))  # EOS is a leaf that no node covers
+        nodes = {num_leaves + i for i in definitions.nodes}
+        assert structure.padding[b].logical_not().nonzero().flatten().tolist() == sorted(leaves | nodes)
+        for query in range(num_leaves + num_nodes):
+            seen = set(mask[b, query].nonzero().flatten().tolist())
+            if query not in leaves | nodes:
+                assert seen  # padding: anything, so that its row stays finite
+            elif not mask_subtrees:
+                assert seen == leaves | nodes
+            elif query in leaves:
+                assert seen == leaves
+            else:
+                i = query - num_leaves
+                covered = {first + j for j in definitions.leaves if definitions.covers(i, j)}
+                assert seen == covered | {num_leaves + t for t in definitions.subtree(i)}
+
+
+def test_depth_orders_nodes_of_equal_span():
+    """Unary chains that are kept: the higher node dominates the lower one and not the other way round."""
+    batch_of_forests = [(3, [(0, 3, 0), (0, 3, 1), (0, 2, 2)])]
+    _, structure = build(batch_of_forests, left_pad=False, seed=0)
+    assert structure.dominates[0].tolist() == [[True, True, True], [False, True, True], [False, False, True]]
+    # From the top to leaf 0: three nodes and the leaf; to leaf 2: two nodes and the leaf.
+    torch.testing.assert_close(structure.share[0, 0, :3], torch.tensor([1 / 12, 1 / 12, 1 / 9], dtype=torch.double))
+
+
+@pytest.mark.parametrize("batch_of_forests", [[(1, [])], [(1, []), (4, [(0, 4, 0)])], [(2, []), (1, [])]])
+def test_sentences_without_nodes(batch_of_forests):
+    batch, structure = build(batch_of_forests, left_pad=True, seed=0)
+    assert structure.covers[0].any() == bool(batch_of_forests[0][1])
+    assert visible(structure).any(-1).all()  # no row without a key
+    assert not structure.share[0].any()
+    leaves = torch.ones(batch.is_leaf.numel(), 1, dtype=torch.double)
+    # The one node has four leaves; its shares and the leaves' halves of a branch make up a half.
+    assert structure.branches(leaves).sum() == 2 * sum(0.5 for _, spans in batch_of_forests if spans)
+
+
+def test_a_row_of_padding_alone():
+    """fairseq never makes one, callers who fill up a batch do."""
+    tokens = torch.tensor([[5, 6, 2], [PAD, PAD, PAD]])
+    zeros = torch.zeros(2, 1, dtype=torch.long)
+    tree = {"label": torch.tensor([[7], [PAD]]), "start": zeros, "end": torch.tensor([[2], [0]]), "depth": zeros}
+    structure = TreeStructure.build(TreeBatch.from_net_input(tree, tokens, PAD), True, True)
+    assert structure.padding[1].all()
+    assert not structure.covers[1].any() and not structure.dominates[1].any()
+    assert visible(structure).any(-1).all()

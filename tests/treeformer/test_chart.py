@@ -1,0 +1,269 @@
+"""The chart: its levels against the paper's triple loop, and what padding, size and precision may not change."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.treeformer import direct_chart
+from tree_fairseq.errors import InputError
+from tree_fairseq.treeformer import chart as chart_module
+from tree_fairseq.treeformer.cells import ChartCells
+from tree_fairseq.treeformer.chart import Chart, ChartConfig
+
+WIDTH = 8
+
+
+def chart_of(height: int, seed: int = 0, width: int = WIDTH, **options) -> Chart:
+    torch.manual_seed(seed)
+    return Chart(width, ChartConfig(treeformer_height=height, **options))
+
+
+def padding_of(spans, columns: int) -> torch.Tensor:
+    """Sentences from the first to before the second number of each pair."""
+    column = torch.arange(columns)
+    return torch.stack([(column < first) | (column >= end) for first, end in spans])
+
+
+@st.composite
+def batches(draw):
+    """Where the sentences of a batch are, and how many columns it has."""
+    columns = draw(st.integers(1, 9))
+    starts = draw(st.lists(st.integers(0, columns - 1), min_size=1, max_size=3))
+    return [(start, draw(st.integers(start + 1, columns))) for start in starts], columns
+
+
+variants = st.fixed_dictionaries(
+    {"treeformer_level_weights": st.booleans(), "treeformer_heads": st.sampled_from([1, 2, 4])}
+)
+
+
+def direct(chart: Chart, states: torch.Tensor, spans) -> torch.Tensor:
+    """The triple loop, sentence by sentence, in the order of cells."""
+    rows = []
+    for sentence, (first, end) in enumerate(spans):
+        encoded = direct_chart.encode(states[first:end, sentence], chart.weight, chart.query, chart.height)
+        rows += [encoded[start, length] for start, length in sorted(encoded, key=lambda cell: cell[::-1])]
+    return torch.stack(rows)
+
+
+# The recurrence
+
+
+@settings(max_examples=40, deadline=None)
+@given(batch=batches(), height=st.integers(2, 10), options=variants, seed=st.integers(0, 99))
+def test_values_and_gradients_equal_the_triple_loop(batch, height, options, seed):
+    spans, columns = batch
+    chart = chart_of(height, seed, **options).double()
+    padding = padding_of(spans, columns)
+    states = torch.randn(columns, len(spans), WIDTH, dtype=torch.double)
+    # What padding holds is not read.
+    states.masked_fill_(padding.t().unsqueeze(-1), float("nan")).requires_grad_()
+    fast = chart(states, chart.cells(padding))
+    slow = direct(chart, states, spans)
+    torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-11)
+    probe, inputs = torch.randn_like(fast), [states, *chart.parameters()]
+    expected = torch.autograd.grad(slow, inputs, probe, allow_unused=True)
+    for mine, theirs in zip(torch.autograd.grad(fast, inputs, probe), expected):
+        theirs = torch.zeros_like(mine) if theirs is None else theirs
+        torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-9)
+
+
+def test_the_backward_pass_is_that_of_finite_differences():
+    chart = chart_of(4, treeformer_heads=2).double()
+    cells = chart.cells(padding_of([(0, 5), (2, 5)], 5))
+    states = torch.randn(5, 2, WIDTH, dtype=torch.double, requires_grad=True)
+
+    def encode(states, weight, query):
+        return torch.func.functional_call(chart, {"weight": weight, "query": query}, (states, cells))
+
+    assert torch.autograd.gradcheck(encode, (states, chart.weight, chart.query))
+
+
+@settings(max_examples=20, deadline=None)
+@given(n=st.integers(2, 8), height=st.integers(2, 9), options=variants)
+def test_weights_of_splits_are_those_of_the_triple_loop(n, height, options):
+    chart = chart_of(height, **options).double()
+    states = torch.randn(n + 1, 1, WIDTH, dtype=torch.double)
+    splits = chart.splits(states, chart.cells(padding_of([(1, n + 1)], n + 1)))
+    expected = direct_chart.split_weights(states[1:, 0], chart.weight, chart.query, height)
+    assert len(splits) == min(height, n + 1) - 1
+    for (start, length), shares in expected.items():
+        torch.testing.assert_close(splits[length - 2][start + 1, 0], shares)
+
+
+def test_the_order_of_words_matters():
+    chart = chart_of(2)
+    states = torch.randn(2, 1, WIDTH)
+    cells = chart.cells(padding_of([(0, 2)], 2))
+    assert not torch.allclose(chart(states, cells)[2], chart(states.flip(0), cells)[2], atol=1e-2)
+
+
+# Cells
+
+
+@pytest.mark.parametrize("n, height", [(7, 10), (12, 5), (15, 15), (1, 10), (2, 10), (30, 10)])
+def test_the_number_of_cells_is_the_closed_form(n, height):
+    cells = ChartCells.build(padding_of([(0, n)], n), height)
+    top = min(n, height)
+    assert len(cells.start) == cells.width == n * top - top * (top - 1) // 2
+    assert cells.height == top and not cells.unused.any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(batch=batches(), height=st.integers(2, 10), data=st.data())
+def test_cells_are_the_spans_of_tokens_that_phrases_may_contain(batch, height, data):
+    spans, columns = batch
+    row = st.lists(st.booleans(), min_size=columns, max_size=columns)
+    outside = torch.tensor([data.draw(row) for _ in spans])
+    cells = ChartCells.build(padding_of(spans, columns), height, outside)
+    expected = []
+    for sentence, (first, end) in enumerate(spans):
+        found = [
+            (sentence, length, start)
+            for length in range(1, height + 1)
+            for start in range(first, end - length + 1)
+            if length == 1 or not outside[sentence, start : start + length].any()
+        ]
+        assert cells.counts[sentence] == len(found)
+        assert cells.rank[cells.sentence == sentence].tolist() == list(range(len(found)))
+        expected += found
+    assert list(zip(cells.sentence.tolist(), cells.length.tolist(), cells.start.tolist())) == expected
+    assert cells.width == max(cells.counts)
+    assert cells.unused.logical_not().sum(1).tolist() == cells.counts.tolist()
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_padding_and_batch_mates_change_no_cell(left):
+    chart = chart_of(4)
+    states = torch.randn(6, 1, WIDTH)
+    alone = chart(states, chart.cells(padding_of([(0, 6)], 6)))
+    more = torch.full((9, 2, WIDTH), float("inf"))
+    spans = [(3, 9), (0, 9)] if left else [(0, 6), (0, 9)]
+    more[slice(*spans[0]), 0] = states[:, 0]
+    more[:, 1] = torch.randn(9, WIDTH)
+    cells = chart.cells(padding_of(spans, 9))
+    torch.testing.assert_close(chart(more, cells)[cells.sentence == 0], alone)
+
+
+def test_what_a_phrase_may_not_contain_changes_no_other_phrase():
+    chart = chart_of(4)
+    states, padding = torch.randn(6, 1, WIDTH), padding_of([(0, 6)], 6)
+    cells = chart.cells(padding)
+    outside = torch.zeros(1, 6, dtype=torch.bool)
+    outside[0, 5] = True
+    kept = (cells.start + cells.length < 6) | (cells.length == 1)
+    torch.testing.assert_close(chart(states, chart.cells(padding, outside)), chart(states, cells)[kept])
+
+
+def test_attention_to_phrases_is_shared_among_their_tokens():
+    cells = ChartCells.build(padding_of([(1, 3), (0, 3)], 3), 2)
+    attention = torch.zeros(2, 1, 5)
+    attention[0, 0, :5] = torch.tensor([0.0, 0.0, 0.1, 0.5, 0.4])  # three tokens and two phrases of the second sentence
+    attention[1, 0, :3] = torch.tensor([0.25, 0.25, 0.5])
+    spread = cells.spread(attention, torch.tensor([1, 0]))
+    torch.testing.assert_close(spread, torch.tensor([[[0.25, 0.45, 0.3]], [[0.0, 0.5, 0.5]]]))
+
+
+# Sizes, precision and options
+
+
+def test_the_paper_s_chart_is_one_matrix_and_one_query():
+    chart = chart_of(10, width=512)
+    assert {name: tuple(weight.shape) for name, weight in chart.state_dict().items()} == {
+        "weight": (1, 512, 1024),
+        "query": (1, 512),
+    }
+    assert sum(weight.numel() for weight in chart.parameters()) == 524_800
+
+
+def test_lengths_of_vectors_are_alike_at_all_levels():
+    levels = []
+    for seed in range(3):
+        chart = chart_of(10, seed, width=128)
+        cells = chart.cells(padding_of([(0, 30)], 30))
+        encoded = chart(torch.randn(30, 1, 128), cells).detach()
+        levels.append(torch.stack([encoded[cells.length == length].square().mean().sqrt() for length in range(1, 11)]))
+    levels = torch.stack(levels).mean(0)
+    assert levels.min() > 0.6 and levels.max() < 1.7, levels
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_finite_and_close(dtype):
+    chart = chart_of(8, width=64)
+    cells = chart.cells(padding_of([(0, 12), (4, 12)], 12))
+    states = torch.randn(12, 2, 64)
+    states[:, 1] *= 300  # their squares are beyond half precision
+    rounded = [tensor.to(dtype) for tensor in (states, chart.weight.detach(), chart.query.detach())]
+    chart.weight.data, chart.query.data = (tensor.float() for tensor in rounded[1:])
+    expected = chart(rounded[0].float(), cells)
+    inputs = rounded[0].requires_grad_()
+    half = chart.to(dtype)
+    output = half(inputs, cells)
+    assert output.dtype == dtype
+    first = cells.sentence == 0
+    error = (output.float() - expected)[first].norm() / expected[first].norm()
+    assert error < (0.03 if dtype == torch.bfloat16 else 0.004)
+    (1e-4 * output.float().square().mean()).backward()
+    assert torch.isfinite(output).all()
+    assert all(torch.isfinite(tensor.grad).all() for tensor in (inputs, *half.parameters()))
+
+
+def test_autocast_composes_in_half_precision():
+    chart, states = chart_of(3), torch.randn(4, 1, WIDTH, requires_grad=True)
+    cells = chart.cells(padding_of([(0, 4)], 4))
+    with torch.autocast("cpu", torch.bfloat16):
+        output = chart(states, cells)
+    assert output.dtype == torch.bfloat16
+    torch.testing.assert_close(output.float(), chart(states, cells), rtol=0.1, atol=0.1)
+    output.float().sum().backward()
+    assert states.grad.dtype == chart.weight.grad.dtype == torch.float32
+
+
+def test_the_backward_pass_keeps_little_more_than_the_cells():
+    chart, kept = chart_of(10, width=128), {}
+    cells = chart.cells(padding_of([(0, 30)] * 2, 30))
+    states = torch.randn(30, 2, 128, requires_grad=True)
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = chart(states, cells)
+    weights = {weight.untyped_storage().data_ptr() for weight in chart.parameters()}
+    assert sum(size for pointer, size in kept.items() if pointer not in weights) < 1.5 * output.nbytes
+
+
+def test_normalised_memory():
+    chart = chart_of(4, treeformer_layer_norm=True)
+    encoded = chart(3 * torch.randn(6, 1, WIDTH), chart.cells(padding_of([(0, 6)], 6)))
+    torch.testing.assert_close(encoded.square().mean(1), torch.ones(18), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"height": 1}, "at least 2"),
+        ({"height": 0}, "at least 2"),
+        ({"height": 4, "treeformer_heads": 3}, "--encoder-embed-dim"),
+        ({"height": 4, "treeformer_heads": 0}, "--encoder-embed-dim"),
+    ],
+)
+def test_impossible_sizes_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        chart_of(**options)
+
+
+def test_a_height_beyond_the_longest_sentence_is_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(chart_module, "_warned", set())
+    chart = chart_of(6)
+    with caplog.at_level(logging.WARNING, logger="tree_fairseq"):
+        for n in (6, 4, 3):
+            chart(torch.randn(n, 1, WIDTH), chart.cells(padding_of([(0, n)], n)))
+    (record,) = caplog.records
+    assert "4 tokens" in record.getMessage() and "--treeformer-height" in record.getMessage()

@@ -1,0 +1,340 @@
+"""Treeformer in training and in generation: what may and what may not change its output."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.sequence_generator import SequenceGenerator
+from torch.nn import functional
+
+from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stack, stock_flags, tiny_task
+from tree_fairseq.errors import InputError
+from tree_fairseq.treeformer.cells import ChartCrossAttention
+from tree_fairseq.treeformer.model import TreeformerModel
+
+TASK = tiny_task()
+ARCH = "treeformer_tiny"
+LENGTHS = (14, 1, 4, 11, 2)
+FLAGS = ("--treeformer-height", "4")
+
+
+def model_of(*flags: str, **options):
+    return build(TASK, *FLAGS, *flags, arch=ARCH, **options)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return model_of()
+
+
+def inputs_of(*batch, **options) -> dict:
+    """The arguments of a model, which needs no trees."""
+    inputs = net_input(list(batch), **options)
+    del inputs["source_tree"]
+    return inputs
+
+
+BATCH = inputs_of(*pairs(TASK, *LENGTHS))
+REAL = BATCH["prev_output_tokens"].ne(PAD)
+
+
+def logits(model, inputs) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**inputs)[0]
+
+
+# What changes nothing, and what does
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--treeformer-without-eos",), ("--treeformer-heads", "2", "--treeformer-level-weights")]
+)
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_a_sentence_alone_equals_the_sentence_in_a_batch(flags, left_pad):
+    model, batch = model_of(*flags), pairs(TASK, *LENGTHS)
+    together = logits(model, inputs_of(*batch, left_pad=left_pad, width=17))
+    for row, pair in enumerate(batch):
+        alone = logits(model, inputs_of(pair))[0]
+        torch.testing.assert_close(together[row, : len(alone)], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_phrases_are_read_up_to_their_height(model):
+    expected = logits(model, BATCH)
+    for flags in (("--treeformer-height", "3"), ("--treeformer-without-eos",)):
+        lower = model_of(*flags)
+        lower.load_state_dict(model.state_dict())
+        assert not torch.allclose(logits(lower, BATCH)[REAL], expected[REAL], atol=1e-4)
+
+
+def test_the_decoder_attends_as_fairseq_s_attention_does(model):
+    """Its own weights on keys and values that are laid out for it, in evaluation and in training, whose kernels differ."""
+    expected = logits(model, BATCH)
+    trained = model_of("--dropout", "0")
+    trained.load_state_dict(model.state_dict())
+    torch.testing.assert_close(logits(trained.train(), BATCH)[REAL], expected[REAL], rtol=1e-4, atol=1e-5)
+
+    stock = build(TASK, *stock_flags(), arch="transformer")
+    stock.load_state_dict({name: weight for name, weight in model.state_dict().items() if ".chart." not in name})
+    encoded = model.encoder(BATCH["src_tokens"])
+    cells = encoded["cells"][0]
+    padded = torch.zeros(len(LENGTHS), cells.width, 64)
+    padded[cells.sentence, cells.rank] = encoded["cell_states"][0].detach()
+    memory = {**encoded, "encoder_out": [padded.transpose(0, 1)], "encoder_padding_mask": [cells.unused]}
+    with torch.no_grad():
+        stocks = stock.decoder(BATCH["prev_output_tokens"], encoder_out=memory)[0]
+    torch.testing.assert_close(stocks[REAL], expected[REAL], rtol=1e-4, atol=1e-5)
+
+
+def test_padding_gets_no_gradient_and_everything_else_does():
+    model = model_of().train()
+    inputs = inputs_of(*pairs(TASK, *LENGTHS), width=17)
+    target = stack([pair.target for pair in pairs(TASK, *LENGTHS)], False)
+    functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+    assert not model.encoder.embed_tokens.weight.grad[PAD].any()
+
+
+def test_incremental_decoding_equals_teacher_forcing(model):
+    full, full_extra = model(**BATCH)
+    prefix, state, steps, weights = BATCH["prev_output_tokens"], {}, [], []
+    encoder_out = model.encoder(BATCH["src_tokens"])
+    for t in range(1, prefix.size(1) + 1):
+        output, extra = model.decoder(prefix[:, :t], encoder_out=encoder_out, incremental_state=state)
+        steps.append(output)
+        weights.append(extra["attn"][0])
+    torch.testing.assert_close(torch.cat(steps, dim=1)[REAL], full[REAL], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(torch.cat(weights, dim=1)[REAL], full_extra["attn"][0][REAL], rtol=1e-4, atol=1e-5)
+
+
+def test_attention_is_that_of_tokens_and_of_cells(model):
+    """``--print-alignment`` and ``--replace-unk`` look for the greatest weight among source tokens."""
+    extra = model(**BATCH)[1]
+    attention, of_cells = extra["attn"][0], extra["cell_attn"][0]
+    padding = BATCH["src_tokens"].eq(PAD)
+    assert attention.shape == (*BATCH["prev_output_tokens"].shape, padding.size(1))
+    torch.testing.assert_close(attention.sum(-1)[REAL], torch.ones(int(REAL.sum())))
+    assert not attention.transpose(1, 2)[padding].any()
+    assert of_cells.size(2) == 15 * 4 - 6  # fourteen words and EOS
+
+
+# Generation
+
+
+def generate(models, batch, beam: int = 4, **options) -> list[list[dict]]:
+    inputs = inputs_of(*batch)
+    del inputs["prev_output_tokens"]
+    generator = SequenceGenerator(models, TASK.target_dictionary, beam_size=beam, max_len_b=8, **options)
+    return generator.generate(models, {"id": torch.arange(len(batch)), "net_input": inputs})
+
+
+def test_scores_of_beam_search_are_those_of_teacher_forcing(model):
+    """Rows of the beam are permuted and shared while keys and values stay where they are."""
+    batch = pairs(TASK, *LENGTHS)
+    for pair, hypotheses in zip(batch, generate([model], batch)):
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"]
+            assert hypothesis["attention"].shape == (15, len(tokens))
+            pair.target = tokens[:-1].numpy()
+            scores = logits(model, inputs_of(pair))[0].log_softmax(-1)
+            expected = scores.gather(1, tokens[:, None])[:, 0]
+            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_ensemble_with_a_stock_transformer_averages_probabilities(model):
+    stock = build(TASK, *stock_flags(), arch="transformer", seed=3)
+    (pair,) = pairs(TASK, 6)
+    (hypotheses,) = generate([model, stock], [pair])
+    tokens = hypotheses[0]["tokens"]
+    pair.target = tokens[:-1].numpy()
+    mean = sum(logits(one, inputs_of(pair))[0].softmax(-1) for one in (model, stock)) / 2
+    expected = mean.gather(1, tokens[:, None])[:, 0].log()
+    torch.testing.assert_close(hypotheses[0]["positional_scores"], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_cells_are_projected_once_per_sentence_and_layer():
+    model, calls = model_of(), []
+    for layer in model.decoder.layers:
+        for projection in (layer.encoder_attn.k_proj, layer.encoder_attn.v_proj):
+            projection.register_forward_pre_hook(lambda _, inputs: calls.append(inputs[0].size(0)))
+    generate([model], pairs(TASK, *LENGTHS), beam=5)
+    # n words and EOS have 4 * (n + 1) - 6 cells from three tokens on: not times the beam, and none of the padding.
+    assert calls == [4 * 15 - 6 + 3 + (4 * 5 - 6) + (4 * 12 - 6) + 6] * 4
+
+
+def test_keys_are_not_tiled_over_beams(model, monkeypatch):
+    """One copy a sentence while it is under way, whatever beams were searched before; the weights that are told, too."""
+    held = []
+
+    def note(attention, query, memory):
+        held.append((query.size(1), len(memory["prev_key"])))
+        return without_weights(attention, query, memory)
+
+    without_weights = ChartCrossAttention._without_weights
+    monkeypatch.setattr(ChartCrossAttention, "_without_weights", note)
+    fast = model_of()
+    fast.load_state_dict(model.state_dict())
+    fast.make_generation_fast_(need_attn=False)
+    batch = pairs(TASK, *LENGTHS)
+    for beam in (5, 1, 3):
+        held.clear()
+        found, expected = generate([fast], batch, beam=beam), generate([model], batch, beam=beam)
+        assert held[0] == (len(batch) * beam, len(batch)) and all(rows == beam * sentences for rows, sentences in held)
+        for hypotheses, others in zip(found, expected):
+            for hypothesis, other in zip(hypotheses, others):
+                assert torch.equal(hypothesis["tokens"], other["tokens"])
+                torch.testing.assert_close(
+                    hypothesis["positional_scores"], other["positional_scores"], rtol=1e-4, atol=1e-4
+                )
+
+
+def test_rows_may_be_in_any_order(model):
+    encoder_out = model.encoder(BATCH["src_tokens"])
+    prefix = BATCH["prev_output_tokens"][:, :1]
+    expected = model.decoder(prefix, encoder_out=encoder_out)[0]
+    for order in ([3, 3, 0, 0], [1, 4, 4], [2]):
+        order = torch.tensor(order)
+        read = model.encoder.reorder_encoder_out(encoder_out, order)
+        found = model.decoder(prefix[order], encoder_out=read, incremental_state={})[0]
+        torch.testing.assert_close(found, expected[order], rtol=1e-4, atol=1e-5)
+
+
+def test_a_generator_s_beam_does_not_disturb_training():
+    model = model_of()
+    before = logits(model, BATCH)
+    generate([model], pairs(TASK, *LENGTHS), beam=5)
+    assert torch.equal(logits(model, BATCH), before)
+
+
+def test_phrases_of_five_sentences_are_learned():
+    data = pairs(TASK, 4, 5, 7, 8, 10, seed=3)
+    model = model_of("--dropout", "0").train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    inputs, target = inputs_of(*data), stack([pair.target for pair in data], False)
+    for _ in range(50):
+        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.1
+    found = [best[0]["tokens"].tolist()[:-1] for best in generate([model.eval()], data, beam=1)]
+    assert found == [pair.target.tolist() for pair in data]
+
+
+# Architectures, weights and flags
+
+
+SIZES = {  # layers, width, feed-forward, heads
+    "treeformer": (6, 512, 2048, 8),
+    "treeformer_iwslt_de_en": (6, 512, 1024, 4),
+    "treeformer_gigaword": (6, 512, 1024, 4),
+    "treeformer_cogs": (2, 512, 512, 4),
+    "treeformer_cognition": (6, 512, 1024, 4),
+    "treeformer_tiny": (2, 64, 128, 4),
+}
+
+
+@pytest.mark.parametrize("arch", SIZES)
+def test_architectures_have_the_sizes_of_the_paper(arch):
+    args = arguments(arch)
+    for side in ("encoder", "decoder"):
+        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
+    assert (args.treeformer_height, args.treeformer_heads) == (10, 1)
+    assert not (args.treeformer_level_weights or args.treeformer_layer_norm or args.treeformer_without_eos)
+
+
+def test_the_architectures_are_those_of_the_table():
+    assert {name for name in ARCH_CONFIG_REGISTRY if name.startswith("treeformer")} >= set(SIZES)
+
+
+def test_parameters_are_those_of_the_paper():
+    """Table 1: 37M is the joined vocabulary; 40M and 42M fit those of table 8, of which the decoder's is tied."""
+    task = tiny_task()
+    for language, words in (("source", 8844), ("target", 6628)):
+        symbols = getattr(task, f"{language}_dictionary")
+        for word in range(words - len(symbols)):
+            symbols.add_symbol(f"more{word}")
+    count = {}
+    for name, arch, layers in (
+        ("treeformer", "treeformer_iwslt_de_en", "6"),
+        ("stock", "transformer_iwslt_de_en", "7"),
+    ):
+        with torch.device("meta"):
+            made = build(task, "--share-decoder-input-output-embed", "--encoder-layers", layers, arch=arch)
+        count[name] = sum(parameter.numel() for parameter in made.parameters())
+    assert round(count["treeformer"] / 1e6) == 40 and round(count["stock"] / 1e6) == 42
+
+
+def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
+    stock = build(TASK, *stock_flags(), arch="transformer", seed=1)
+    model = model_of(seed=2)
+    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        model.load_state_dict(stock.state_dict())
+    new = {"encoder.chart.weight", "encoder.chart.query"}
+    assert set(initial) - set(stock.state_dict()) == new and all(name in caplog.text for name in new)
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, initial[name] if name in new else stock.state_dict()[name]), name
+
+
+def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(model, caplog):
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        model_of(seed=2).load_state_dict(model.state_dict())
+    assert "left as initialised" not in caplog.text
+    torn = {name: weight for name, weight in model.state_dict().items() if name != "encoder.chart.query"}
+    with pytest.raises(RuntimeError, match="encoder.chart.query"):
+        model_of().load_state_dict(torn)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(model, dtype):
+    half = model_of("--dropout", "0").to(dtype).train()
+    output = half(**BATCH)[0]
+    assert output.dtype == dtype
+    torch.testing.assert_close(output.float()[REAL], logits(model, BATCH)[REAL], rtol=0.1, atol=0.1)
+    output.float().logsumexp(-1).sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in half.parameters())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--encoder-normalize-before", "--decoder-normalize-before", "--treeformer-layer-norm"),
+        ("--decoder-embed-dim", "32", "--decoder-attention-heads", "2", "--attention-dropout", "0.1"),
+        ("--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5", "--quant-noise-pq", "0.1"),
+        ("--checkpoint-activations", "--treeformer-height", "40"),
+        ("--no-cross-attention",),
+    ],
+)
+def test_flags_of_the_stock_transformer(flags):
+    output = model_of(*flags).train()(**BATCH)[0]
+    output.sum().backward()
+    assert torch.isfinite(output).all()
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (("--treeformer-height", "1"), "at least 2"),
+        (("--treeformer-heads", "5"), "--encoder-embed-dim"),
+        (("--cross-self-attention", "--no-cross-attention"), "no place for phrases"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(flags, message):
+    with pytest.raises(InputError, match=message):
+        model_of(*flags)
+
+
+def test_the_model_documents_its_flags():
+    import argparse
+
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    TreeformerModel.add_args(parser)
+    text = parser.format_help()
+    for flag in ("height", "heads", "level-weights", "layer-norm", "without-eos"):
+        assert f"--treeformer-{flag}" in text

@@ -1,0 +1,1 @@
+"""Classification of sentences, trees and documents."""

@@ -1,0 +1,147 @@
+"""What all models that classify share: words at one end, scores of classes at the other."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import FairseqEncoder, FairseqEncoderModel
+from fairseq.modules import FairseqDropout
+from torch import Tensor, nn
+
+from tree_fairseq.errors import InputError, MissingTreesError
+
+# FROM modules/class_readout: Scores of classes from states of an encoder.
+
+
+class ClassReadout(nn.Module):
+    """Dropout and a linear layer, the same for roots, nodes and leaves.
+
+    Args:
+        dim: width D of the states
+        num_classes: C
+        dropout: of the states
+    """
+
+    def __init__(self, dim: int, num_classes: int, dropout: float):
+        super().__init__()
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
+        self.linear = nn.Linear(dim, num_classes)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Scores ``[..., C]`` of states ``[..., D]``."""
+        return self.linear(self.dropout(states))
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class ClassifierConfig(FairseqDataclass):
+    """Options of all models that classify."""
+
+    classifier_dropout: float = field(
+        default=0.1, metadata={"help": "dropout of the states that classes are read from"}
+    )
+    freeze_embeddings: bool = field(
+        default=False, metadata={"help": "leave the words' vectors as they are, such as those of --encoder-embed-path"}
+    )
+
+
+@dataclass
+class TreeReadoutConfig(ClassifierConfig):
+    """Options of models that read trees."""
+
+    document_root: ChoiceEnum(["first", "mean", "super"]) = field(
+        default="first",
+        metadata={
+            "help": "where a document of several sentences is read: at the root of its first sentence, at the mean of the roots of all, "
+            "or at a node above all roots"
+        },
+    )
+
+
+class Classifier(FairseqEncoderModel):
+    """An encoder and a read-out of classes.
+
+    Args:
+        encoder: of the texts
+        readout: of its states
+    """
+
+    def __init__(self, encoder: FairseqEncoder, readout: ClassReadout):
+        super().__init__(encoder)
+        self.readout = readout
+
+    @staticmethod
+    def check_task(arch: str, task) -> None:
+        """Whether a task has classes.
+
+        Raises:
+            InputError: it has none
+        """
+        if not hasattr(task, "num_classes"):
+            raise InputError(
+                f"--arch {arch} classifies; use --task tree_classification, or tree_sentence_classification"
+            )
+
+    def get_normalized_probs(self, net_output: dict, log_probs: bool, sample: Optional[dict] = None) -> Tensor:
+        """Probabilities of the classes of each example, or their logarithms, ``[B, C]`` float32."""
+        return self.get_normalized_probs_scriptable(net_output["logits"], log_probs, sample)
+
+
+class SequenceClassifier(Classifier):
+    """A classifier that reads no trees: every example is one state. Subclasses say which."""
+
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
+        """The state ``[B, D]`` of each example."""
+        raise NotImplementedError
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, Optional[Tensor]]:
+        """Scores classes.
+
+        Args:
+            src_tokens: ``[B, N]``, padded on the right and without EOS
+            src_lengths: ``[B]``
+
+        Returns:
+            ``logits`` ``[B, C]``; ``node_logits`` and ``leaf_logits``, which are None
+        """
+        logits = self.readout(self.represent(src_tokens, src_lengths))
+        return {"logits": logits, "node_logits": None, "leaf_logits": None}
+
+
+class TreeClassifier(Classifier):
+    """A classifier that reads trees: every example is the root of a document, and every node and leaf of it has a state."""
+
+    reads_trees = True
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        sentence_trees: Optional[dict[str, Tensor]] = None,
+        node_logits: bool = False,
+    ) -> dict[str, Optional[Tensor]]:
+        """Scores classes of B documents of R sentences.
+
+        Args:
+            src_tokens: ``[B, N]``, unread
+            src_lengths: ``[B]``, unread
+            sentence_trees: what the encoder reads
+            node_logits: score nodes and leaves too
+
+        Returns:
+            ``logits`` ``[B, C]`` of the documents; ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]`` of the
+            sentences, any values at padding, or None
+
+        Raises:
+            MissingTreesError: the batch has no trees
+        """
+        if sentence_trees is None:
+            raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_classification")
+        states = self.encoder(sentence_trees)
+        return {
+            "logits": self.readout(states.roots),
+            "node_logits": self.readout(states.nodes) if node_logits else None,
+            "leaf_logits": self.readout(states.leaves) if node_logits else None,
+        }

@@ -1,0 +1,227 @@
+"""Files of examples with their classes: read and judged line by line, and written as two files that correspond."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from tree_fairseq.classification.class_trees import put_symbols, read_class_tree
+from tree_fairseq.classification.folder import SENTENCE_FORMATS, UNLABELLED, check_class, require_known_class
+from tree_fairseq.classification.numbers import is_number
+from tree_fairseq.classification.sentences import joined_sentences
+from tree_fairseq.errors import ClassError, EmptyDocumentError, LabelColumnError, UnlabelledExampleError
+from tree_fairseq.trees.bracket import read_spans, write_forest
+from tree_fairseq.trees.spans import SpanForest, decode, reduce_spans
+from tree_fairseq.trees.text import read_lines
+
+_COLUMNS = "A line is a text, a tab and a class."
+_PAIR = "A line is a text, a tab, a text, a tab and a class."
+
+
+@dataclass(frozen=True)
+class Example:
+    """A line of a file.
+
+    Attributes:
+        number: of the line, from 1
+        classes: the example's class; of a tree, those of all nodes in preorder; the characters of a number
+        text: its words, where it is no tree
+        tree: its tree without classes, in the format ``trees``
+    """
+
+    number: int
+    classes: list[str]
+    text: str = ""
+    tree: SpanForest | None = None
+
+
+def read_examples(
+    path: Path, input_format: str, needs_class: bool = True, is_number: bool = False
+) -> Iterator[Example]:
+    """The examples of a file, line by line.
+
+    Args:
+        path: the file
+        input_format: ``tsv`` or ``trees``; ``sentence`` or ``pair``
+        needs_class: whether every example must have a class; if not, classes are not looked at
+        is_number: whether a number stands in the place of the class
+
+    Raises:
+        LabelColumnError, EmptyDocumentError, ClassError, TreeFormatError: with file and line.
+    """
+    read = _read_tree if input_format == "trees" else _read_row
+    if input_format in SENTENCE_FORMATS:
+        read = functools.partial(_read_sentences, is_pair=input_format == "pair", is_rated=is_number)
+    for number, line in enumerate(read_lines(path), start=1):
+        yield read(line, path, number, needs_class)
+
+
+def _read_tree(line: str, path: Path, number: int, needs_class: bool) -> Example:
+    read = read_class_tree(line, path, number, needs_class)
+    return Example(number, read.classes if needs_class else [], tree=read.tree)
+
+
+def _read_row(line: str, path: Path, number: int, needs_class: bool) -> Example:
+    text, *labels = line.split("\t")
+    if len(labels) > 1:
+        raise LabelColumnError(
+            f"{len(labels)} tabs in a line",
+            path,
+            number,
+            column=len(text) + len(labels[0]) + 2,
+            hint=f"{_COLUMNS} Replace the others by blanks.",
+        )
+    if not text.split():
+        raise EmptyDocumentError(
+            "there is no text", path, number, hint="Leave the line out: there is nothing to tell a class by."
+        )
+    if not needs_class:
+        return Example(number, [], text)
+    if not labels:
+        raise LabelColumnError("there is no tab, so the line has no class", path, number, hint=_COLUMNS)
+    return Example(number, [_one_class(labels[0], path, number, len(text) + 2)], text)
+
+
+def _one_class(label: str, path: Path, number: int, column: int) -> str:
+    """The class that a column holds."""
+    names = label.split()
+    if len(names) != 1:
+        what = f"the class {label!r} is not one word" if names else "there is no class after the tab"
+        raise LabelColumnError(what, path, number, column, hint=_COLUMNS)
+    if names == [UNLABELLED]:
+        raise UnlabelledExampleError(
+            f"the class is {UNLABELLED}, which stands for none",
+            path,
+            number,
+            hint="Give the class, or leave the line out.",
+        )
+    return names[0]
+
+
+def _read_sentences(line: str, path: Path, number: int, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
+    """One sentence or two and their class, or their number."""
+    *texts, label = line.split("\t")
+    wanted = 1 + is_pair
+    if len(texts) != wanted:
+        what = f"{len(texts)} tabs in a line where {wanted} are expected"
+        raise LabelColumnError(what, path, number, hint=_PAIR if is_pair else _COLUMNS)
+    text = joined_sentences(texts, is_pair, path, number)
+    name = _one_class(label, path, number, len(line) - len(label) + 1)
+    if is_rated and not is_number(name):
+        raise ClassError(
+            f"{name!r} is no number",
+            path,
+            number,
+            hint="With --regression, a decimal number stands in the place of the class.",
+        )
+    return Example(number, list(name) if is_rated else [name], text)
+
+
+@dataclass
+class ClassCensus:
+    """What the examples of a split hold.
+
+    Attributes:
+        lines: examples
+        counts: how often each class occurs; `UNLABELLED` is counted too
+        of_examples: how often each is the class of an example
+        is_binary: whether no tree has a node of more than two children
+    """
+
+    lines: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    of_examples: Counter[str] = field(default_factory=Counter)
+    is_binary: bool = True
+
+    @property
+    def classes(self) -> set[str]:
+        """All classes."""
+        return set(self.counts) - {UNLABELLED}
+
+    def add(self, example: Example) -> None:
+        """Counts an example."""
+        self.lines += 1
+        self.counts.update(example.classes)
+        self.of_examples.update(example.classes[:1])
+        if example.tree is not None:
+            self.is_binary &= len(reduce_spans(example.tree.spans)) == len(example.tree.leaves) - 1
+
+
+def take_class_census(
+    path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
+) -> ClassCensus:
+    """Reads a file from end to end and judges every line.
+
+    Args:
+        path: the file
+        input_format: as :func:`read_examples` has it
+        known: the classes; None where all that occur are meant
+        needs_class, is_number: the same
+
+    Raises:
+        UnknownClassError: a class is not among the known ones.
+        InputError: as :func:`read_examples`.
+    """
+    census = ClassCensus()
+    for example in read_examples(path, input_format, needs_class, is_number):
+        for name in () if is_number else example.classes:
+            # Each class has to be judged once.
+            if name in census.counts:
+                continue
+            check_class(name, path, example.number)
+            if known is not None:
+                require_known_class(name, known, path, example.number)
+        census.add(example)
+    return census
+
+
+def write_examples(examples: Iterable[Example], text: Path, classes: Path | None) -> None:
+    """Writes examples as two parallel files; trees are written in brackets, labelled with symbols.
+
+    Args:
+        examples: of one split
+        text: file for texts or trees
+        classes: file for classes, if they have any
+    """
+    with contextlib.ExitStack() as stack:
+        texts = stack.enter_context(_complete(text))
+        labels = stack.enter_context(_complete(classes)) if classes is not None else None
+        for example in examples:
+            texts.write((example.text if example.tree is None else write_forest(decode(example.tree))) + "\n")
+            if labels is not None:
+                labels.write(" ".join(example.classes) + "\n")
+
+
+def write_words(examples: Iterable[Example], path: Path) -> None:
+    """Writes the words of trees, one line each."""
+    with _complete(path) as file:
+        for example in examples:
+            file.write(" ".join(example.tree.leaves) + "\n")
+
+
+def with_labels_of_parses(examples: Iterable[Example], parses: Iterable[Path]) -> Iterator[Example]:
+    """Trees whose nodes have the labels of the constituents with the same spans.
+
+    Args:
+        examples: trees
+        parses: files with the parses of their words, in order
+    """
+    lines = itertools.chain.from_iterable(map(read_lines, parses))
+    for example, line in zip(examples, lines, strict=True):
+        yield Example(example.number, example.classes, tree=put_symbols(example.tree, read_spans(line)))
+
+
+@contextlib.contextmanager
+def _complete(path: Path) -> Iterator[TextIO]:
+    """A file that has its name only when it is complete: processes that a killed run left may still read an earlier one."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with open(partial, "w", encoding="utf-8", newline="\n") as file:
+        yield file
+    os.replace(partial, path)

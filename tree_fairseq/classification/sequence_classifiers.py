@@ -1,0 +1,167 @@
+"""Classifiers that read no trees: fairseq's transformer and its bidirectional LSTM."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.lstm import LSTMEncoder
+from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.models.transformer.transformer_legacy import base_architecture
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
+from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults, set_sizes
+from tree_fairseq.nn.word_embeddings import build_word_embeddings
+
+# FROM modules/bidirectional_lstm: A bidirectional LSTM over padded texts, in time linear in their length.
+
+_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
+    """The last state of each direction in the upper layer, as torch has them for packed sequences.
+
+    On CPUs the backward pass of a packed sequence takes quadratic time: each step returns a gradient that is as large as the
+    inputs of all steps. Documents have thousands.
+
+    Args:
+        lstm: bidirectional, with biases
+        texts: ``[N, B, D]``, padded at the end
+        lengths: ``[B]`` int64, 1 or more
+
+    Returns:
+        ``[B, 2 H]``, forward and backward
+    """
+    if texts.device.type != "cpu":
+        return packed_last_states(lstm, texts, lengths)
+    num_steps, rows = len(texts), torch.arange(len(lengths), device=texts.device)
+    backward = (lengths - 1 - torch.arange(num_steps, device=texts.device).unsqueeze(1)).clamp(min=0)  # N x B
+    start = texts.new_zeros(1, len(lengths), lstm.hidden_size)
+
+    def turn(states: Tensor) -> Tensor:
+        return states.gather(0, backward.unsqueeze(2).expand_as(states))
+
+    for layer in range(lstm.num_layers):
+        if layer:
+            texts = functional.dropout(texts, lstm.dropout, lstm.training)
+        directions = []
+        for suffix, inputs in (("", texts), ("_reverse", turn(texts))):
+            weights = [getattr(lstm, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
+            directions.append(torch.lstm(inputs, (start, start), weights, True, 1, 0.0, lstm.training, False, False)[0])
+        ahead, behind = directions
+        texts = torch.cat([ahead, turn(behind)], dim=2)  # N x B x 2H
+    return torch.cat([states[lengths - 1, rows] for states in directions], dim=1)
+
+
+def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
+    """The same by torch's own packed sequences, which are fast where a device has a kernel for them; arguments as above."""
+    packed = nn.utils.rnn.pack_padded_sequence(texts, lengths.cpu(), enforce_sorted=False)
+    last = lstm(packed)[1][0].view(lstm.num_layers, 2, len(lengths), lstm.hidden_size)
+    return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TransformerClassifierConfig(ClassifierConfig, TransformerConfig):
+    """All options of the transformer."""
+
+
+@register_model("transformer_classifier")
+class TransformerClassifier(SequenceClassifier):
+    """fairseq's transformer encoder, read at the mean of all tokens."""
+
+    @classmethod
+    def add_args(cls, parser):
+        """Adds fairseq's flags of encoders and ours; architectures set the defaults."""
+        add_encoder_args(parser)
+        gen_parser_from_dataclass(parser, ClassifierConfig(), delete_default=True, with_prefix="")
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task with ``num_classes``.
+
+        Raises:
+            InputError: the task has no classes
+        """
+        cls.check_task("transformer_classifier", task)
+        transformer_classifier(args)
+        cfg = TransformerClassifierConfig.from_namespace(args)
+        encoder = TransformerEncoderBase(
+            cfg, task.source_dictionary, build_word_embeddings(cfg, task.source_dictionary)
+        )
+        return cls(encoder, ClassReadout(cfg.encoder.embed_dim, task.num_classes, cfg.classifier_dropout))
+
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
+        """The mean of the states of all tokens, ``[B, D]``."""
+        encoded = self.encoder(src_tokens, src_lengths)
+        padding = encoded["encoder_padding_mask"][0]
+        states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
+        return states.sum(1) / (~padding).sum(1, keepdim=True)
+
+
+@dataclass
+class LSTMClassifierConfig(ClassifierConfig):
+    """All options of the LSTM."""
+
+    encoder_embed_dim: int = field(default=512, metadata={"help": "width of the vectors of words"})
+    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "path to pre-trained vectors of words"})
+    encoder_hidden_size: int = field(default=512, metadata={"help": "width of the states of each direction"})
+    encoder_layers: int = field(default=1, metadata={"help": "number of layers"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of the vectors of words, and between layers"})
+
+
+@register_model("lstm_classifier", dataclass=LSTMClassifierConfig)
+class LSTMClassifier(SequenceClassifier):
+    """fairseq's bidirectional LSTM, read at the last states of both directions."""
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task with ``num_classes``.
+
+        Raises:
+            InputError: the task has no classes
+        """
+        cls.check_task("lstm_classifier", task)
+        cfg = LSTMClassifierConfig.from_namespace(args)
+        encoder = LSTMEncoder(
+            task.source_dictionary,
+            hidden_size=cfg.encoder_hidden_size,
+            num_layers=cfg.encoder_layers,
+            dropout_in=cfg.dropout,
+            dropout_out=cfg.dropout,
+            bidirectional=True,
+            left_pad=False,
+            embed_dim=cfg.encoder_embed_dim,
+            pretrained_embed=build_word_embeddings(cfg, task.source_dictionary),
+        )
+        return cls(encoder, ClassReadout(2 * cfg.encoder_hidden_size, task.num_classes, cfg.classifier_dropout))
+
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
+        """The last state of each direction in the upper layer, ``[B, D]`` of both together."""
+        words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x D
+        return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
+
+
+@register_model_architecture("transformer_classifier", "transformer_classifier")
+def transformer_classifier(args):
+    """Sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
+    base_architecture(args)
+    set_defaults(args, ClassifierConfig)
+
+
+@register_model_architecture("transformer_classifier", "transformer_classifier_tiny")
+def transformer_classifier_tiny(args):
+    """The paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
+    set_sizes(args, 2, 64, 128, 4)
+    transformer_classifier(args)
+
+
+@register_model_architecture("lstm_classifier", "lstm_classifier_tiny")
+def lstm_classifier_tiny(args):
+    """One layer, width 64 in each direction: about the 67,000 weights of ``transformer_classifier_tiny``, vectors apart."""
+    args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
+    args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 64)
+    set_defaults(args, LSTMClassifierConfig)

@@ -1,0 +1,252 @@
+"""Binary Tree-LSTM (Tai, Socher & Manning 2015) for classification."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder, register_model, register_model_architecture
+from fairseq.models.transformer import Embedding
+from fairseq.modules import FairseqDropout
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.classification.classifier import ClassReadout, TreeClassifier, TreeReadoutConfig
+from tree_fairseq.classification.document_encoder import DocumentStates
+from tree_fairseq.classification.document_structure import READINGS
+from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.nn.tree_lstm import TreeLSTM
+from tree_fairseq.nn.word_embeddings import build_word_embeddings
+
+# FROM modules/binary_branches: Trees given as spans, in binary form: leaves are nodes too, and every node stands on a branch of its parent.
+
+
+@dataclass(frozen=True)
+class BinaryBranches:
+    """The right-branching binary forms of R trees of N leaves and M nodes; E = N + M.
+
+    Column j is leaf j, column N + t is node t. A node of more than two children keeps the first on branch 0; on branch 1
+    stands an intermediate node over the others, as in ``(A b (@A c d))`` for ``(A b c d)``. The intermediate node whose first
+    child is column e is column E + e.
+
+    Attributes:
+        parents: ``[R, 2 E]`` int64, column of each node's parent; -1 at roots and padding
+        branches: ``[R, 2 E]`` int64, 0 or 1; -1 at roots and padding
+        mask: ``[R, 2 E]`` bool, which columns hold nodes
+        divided: ``[R, E]`` int64, the node, less than M, that each intermediate node was put in for; 0 where there is none
+        root: ``[R]`` int64, column of the root, the first if there are several
+    """
+
+    parents: Tensor
+    branches: Tensor
+    mask: Tensor
+    divided: Tensor
+    root: Tensor
+
+    @classmethod
+    def of(cls, batch: TreeBatch) -> "BinaryBranches":
+        """Binarises all trees at once, in the time of a sort; the order of the nodes does not matter.
+
+        Args:
+            batch: the trees, a row each, padded on the right and without EOS
+        """
+        num_leaves = batch.is_leaf.size(1)
+        real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # R x E
+        num_columns = real.size(1)
+        # In order of depth, and from left to right: siblings are neighbours, and the parent of a node is the last one of the
+        # level above that begins no later.
+        keys, order = _by_level(batch).masked_fill(~real, torch.iinfo(torch.int64).max).sort(dim=1)
+        above = (torch.searchsorted(keys, keys - num_leaves, right=True) - 1).masked_fill(~real.gather(1, order), -1)
+        is_child = above >= 0
+        parent = order.gather(1, above.clamp(min=0)).masked_fill(~is_child, -1)
+        # What has no parent is in no family but its own.
+        family = torch.where(is_child, above, -1 - torch.arange(num_columns, device=above.device))
+        border = family.diff(dim=1) != 0
+        is_first, is_last = (functional.pad(border, side, value=True) for side in ((1, 0), (0, 1)))
+
+        intermediate = num_columns + order  # over each child and its later siblings
+        is_divider = ~is_first & ~is_last
+        # Where later siblings hang: the second under the parent, others under the intermediate node of the one before.
+        holder = torch.where(is_first.roll(1, dims=1), parent, intermediate.roll(1, dims=1))
+        parents = [
+            torch.where(is_first, parent, torch.where(is_last, holder, intermediate)),
+            holder.masked_fill(~is_divider, -1),
+        ]
+        branches = [(is_last & ~is_first).long().masked_fill(~is_child, -1), torch.where(is_divider, 1, -1)]
+        columns = torch.cat([order, intermediate], dim=1)
+        return cls(
+            parents=_put(torch.cat(parents, dim=1), columns),
+            branches=_put(torch.cat(branches, dim=1), columns),
+            mask=torch.cat([real, _put(is_divider, order)], dim=1),
+            divided=_put((parent - num_leaves).masked_fill(~is_divider, 0), order),
+            root=order[:, 0],
+        )
+
+    def under_super_roots(self, document: Tensor) -> "BinaryBranches":
+        """Puts a super-root over the trees of each of B documents, itself in binary form.
+
+        All trees then stand in one row of R times 2 E + 1 columns. The last of a tree's columns is the node over it and all
+        that comes after it in its document, where there is such a node: trees are added from right to left. A single tree is
+        the only child of its super-root.
+
+        Args:
+            document: ``[R]`` int64, the document of each tree, ascending from 0, none left out
+
+        Returns:
+            tensors ``[1, R (2 E + 1)]``, but ``divided`` as it was, and ``root`` ``[B]``, the columns of the super-roots
+        """
+        rows, width = self.parents.shape
+        begins = document.diff() > 0
+        is_first, is_last = (functional.pad(begins, side, value=True) for side in ((1, 0), (0, 1)))
+        has_node = is_first | ~is_last
+        is_below = has_node & ~is_first
+        start = torch.arange(rows, device=document.device) * (width + 1)
+        own, before = start + width, start - 1  # the nodes over the trees, and over those before
+        root = self.root.unsqueeze(1)
+        parents = torch.where(self.parents < 0, -1, self.parents + start.unsqueeze(1))
+        parents = parents.scatter(1, root, torch.where(has_node, own, before).unsqueeze(1))
+        branches = self.branches.scatter(1, root, (~has_node).long().unsqueeze(1))
+        return BinaryBranches(
+            parents=_append(parents, before.masked_fill(~is_below, -1)),
+            branches=_append(branches, torch.where(is_below, 1, -1)),
+            mask=_append(self.mask, has_node),
+            divided=self.divided,
+            root=own[is_first],
+        )
+
+
+def _by_level(batch: TreeBatch) -> Tensor:
+    """``[R, N + M]`` int64: numbers that put leaves and nodes in order of their depth, then from left to right."""
+    width = batch.is_leaf.size(1)
+    leaf = torch.arange(width, device=batch.start.device).expand_as(batch.is_leaf)
+    is_node = batch.is_node.long()
+    # A leaf lies as deep as nodes have begun before it and not ended.
+    covers = (
+        is_node.new_zeros(len(leaf), width + 1).scatter_add(1, batch.start, is_node).scatter_add(1, batch.end, -is_node)
+    )
+    depth = torch.cat([covers.cumsum(1)[:, :-1], batch.depth], dim=1)
+    return depth * width + torch.cat([leaf, batch.start], dim=1)
+
+
+def _put(values: Tensor, columns: Tensor) -> Tensor:
+    """The values of each row in the columns given, which are all there are."""
+    return torch.empty_like(values).scatter(1, columns, values)
+
+
+def _append(rows: Tensor, column: Tensor) -> Tensor:
+    """A last column to the rows, then one row of all."""
+    return torch.cat([rows, column.unsqueeze(1)], dim=1).view(1, -1)
+
+
+# FROM models/tree_lstm_encoder: Encoder of documents of trees by a binary Tree-LSTM.
+
+# A recurrent network has no limit of its own; fairseq's is this.
+MAX_POSITIONS = 100_000
+
+
+class TreeLSTMEncoder(FairseqEncoder):
+    """Tai et al.'s binary Tree-LSTM over documents of many trees, which are binarised to the right.
+
+    The features of a leaf are its word's vector, those of a node its label's. A node that binarisation puts in has the label of
+    the one it is put in for, and a vector that says so, without which ``(A b c d)`` would be ``(A b (A c d))``.
+
+    A document is read at the root of its first tree, at the mean of the roots of all, or at a super-root of label ``<s>`` over all
+    of its trees. The root of a tree of one leaf is the leaf.
+
+    Args:
+        cfg (TreeLSTMClassifierConfig): sizes, dropout and ``document_root`` (``first``, ``mean`` or ``super``)
+        dictionary: of the leaves
+        num_labels: of nodes
+        embed_tokens: table of the leaves
+    """
+
+    def __init__(self, cfg, dictionary: Dictionary, num_labels: int, embed_tokens: nn.Embedding):
+        super().__init__(dictionary)
+        self.padding_idx = dictionary.pad()
+        self.super_root = cfg.document_root == "super"
+        self.read_documents = READINGS.get(cfg.document_root)
+        self.embed_tokens = embed_tokens
+        self.embed_labels = Embedding(num_labels, embed_tokens.embedding_dim, self.padding_idx)
+        self.intermediate = nn.Parameter(torch.empty(embed_tokens.embedding_dim))
+        nn.init.normal_(self.intermediate, std=embed_tokens.embedding_dim**-0.5)
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+        self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, cfg.encoder_hidden_size, 2)
+
+    def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
+        """Encodes a batch of B documents of R sentences.
+
+        Args:
+            sentence_trees: ``tokens`` ``[R, N]``, padded on the right and without EOS; ``label``, ``start``, ``end`` and
+                ``depth`` ``[R, M]`` as :func:`tree_fairseq.nn.tree_batch.collate_trees` makes them; ``document`` ``[R]``, the
+                document of each row, ascending from 0 and none left out. All int64
+
+        Returns:
+            h of leaves and nodes, zero at padding, and of the roots
+        """
+        tokens, document = sentence_trees["tokens"], sentence_trees["document"]
+        batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
+        tree = BinaryBranches.of(batch)
+        # One column more, as there may be no node at all.
+        label = functional.pad(batch.label, (0, 1), value=self.padding_idx).gather(1, tree.divided)
+        features = [
+            self.embed_tokens(tokens),
+            self.embed_labels(batch.label),
+            self.embed_labels(label) + self.intermediate,
+        ]
+        if self.super_root:
+            is_first = functional.pad(document.diff() > 0, (1, 0), value=True)
+            own = self.embed_labels(torch.full_like(document, self.dictionary.bos()))
+            features.append(torch.where(is_first.unsqueeze(1), own, own + self.intermediate).unsqueeze(1))
+        x = self.dropout(torch.cat(features, dim=1))
+        if self.super_root:
+            joined = tree.under_super_roots(document)
+            flat, _ = self.tree_lstm(x.view(1, -1, x.size(2)), joined.parents, joined.branches, joined.mask)
+            h, roots = flat.view(*x.shape[:2], -1), flat[0, joined.root]
+        else:
+            h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask)
+            own = h[torch.arange(len(h), device=h.device), tree.root]
+            roots = self.read_documents(own, document)
+        leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
+        return DocumentStates(leaves, nodes, roots)
+
+    def max_positions(self) -> int:
+        """Maximum length of a document."""
+        return MAX_POSITIONS
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeLSTMClassifierConfig(TreeReadoutConfig):
+    """All options of the model."""
+
+    encoder_embed_dim: int = field(default=512, metadata={"help": "width of the vectors of words and labels"})
+    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "path to pre-trained vectors of words"})
+    encoder_hidden_size: int = field(default=512, metadata={"help": "width of the states of leaves and nodes"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of the vectors of words and labels"})
+
+
+@register_model("tree_lstm_classifier", dataclass=TreeLSTMClassifierConfig)
+class TreeLSTMClassifier(TreeClassifier):
+    """A Tree-LSTM from the leaves up and a read-out of its roots, nodes and leaves."""
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task with ``label_dictionary`` and ``num_classes``.
+
+        Raises:
+            InputError: the task has no classes
+        """
+        cls.check_task("tree_lstm_classifier", task)
+        cfg = TreeLSTMClassifierConfig.from_namespace(args)
+        embeddings = build_word_embeddings(cfg, task.source_dictionary)
+        encoder = TreeLSTMEncoder(cfg, task.source_dictionary, len(task.label_dictionary), embeddings)
+        return cls(encoder, ClassReadout(cfg.encoder_hidden_size, task.num_classes, cfg.classifier_dropout))
+
+
+@register_model_architecture("tree_lstm_classifier", "tree_lstm_classifier_tiny")
+def tree_lstm_classifier_tiny(args):
+    """Vectors of width 64 and states of 72: about the 70,000 weights of ``tree_transformer_classifier_tiny``, vectors apart."""
+    args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
+    args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 72)
+    set_defaults(args, TreeLSTMClassifierConfig)

@@ -1,0 +1,175 @@
+"""Treeformer for classification (Patel & Flanigan 2023): phrases beside the state of an encoder that stands for the whole text."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq import utils
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import FairseqEncoder, register_model, register_model_architecture
+from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.models.transformer.transformer_legacy import base_architecture
+from torch import Tensor
+from torch.nn import functional
+
+from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.extended_transformer import add_encoder_args, add_fields, set_defaults, set_sizes
+from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+from tree_fairseq.nn.word_embeddings import build_word_embeddings
+from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
+
+# FROM models/started_encoder: fairseq's transformer encoder that reads a start before each text, whose state stands for all of it as BERT's [CLS] does.
+
+
+class StartedEncoder(TransformerEncoderBase):
+    """Puts BOS before each text.
+
+    Args:
+        cfg: of fairseq's transformer, with ``max_source_positions``
+        dictionary: of the source
+        embed_tokens: its table
+    """
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Optional[Tensor] = None,
+    ) -> dict[str, list]:
+        """Encodes a batch.
+
+        Args:
+            src_tokens: ``[B, N]``, padded on the right
+            src_lengths: ``[B]``, unread
+            return_all_hiddens: keep every layer's states
+            token_embeddings: ``[B, N + 1, D]``, in the place of a look-up, that of the start among them
+
+        Returns:
+            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, D]``, the start first
+        """
+        started = functional.pad(src_tokens, (1, 0), value=self.dictionary.bos())
+        return super().forward(started, src_lengths, return_all_hiddens, token_embeddings)
+
+    def max_positions(self) -> int:
+        """Longest source: the start takes one position."""
+        return super().max_positions() - 1
+
+
+# The end of a sentence is never in this chart.
+_CHART = ("treeformer_height", "treeformer_level_weights", "treeformer_heads", "treeformer_layer_norm")
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeformerClassifierConfig(ClassifierConfig):
+    """Options beside those of the chart and of fairseq's encoders."""
+
+    encoder_name: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "a pretrained encoder: a folder as HuggingFace's save_pretrained() writes it, or its name on the hub, such as "
+            "albert-base-v2 (safetensors only). Its sizes are its own, --dropout and --attention-dropout are set where they are given. "
+            "Without it, an encoder is trained from scratch"
+        },
+    )
+    no_chart: bool = field(
+        default=False, metadata={"help": "no phrases: the encoder's first state alone (the paper's baseline)"}
+    )
+    treeformer_within_sentences: bool = field(
+        default=False,
+        metadata={"help": "no phrase goes from one sentence of a pair to the other (the paper's phrases do)"},
+    )
+
+
+@register_model("treeformer_classifier")
+class TreeformerClassifier(SequenceClassifier):
+    """Reads a class, or a number, off the encoder's first state and the mean of the chart's top row, added up.
+
+    That state is a pretrained encoder's [CLS]; an encoder of ours reads BOS in its place. It, the ends of sentences and what
+    separates them never enter the chart.
+
+    Args:
+        encoder: of the texts, whose first state is that of a start
+        readout: of the sum
+        summary: of phrases; None without
+    """
+
+    def __init__(self, encoder: FairseqEncoder, readout: ClassReadout, summary: Optional[ChartSummary]):
+        super().__init__(encoder, readout)
+        self.summary = summary
+
+    @classmethod
+    def add_args(cls, parser):
+        """Adds fairseq's flags of encoders and ours; architectures set the defaults."""
+        add_encoder_args(parser)
+        add_fields(parser, ChartConfig, _CHART)
+        gen_parser_from_dataclass(parser, TreeformerClassifierConfig(), delete_default=True, with_prefix="")
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task with ``num_classes``.
+
+        Raises:
+            InputError: the task has no classes, options of the chart that cannot be, or no pretrained encoder can be loaded
+        """
+        cls.check_task("treeformer_classifier", task)
+        treeformer_classifier(args)
+        if args.no_chart and args.treeformer_within_sentences:
+            raise InputError("--treeformer-within-sentences says something of a chart, and --no-chart leaves it out")
+        encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
+        summary = None
+        if not args.no_chart:
+            config = ChartConfig(**{name: getattr(args, name) for name in _CHART})
+            summary = ChartSummary(width, config, args.treeformer_within_sentences)
+        return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary)
+
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
+        """The first state and the mean of the highest phrases, ``[B, D]``."""
+        dictionary = self.encoder.dictionary
+        tokens = utils.convert_padding_direction(src_tokens, dictionary.pad(), left_to_right=True)
+        states = self.encoder(tokens, src_lengths)["encoder_out"][0]  # N + 1 x B x D
+        if self.summary is None:
+            return states[0]
+        outside = tokens.eq(dictionary.pad()) | tokens.eq(dictionary.eos())
+        return states[0] + self.summary(states, functional.pad(outside, (1, 0), value=True))
+
+
+def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
+    """The encoder that is named; ``args`` gets its description, for checkpoints."""
+    description = getattr(args, "pretrained_description", None)
+    if description is None:
+        dropout = {
+            "dropout": getattr(args, "dropout", None),
+            "attention_dropout": getattr(args, "attention_dropout", None),
+        }
+        encoder = PretrainedEncoder.from_name(task.source_dictionary, args.encoder_name, **dropout)
+        args.pretrained_description = encoder.describe()
+    else:
+        encoder = PretrainedEncoder.from_description(task.source_dictionary, description)
+    return encoder, encoder.width
+
+
+def _from_scratch(args, task) -> tuple[StartedEncoder, int]:
+    # What begins with "encoder_" fairseq takes for options of its own encoder.
+    cfg = TransformerConfig.from_namespace(args)
+    # The start has a position of its own.
+    cfg.max_source_positions += 1
+    encoder = StartedEncoder(cfg, task.source_dictionary, build_word_embeddings(args, task.source_dictionary))
+    return encoder, cfg.encoder.embed_dim
+
+
+@register_model_architecture("treeformer_classifier", "treeformer_classifier")
+def treeformer_classifier(args):
+    """A pretrained encoder has its own sizes; else those of fairseq's ``transformer``: 6 layers, width 512, 8 heads. h = 10."""
+    set_defaults(args, TreeformerClassifierConfig)
+    set_defaults(args, ChartConfig)
+    if not args.encoder_name:
+        base_architecture(args)
+
+
+@register_model_architecture("treeformer_classifier", "treeformer_classifier_tiny")
+def treeformer_classifier_tiny(args):
+    """The size of ``transformer_classifier_tiny``: 2 layers, width 64, feed-forward 128, 4 heads."""
+    set_sizes(args, 2, 64, 128, 4)
+    treeformer_classifier(args)

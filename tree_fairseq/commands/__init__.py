@@ -1,0 +1,1 @@
+"""Commands over data-bin folders and checkpoints: check, export, annotate, average, induce."""

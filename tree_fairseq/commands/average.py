@@ -1,0 +1,150 @@
+"""Average the weights of several checkpoints of one training run.
+
+    python -m tree_fairseq.commands.average --inputs checkpoints --last-epochs 10 --output checkpoints/average.pt
+
+The averaged file keeps everything else (configuration, dictionaries' sizes, counters) of the newest checkpoint except the
+optimiser's state, which belongs to one point of the trajectory. Checkpoints are loaded with ``weights_only=True``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import pickle
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from tree_fairseq.compat import allow_checkpoint_classes
+from tree_fairseq.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
+
+_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
+_UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
+
+
+def last_checkpoints(
+    folder: Path, count: int, pattern: re.Pattern[str] = _EPOCH, upper_bound: int | None = None
+) -> list[Path]:
+    """The ``count`` newest checkpoints of a folder, newest first, by the number in their names.
+
+    Args:
+        pattern: which names count; its group is the number (epochs by default).
+        upper_bound: ignore numbers above it.
+
+    Fewer are returned, and said, where the folder has fewer. Raises CheckpointError where it has none.
+    """
+    numbered = []
+    for path in folder.iterdir():
+        match = pattern.fullmatch(path.name)
+        if match and (upper_bound is None or int(match[1]) <= upper_bound):
+            numbered.append((int(match[1]), path))
+    if not numbered:
+        raise CheckpointError(f"{folder} holds no checkpoint named like {pattern.pattern}")
+    chosen = [path for _, path in sorted(numbered, reverse=True)[:count]]
+    if len(chosen) < count:
+        logger.warning("%s holds %d of the %d checkpoints asked for; averaging those", folder, len(chosen), count)
+    return chosen
+
+
+def load_state(path: Path) -> dict:
+    """The content of a checkpoint on the CPU. Raises CheckpointError where it is no readable checkpoint with a model."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{path} is no fairseq checkpoint: it has no model")
+    return state
+
+
+def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """Mean of every parameter over the checkpoints, summed in float64, in the parameter's own type.
+
+    Integer entries (counters, version markers) are taken from the first checkpoint. One checkpoint is in memory at a time.
+    Raises CheckpointError where parameters, their shapes or the labels of trees differ.
+    """
+    newest = load_state(paths[0])
+    first, task = newest["model"], newest.get("task_state")
+    sums = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
+    for path in paths[1:]:
+        state = load_state(path)
+        model = state["model"]
+        if state.get("task_state") != task:
+            raise CheckpointError(f"{path} and {paths[0]} were trained with different labels of trees")
+        if {name: tensor.shape for name, tensor in model.items()} != {
+            name: tensor.shape for name, tensor in first.items()
+        }:
+            raise CheckpointError(f"{path} and {paths[0]} have different parameters")
+        for name, total in sums.items():
+            total += model[name].double()
+    # tied matrices have equal sums, so their averages stay equal
+    return {
+        name: (sums[name] / len(paths)).to(tensor.dtype) if name in sums else tensor for name, tensor in first.items()
+    }
+
+
+def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
+    """Write the average of ``paths`` (newest first) to ``output``, which appears only when it is complete."""
+    allow_checkpoint_classes()
+    weights = average_weights(paths)
+    state = load_state(paths[0])
+    state["model"] = weights
+    state["last_optimizer_state"] = None
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial = output.with_name(output.name + ".part")
+    with open(partial, "wb") as stream:
+        torch.save(state, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, output)
+    logger.info("averaged %s into %s", ", ".join(path.name for path in paths), output)
+
+
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tree_fairseq.commands.average", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--inputs", type=Path, nargs="+", required=True, help="one folder, or checkpoint files newest first"
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--last-epochs", type=int, metavar="N", help="the last N files checkpointE.pt of the folder")
+    which.add_argument("--last-updates", type=int, metavar="N", help="the last N files checkpoint_E_U.pt of the folder")
+    parser.add_argument("--upper-bound", type=int, metavar="K", help="ignore epochs (or updates) above K")
+    args = parser.parse_args(arguments)
+    count = args.last_epochs or args.last_updates
+    folder = len(args.inputs) == 1 and args.inputs[0].is_dir()
+    if folder != (count is not None):
+        parser.error("give one folder with --last-epochs or --last-updates, or several files without")
+    if count is not None and count < 1:
+        parser.error("N must be positive")
+    return args
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    args = _arguments(arguments)
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
+    try:
+        paths = args.inputs
+        if args.last_epochs is not None:
+            paths = last_checkpoints(paths[0], args.last_epochs, _EPOCH, args.upper_bound)
+        elif args.last_updates is not None:
+            paths = last_checkpoints(paths[0], args.last_updates, _UPDATE, args.upper_bound)
+        average_checkpoints(paths, args.output)
+    except CheckpointError as error:
+        logger.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""The trees that a Treeformer makes of sentences, and what its decoder looks at in them.
+
+    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gen-subset test > test.trees
+    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words --output dev.trees
+    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --input text --draw pictures
+
+Of every phrase the split with the greatest pooling weight is taken, from the sentence down (Patel & Flanigan, section 6.6).
+Phrases longer than the chart that was trained are weighed as well: the recurrence is the same for all lengths. One tree a
+line, blank for a blank line. Flags are those of ``fairseq-generate``, and some more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from tree_fairseq.drawing.phrase_map import phrase_map_to_svg
+from tree_fairseq.drawing.tree_drawing import tree_to_svg
+from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.scoring.bracket_f1 import compare, table
+from tree_fairseq.treeformer.induction import Inducer, attended_phrases
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.subwords import join_words
+from tree_fairseq.trees.text import read_lines
+from tree_fairseq.trees.tree import Forest, forest_leaves
+
+logger = logging.getLogger(__name__)
+
+_PHRASES_DRAWN = 4
+
+
+def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path, count: int) -> None:
+    """Writes ``tree-NUMBER.svg`` and ``attention-NUMBER.svg`` of the first sentences, which are translated for that."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write(name: str, picture: str) -> None:
+        (folder / name).write_text(picture, encoding="utf-8", newline="\n")
+
+    for number, forest in enumerate(trees[:count]):
+        if forest:
+            write(f"tree-{number}.svg", tree_to_svg(forest))
+    target_dictionary = inducer.task.target_dictionary
+    for number, source, target in inducer.translations(count):
+        attended = attended_phrases(inducer.models, source, target, target_dictionary.eos(), _PHRASES_DRAWN)
+        written = [target_dictionary[token] for token in target.tolist()]
+        write(f"attention-{number}.svg", phrase_map_to_svg([*inducer.tokens[number], "</s>"], written, attended))
+
+
+def _read_gold(path: Path) -> list[Forest]:
+    return [read_forest(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
+
+
+def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
+    if len(gold) != len(inducer.tokens):
+        raise ScoringError(f"{path} has {len(gold)} lines for {len(inducer.tokens)} sentences")
+    for number, forest in enumerate(gold):
+        size, words = len(forest_leaves(forest)), len(inducer.words(number).words)
+        if size != words:
+            raise ScoringError(f"{path}:{number + 1}: a tree of {size} words for a sentence of {words}")
+
+
+def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | None) -> None:
+    """Writes the trees, then whatever else was asked for."""
+    trees = inducer.trees()
+    missing = sum(forest is None for forest in trees)
+    if missing:
+        logger.warning("%d of %d sentences were too long and have no tree: their lines are blank", missing, len(trees))
+    text = "".join(f"{write_forest(forest or ())}\n" for forest in trees)
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        args.output.write_text(text, encoding="utf-8", newline="\n")
+    if args.draw is not None:
+        draw(inducer, trees, args.draw, args.draw_first)
+    if gold is not None:
+        scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees], args.seed)
+        logger.info("%s", table(scores))
+        if args.scores is not None:
+            content = {name: dataclasses.asdict(score) for name, score in scores.items()}
+            args.scores.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = options.get_interactive_generation_parser()
+    parser.prog, parser.description = "python -m tree_fairseq.commands.induce", __doc__.splitlines()[0]
+    group = parser.add_argument_group("Induced trees (--input FILE reads raw text in the place of --gen-subset)")
+    group.add_argument("--output", type=Path, metavar="FILE", help="trees, one a line; printed where left out")
+    group.add_argument("--gold", type=Path, metavar="FILE", help="bracketed trees of the sentences, to compare with")
+    group.add_argument(
+        "--gold-words", action="store_true", help="read the words of --gold in the place of --gen-subset"
+    )
+    group.add_argument("--scores", type=Path, metavar="FILE", help="write the comparison there as JSON, too")
+    group.add_argument(
+        "--draw", type=Path, metavar="DIR", help="pictures of trees, and of the phrases that translations attend to"
+    )
+    group.add_argument(
+        "--draw-first", type=int, default=20, metavar="N", help="so many sentences are drawn (default: %(default)s)"
+    )
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
+    parser = _parser()
+    args = options.parse_args_and_arch(parser, input_args=arguments)
+    if args.path is None:
+        parser.error("--path names the checkpoint")
+    if args.gold is None and (args.gold_words or args.scores is not None):
+        parser.error("--gold-words and --scores need --gold")
+    for path in (args.output, args.scores):
+        if path is not None and not path.parent.is_dir():
+            parser.error(f"{path}: there is no folder {path.parent}")
+    try:
+        gold = None if args.gold is None else _read_gold(args.gold)
+        inducer = Inducer(convert_namespace_to_omegaconf(args))
+        if args.gold_words:
+            inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
+        elif args.input != "-":
+            inducer.read_text(list(read_lines(args.input)))
+        else:
+            inducer.read_subset()
+        if gold is not None:
+            _check_gold(gold, inducer, args.gold)
+        _run(args, inducer, gold)
+    except (TreeFairseqError, OSError) as error:
+        logger.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

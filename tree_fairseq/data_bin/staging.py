@@ -1,0 +1,283 @@
+"""A folder is built beside its destination and moved there when all of it is done.
+
+``DESTINATION.building`` holds, while a command runs or after it was killed,
+
+* ``command.json``: which command this is; the same command takes up the work, another one starts afresh,
+* whatever the command keeps between attempts,
+* ``output-*``: what this attempt has made of the final files,
+* ``READY.json``: written when the output is complete and on disk, it lists the files in the order in which they are
+  renamed into the destination. A command that finds it only has to rename what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tree_fairseq.errors import DestinationExistsError, DiskFullError
+
+logger = logging.getLogger(__name__)
+
+PARSE_CACHE = "parse-cache"
+PARSED = "parsed"
+_RECORD = "command.json"
+_READY = "READY.json"
+_LOCK = "lock"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON under a name only when it is complete and on disk."""
+    partial = path.with_name(path.name + ".part")
+    with open(partial, "w", encoding="utf-8", newline="\n") as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def staging_path(destination: str | os.PathLike) -> Path:
+    """Where a destination is built: beside it, or inside it where renaming from beside is impossible.
+
+    That is so when the destination is the root of a file system of its own, or when its parent cannot be written to.
+    """
+    destination = Path(os.path.realpath(destination))
+    parent = destination.parent
+    if destination.is_dir() and (destination.stat().st_dev != parent.stat().st_dev or not os.access(parent, os.W_OK)):
+        return destination / ".building"
+    return destination.with_name(destination.name + ".building")
+
+
+def clear_published(destination: str | os.PathLike) -> None:
+    """Removes the building place of a command that was stopped when it had nothing left to do but that."""
+    path = staging_path(destination)
+    ready = _read_json(path / _READY)
+    if ready is None:
+        # The very last step: empty it may be removed, and otherwise it is not.
+        with contextlib.suppress(OSError):
+            path.rmdir()
+    elif not _unpublished(path, ready):
+        with Staging(destination, ready["command"]) as staging:
+            staging.publish()
+
+
+def _read_json(path: Path) -> Any:
+    """What :func:`write_json` wrote, or None."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
+    """Whether a building place holds files that have to be moved still."""
+    return any((path / ready["output"] / name).exists() for name in ready["files"])
+
+
+class Staging:
+    """The building place of one destination, held by one process at a time.
+
+    Args:
+        destination: the folder to fill
+        command: what is to be done and with which input, for JSON; equal commands give equal files
+    """
+
+    def __init__(self, destination: str | os.PathLike, command: dict[str, Any]):
+        self.destination = Path(os.path.realpath(destination))
+        self.path = staging_path(destination)
+        # As it will be read back.
+        self._command = json.loads(json.dumps(command, default=str))
+        self._lock = None
+
+    def __enter__(self) -> Staging:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.path / _LOCK, "a")
+        try:
+            # Held by the process and not by what it forks, so a worker that outlives a killed run does not keep it.
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise DestinationExistsError(
+                f"another process is building {self.destination} right now, in {self.path}"
+            ) from None
+        try:
+            self._take_up()
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self._lock.close()
+
+    def _take_up(self) -> None:
+        """Keeps what an earlier attempt at the same command left, and clears what another one did."""
+        self.refuse_unpublished()
+        if self.is_ready:
+            return
+        found = sorted(entry.name for entry in self.path.iterdir() if entry.name != _LOCK)
+        known = _read_json(self.path / _RECORD)
+        if known == self._command:
+            logger.info("resuming what an earlier attempt left in %s", self.path)
+            self._remove(entry for entry in found if entry.startswith("output-"))
+            return
+        if known is None and _READY not in found and set(found) - {_RECORD + ".part"}:
+            raise DestinationExistsError(
+                f"{self.path} holds files that are not ours, and it is where {self.destination} has to be built: remove it"
+            )
+        if known is not None:
+            logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
+        # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else is gone.
+        self._remove(entry for entry in found if entry not in (PARSE_CACHE, PARSED, _RECORD))
+        write_json(self.path / _RECORD, self._command)
+
+    def refuse_unpublished(self) -> None:
+        """Makes sure that no other command was stopped while it moved its files: the destination is in pieces until it is done.
+
+        Raises:
+            DestinationExistsError: there was one.
+        """
+        ready = _read_json(self.path / _READY)
+        if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
+            raise DestinationExistsError(
+                f"an earlier command was stopped while it moved its finished files to {self.destination}: give that command "
+                f"again to complete it, or remove {self.path} and the destination. It was "
+                f"{json.dumps(ready['command'], ensure_ascii=False)}"
+            )
+
+    def _remove(self, names) -> None:
+        for name in list(names):
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether an earlier attempt at this command, or this one, has left nothing to do but to publish."""
+        ready = _read_json(self.path / _READY)
+        return ready is not None and ready["command"] == self._command
+
+    def folder(self, name: str) -> Path:
+        """A folder in the building place, which is kept between attempts."""
+        path = self.path / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def new_output(self) -> Path:
+        """An empty folder for the final files.
+
+        Each attempt has its own, for worker processes of a killed attempt may still be writing into theirs.
+        """
+        return Path(tempfile.mkdtemp(prefix="output-", dir=self.path))
+
+    @property
+    def parse_cache(self) -> Path:
+        """Where parses are kept: in the destination if it has some already, else here until it is published."""
+        published = self.destination / PARSE_CACHE
+        return published if published.exists() else self.path / PARSE_CACHE
+
+    def seal(self, output: Path, last: Sequence[str] = ()) -> None:
+        """Declares the files of ``output`` complete.
+
+        Args:
+            output: what :meth:`new_output` gave
+            last: names of the files that have to appear after all others, in this order
+        """
+        names = sorted(path.name for path in output.iterdir())
+        for name in names:
+            with open(output / name, "rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(output)
+        files = [name for name in names if name not in last] + [name for name in last if name in names]
+        write_json(self.path / _READY, {"command": self._command, "output": output.name, "files": files})
+        sync_folder(self.path)
+
+    def publish(self) -> None:
+        """Moves the sealed files to the destination, each in one step, and removes the building place."""
+        ready = _read_json(self.path / _READY)
+        output = self.path / ready["output"]
+        self.destination.mkdir(parents=True, exist_ok=True)
+        for name in ready["files"]:
+            # Absent: an earlier attempt has moved it.
+            if (output / name).exists():
+                os.replace(output / name, self.destination / name)
+        cache = self.path / PARSE_CACHE
+        if cache.exists() and not (self.destination / PARSE_CACHE).exists():
+            os.replace(cache, self.destination / PARSE_CACHE)
+        sync_folder(self.destination)
+        self._clear()
+
+    def _clear(self) -> None:
+        # Last the file by which a command that is given again learns that only clearing away is left.
+        self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
+        self._remove([_READY])
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+        sync_folder(self.path.parent)
+
+
+# FROM data/disk_space: A full disk, told from other troubles and reported with the number of bytes that are needed.
+
+# EFBIG: the limit that `ulimit -f` sets on the size of a file; EDQUOT: a user's share is used up.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextlib.contextmanager
+def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
+    """Turns the system's error for a full disk into one that says how much room it takes.
+
+    Args:
+        folder: where the work is done
+        needed: bytes that the whole of it takes there, as far as is known
+
+    Raises:
+        DiskFullError: in place of such an error.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise DiskFullError(
+            f"no room left in {folder} ({error}): about {needed} bytes are needed there, {_free(folder)} are free. "
+            "Nothing was written under a final name; make room and give the same command again"
+        ) from error
+
+
+def require_room(folder: Path, needed: int, what: str) -> None:
+    """Makes sure, before writing, that there is room.
+
+    Raises:
+        DiskFullError: there is not.
+    """
+    if (free := _free(folder)) < needed:
+        raise DiskFullError(
+            f"no room for {what} in {folder}: {needed} bytes are needed, {free} are free. "
+            "Nothing was written under a final name; make room and give the same command again"
+        )
+
+
+def _free(folder: Path) -> int:
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,191 @@
+"""Dictionaries of symbols: every arity has an unknown symbol of its own, and ids are shown as the trees that they stand for."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, SymbolTreeError
+from tree_fairseq.trees.notations import Notation
+from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
+from tree_fairseq.trees.tree import Tree
+
+# FROM data/symbol_table: What the symbols of a dictionary are, as tensors that a model or a search looks up by id.
+
+
+@dataclass(frozen=True)
+class SymbolTable:
+    """Arities and branches by symbol id, V of them.
+
+    Attributes:
+        arity: ``[V]`` int64, number of children; -1 for what is no symbol (EOS, padding, ``<unk>``)
+        first_branch: ``[V]`` int64, branch of the first child
+        null: id of ``<null>``; None without binarisation
+        degree: number of branches n of a node: 2 in binary form, the largest arity otherwise
+        encoding: how trees became sequences
+    """
+
+    arity: Tensor
+    first_branch: Tensor
+    null: int | None
+    degree: int
+    encoding: SymbolEncoding
+
+    @classmethod
+    def from_symbols(cls, symbols: Sequence[str], encoding: SymbolEncoding) -> SymbolTable:
+        """The table of a dictionary's symbols, in order of their ids."""
+        arities = []
+        for symbol in symbols:
+            try:
+                arities.append(encoding.split(symbol)[1])
+            except ArityMismatchError:
+                arities.append(-1)
+        is_binary = encoding.binarization == "lcrs"
+        null = list(symbols).index(NULL) if is_binary and NULL in symbols else None
+        degree = 2 if is_binary else max(1, *arities)
+        firsts = [encoding.first_branch(arity) for arity in arities]
+        return cls(torch.tensor(arities), torch.tensor(firsts), null, degree, encoding)
+
+    def to(self, device: torch.device) -> SymbolTable:
+        """The table on another device."""
+        return SymbolTable(self.arity.to(device), self.first_branch.to(device), self.null, self.degree, self.encoding)
+
+
+class SymbolDictionary(Dictionary):
+    """A dictionary whose symbols carry their arity.
+
+    Its file is one of fairseq's own, so that stock architectures read the same folder; this class knows what it means.
+
+    Args:
+        dictionary: the same symbols as fairseq loaded them
+        encoding: how trees became sequences of symbols
+        notation: how trees are written
+    """
+
+    def __init__(self, dictionary: Dictionary, encoding: SymbolEncoding, notation: Notation):
+        self.__dict__.update(copy.deepcopy(dictionary.__dict__))
+        self.encoding = encoding
+        self.notation = notation
+
+    def table(self) -> SymbolTable:
+        """Arities and branches by id."""
+        return SymbolTable.from_symbols(self.symbols, self.encoding)
+
+    def index(self, sym: str) -> int:
+        """Id of a symbol, or that of the unknown symbol with its arity."""
+        if sym in self.indices:
+            return self.indices[sym]
+        try:
+            return self.indices.get(unknown_symbol(self.encoding.split(sym)[1]), self.unk_index)
+        except ArityMismatchError:
+            return self.unk_index
+
+    def unknown_ids(self) -> list[int]:
+        """Ids of ``<unk>`` and of the unknown symbols of all arities."""
+        return [self.unk_index, *(self.indices[name] for name in _unknown_symbols(self))]
+
+    def tree(self, ids: Iterable[int]) -> Tree:
+        """The tree of a sequence of ids, special symbols such as EOS and padding left out.
+
+        Raises:
+            SymbolTreeError: the sequence is no tree
+        """
+        return self.encoding.decode(self._symbols_of(ids))
+
+    def string(
+        self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
+    ) -> str:
+        """The trees in the corpus's notation; symbols where they make no tree, as those of a truncated output do not."""
+        if torch.is_tensor(tensor) and tensor.dim() == 2:
+            return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
+        ignored = set(extra_symbols_to_ignore or ())
+        symbols = self._symbols_of(index for index in map(int, tensor) if index not in ignored)
+        try:
+            return self.notation.write(self.encoding.decode(symbols))
+        except SymbolTreeError:
+            return " ".join(symbols)
+
+    def _symbols_of(self, ids: Iterable[int]) -> list[str]:
+        outside = (self.bos_index, self.pad_index, self.eos_index)
+        return [self[index] for index in map(int, ids) if index not in outside]
+
+
+def build_symbol_dictionary(
+    counts: Mapping[str, int],
+    encoding: SymbolEncoding,
+    degree: int,
+    *,
+    threshold: int,
+    nwords: int,
+    padding_factor: int,
+) -> Dictionary:
+    """A dictionary of symbols and words, and of all that a tree side needs beside them.
+
+    Args:
+        counts: how often each symbol (and, in a joined dictionary, each word of a sequence side) occurs
+        encoding: of the trees
+        degree: the largest arity
+        threshold, nwords, padding_factor: as fairseq's dictionaries have them
+    """
+    dictionary = Dictionary()
+    for symbol, count in sorted(counts.items()):
+        dictionary.add_symbol(symbol, count)
+    dictionary.finalize(threshold=threshold, nwords=nwords, padding_factor=1)
+    if encoding.binarization == "lcrs":
+        dictionary.add_symbol(NULL, 0)
+    for arity in range(degree + 1):
+        dictionary.add_symbol(unknown_symbol(arity), 0)
+    dictionary.pad_to_multiple_(padding_factor)
+    return dictionary
+
+
+def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str) -> int:
+    """Makes sure that a dictionary is one of symbols in this form.
+
+    Args:
+        dictionary: as fairseq loaded it
+        encoding: of the trees that it is to be used for
+        place: its file, for the message
+
+    Returns:
+        its largest arity
+
+    Raises:
+        DictionaryMismatchError: it is not
+    """
+    unknown = _unknown_symbols(dictionary)
+    if not unknown:
+        raise DictionaryMismatchError(
+            f"{place} is no dictionary of tree symbols, it has no {unknown_symbol(0)}: make one with fairseq-preprocess "
+            "--source-modality tree or --target-modality tree"
+        )
+    is_binary = NULL in dictionary
+    if is_binary != (encoding.binarization == "lcrs"):
+        made_with = "lcrs" if is_binary else "none"
+        raise DictionaryMismatchError(
+            f"{place} was made with --binarization {made_with}, this is {encoding.binarization}"
+        )
+    marked = Counter(
+        symbol[-2]
+        for symbol in dictionary.symbols
+        if len(symbol) > 2 and symbol[-1].isdecimal() and not symbol[-2].isalnum()
+    )
+    if marked and encoding.mark not in marked:
+        raise DictionaryMismatchError(
+            f"{place} was made with --arity-mark {marked.most_common(1)[0][0]!r}, this is {encoding.mark!r}"
+        )
+    return len(unknown) - 1
+
+
+def _unknown_symbols(dictionary: Dictionary) -> list[str]:
+    """The unknown symbols of arities 0, 1, ... that a dictionary has."""
+    names = []
+    while unknown_symbol(len(names)) in dictionary:
+        names.append(unknown_symbol(len(names)))
+    return names

@@ -1,0 +1,195 @@
+"""Token files as fairseq writes them, whatever their implementation: where they are, how long their lines are, their words."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
+
+from tree_fairseq.data_bin.tree_store import read_index, require_data_size, tree_file_paths
+from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LineCountError, MissingTreesError
+from tree_fairseq.trees.text import read_lines, tokens
+
+INDEXED = ("mmap", "lazy", "cached")
+SUPPORTED = (*INDEXED, "raw")
+
+
+def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: str) -> str:
+    """Name of a token file without extension, as ``fairseq-preprocess`` forms it: ``train.en-de.en``."""
+    return f"{split}.{source_lang}-{target_lang}.{lang}"
+
+
+def token_file_names(prefix: str | os.PathLike, dataset_impl: str) -> list[str]:
+    """Names of the files of a token data set; ``raw`` is one text file."""
+    name = Path(prefix).name
+    return [name] if dataset_impl == "raw" else [f"{name}.bin", f"{name}.idx"]
+
+
+def found_impl(prefix: str | os.PathLike) -> str:
+    """Which implementation the files of a token data set have.
+
+    Raises:
+        CorruptFileError: there are none, or none that trees can be kept beside.
+    """
+    prefix = os.fspath(prefix)
+    try:
+        impl = indexed_dataset.infer_dataset_impl(prefix)
+    except OSError as error:
+        raise CorruptFileError(f"{prefix}.idx cannot be read: {error}") from None
+    if impl not in SUPPORTED:
+        raise CorruptFileError(f"there is no token data set {prefix} ({', '.join(SUPPORTED)})")
+    return impl
+
+
+def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
+    """Tokens of every line, without EOS, ``[lines]`` int64.
+
+    Raises:
+        CorruptFileError: the files are missing or damaged.
+    """
+    prefix = os.fspath(prefix)
+    impl = found_impl(prefix)
+    if impl == "raw":
+        return np.array([len(tokens(line)) for line in read_lines(prefix)], np.int64)
+    if impl == "mmap":
+        return _mmap_sizes(prefix) - 1
+    return np.asarray(_open_indexed(prefix, impl).sizes, np.int64) - 1
+
+
+def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
+    """The words of every line, ``<unk>`` for those that the dictionary did not have; those of ``raw`` are the text's own.
+
+    Raises:
+        CorruptFileError: the files are missing or damaged, or hold ids that the dictionary does not have.
+    """
+    prefix = os.fspath(prefix)
+    if found_impl(prefix) == "raw":
+        for line in read_lines(prefix):
+            yield tokens(line)
+        return
+    symbols = np.array(dictionary.symbols, object)
+    for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < len(symbols):
+            raise CorruptFileError(
+                f"{prefix}, line {number}: a token id is outside the dictionary of {len(symbols)} symbols"
+            )
+        yield symbols[ids].tolist()
+
+
+def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.ndarray]:
+    """The ids of every line, without EOS, ``[N]`` int64 each.
+
+    Raises:
+        CorruptFileError: the files are missing or damaged.
+    """
+    prefix = os.fspath(prefix)
+    impl = found_impl(prefix)
+    if impl == "raw":
+        for line in read_lines(prefix):
+            yield np.array([dictionary.index(word) for word in tokens(line)], np.int64)
+        return
+    dataset = _open_indexed(prefix, impl)
+    for index in range(len(dataset)):
+        ids = dataset[index].numpy()
+        if not len(ids) or ids[-1] != dictionary.eos():
+            raise CorruptFileError(f"{prefix}, line {index + 1}: the tokens do not end with {dictionary.eos_word}")
+        yield ids[:-1]
+
+
+def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dictionary: Dictionary) -> None:
+    """Makes sure that a token data set was made from a text.
+
+    Raises:
+        LineCountError: they have different numbers of lines.
+        InputError: it names the first line of the text whose words have other ids.
+    """
+    missing = object()
+    pairs = zip_longest(read_lines(text), token_ids(prefix, dictionary), fillvalue=missing)
+    for number, (line, ids) in enumerate(pairs, start=1):
+        if line is missing or ids is missing:
+            longer, shorter = (prefix, text) if line is missing else (text, prefix)
+            raise LineCountError(f"this line has no counterpart in {os.fspath(shorter)}", longer, number)
+        words = tokens(line)
+        if [dictionary.index(word) for word in words] != ids.tolist():
+            raise InputError(f"the words are not those of {os.fspath(prefix)}", text, number)
+
+
+def _mmap_sizes(prefix: str) -> np.ndarray:
+    """Tokens of every line, with EOS, ``[lines]`` int64, of files that are whole."""
+    value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
+    require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
+    return sizes.astype(np.int64)
+
+
+def _open_indexed(prefix: str, impl: str):
+    """fairseq's data set, its ways of failing on damaged files put into words."""
+    if impl == "mmap":
+        _mmap_sizes(prefix)
+        return indexed_dataset.make_dataset(prefix, "mmap")
+    try:
+        # "cached" files are read without the prefetching that a cached data set insists on.
+        dataset = indexed_dataset.make_dataset(prefix, "lazy", fix_lua_indexing=True)
+        # Header, offsets of items and of dimensions, one dimension for each item; fairseq itself reads a cut file as noise.
+        require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
+        size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
+    except (AssertionError, AttributeError, KeyError, MemoryError, OSError, ValueError, struct.error) as error:
+        raise CorruptFileError(f"{prefix}.idx is damaged: {error}") from None
+    require_data_size(Path(f"{prefix}.bin"), size)
+    return dataset
+
+
+def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
+    """The token dictionary of a language.
+
+    Raises:
+        MissingTreesError: the folder has none, so it is no preprocessed folder of this language.
+        DataFolderError: it cannot be read.
+    """
+    path = Path(folder) / f"dict.{lang}.txt"
+    if not path.exists():
+        raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
+    try:
+        return Dictionary.load(os.fspath(path))
+    except Exception as error:  # fairseq itself raises a bare Exception for a wrong encoding.
+        raise DataFolderError(f"{path} is no dictionary: {error}") from None
+
+
+# FROM data/split_stores: Side files of the parts of a split, in the order in which fairseq joins its token files.
+
+
+def side_prefixes(
+    folder: Path, split: str, source_lang: str, target_lang: str, lang: str, suffix: str, combine: bool
+) -> dict[str, Path]:
+    """Where the files of a split are, without ``.bin`` and ``.idx``, by the names of its parts: ``train``, ``train1``, ...
+
+    Args:
+        folder: a preprocessed folder
+        split: name of the first part
+        source_lang, target_lang: languages of the task, in either order those of the folder
+        lang: language of the files
+        suffix: what their names have after those of token files
+        combine: whether there may be more parts than one
+    """
+    prefixes: dict[str, Path] = {}
+    for number in itertools.count():
+        name = f"{split}{number or ''}"
+        pairs = (f"{source_lang}-{target_lang}", f"{target_lang}-{source_lang}")
+        candidates = [folder / f"{name}.{pair}.{lang}.{suffix}" for pair in pairs]
+        prefix = next((prefix for prefix in candidates if tree_file_paths(prefix)[1].exists()), None)
+        if prefix is None:
+            break
+        prefixes[name] = prefix
+        if not combine:
+            break
+    return prefixes
+
+
+def joined(stores: Sequence, upsample_primary: int) -> Sequence:
+    """The parts of a split one after the other, the first repeated as ``--upsample-primary`` says."""
+    return stores[0] if len(stores) == 1 else ConcatDataset(stores, [upsample_primary, *[1] * (len(stores) - 1)])

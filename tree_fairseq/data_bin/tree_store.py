@@ -1,0 +1,257 @@
+"""Forests as arrays on disk: a memory-mapped indexed dataset of fairseq's, read and written without a loop over items.
+
+``PREFIX.bin`` holds int32 items one after the other, ``PREFIX.idx`` the header, sizes and byte offsets that
+``fairseq.data.indexed_dataset.MMapIndexedDataset`` writes (and reads: the files are valid for it). An item is
+
+    ``[N, label, start, end, depth, label, start, end, depth, ...]``
+
+with N the number of leaves (no EOS) and one row of four for each of the M nodes of the full tree, in preorder: spans are
+half-open and relative to the line, depth is 0 at each root, preterminals and unary chains are among the nodes.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tree_fairseq.errors import CorruptFileError
+
+_MAGIC = b"MMIDIDX\x00\x00"
+_VERSION = 1
+_INT32_CODE = 4
+# By the code in the header: bytes of a value of those types that fairseq chooses for tokens, and of int32.
+_VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
+_HEADER = struct.Struct("<9sQBQ")
+_ROW = 4
+_REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all that is wrong"
+
+
+class StoredTree(NamedTuple):
+    """The full forest of one line.
+
+    Attributes:
+        num_leaves: N, leaves without EOS
+        label: ids in the label dictionary, ``[M]`` int32
+        start: first leaf of each node, ``[M]`` int32
+        end: one past its last leaf, ``[M]`` int32
+        depth: 0 at each root, ``[M]`` int32
+    """
+
+    num_leaves: int
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    depth: np.ndarray
+
+
+class TreeBlock(NamedTuple):
+    """The full forests of consecutive lines, concatenated.
+
+    Attributes:
+        leaf_counts: leaves of each line, ``[lines]`` int32
+        node_counts: nodes of each line, ``[lines]`` int32
+        rows: ``[sum of node_counts, 4]`` int32, columns label, start, end, depth
+    """
+
+    leaf_counts: np.ndarray
+    node_counts: np.ndarray
+    rows: np.ndarray
+
+
+def tree_file_paths(prefix: str | os.PathLike) -> tuple[Path, Path]:
+    """The data file and the index file of a store: ``PREFIX.bin`` and ``PREFIX.idx``."""
+    return Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
+
+
+def store_bytes(lines: int, nodes: int) -> int:
+    """Bytes that the two files of a store take together."""
+    return 4 * (lines + _ROW * nodes) + _HEADER.size + 12 * lines
+
+
+class TreeStoreWriter:
+    """Writes a store block by block; the index is written, and both files are on disk, when the ``with`` block ends.
+
+    Args:
+        prefix: path of the files without ``.bin`` and ``.idx``
+    """
+
+    def __init__(self, prefix: str | os.PathLike):
+        self._data_path, self._index_path = tree_file_paths(prefix)
+        self._sizes: list[np.ndarray] = []
+
+    def __enter__(self) -> TreeStoreWriter:
+        self._file = open(self._data_path, "wb")
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        try:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                sizes = np.concatenate([np.zeros(0, np.int32), *self._sizes])
+                write_index(self._index_path, sizes, np.cumsum(sizes, dtype=np.int64) - sizes)
+        finally:
+            self._file.close()
+
+    def add(self, block: TreeBlock) -> None:
+        """Appends the forests of a block."""
+        counts = block.node_counts.astype(np.int64)
+        if counts.sum() != len(block.rows) or len(counts) != len(block.leaf_counts):
+            raise ValueError(f"{len(block.rows)} rows do not make up the counts of {len(counts)} lines")
+        sizes = 1 + _ROW * counts
+        values = np.empty(int(sizes.sum()), np.int32)
+        is_count = np.zeros(len(values), bool)
+        is_count[np.cumsum(sizes) - sizes] = True
+        values[is_count] = block.leaf_counts
+        values[~is_count] = block.rows.reshape(-1)
+        self._file.write(values.data)
+        self._sizes.append(sizes.astype(np.int32))
+
+
+class TreeStore:
+    """Random access to the forests of a split.
+
+    Opening maps the files and checks that index and data belong together; reading an item makes views into the map. A store
+    can be pickled (workers of a data loader open it again).
+
+    Args:
+        prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.en-de.en.tree``
+
+    Raises:
+        CorruptFileError: a file is missing, has another format, or was cut off.
+    """
+
+    def __init__(self, prefix: str | os.PathLike):
+        self.prefix = os.fspath(prefix)
+        data_path, index_path = tree_file_paths(prefix)
+        self._sizes = _read_sizes(index_path)
+        self._offsets = np.zeros(len(self._sizes) + 1, np.int64)
+        np.cumsum(self._sizes, out=self._offsets[1:])
+        self._values = map_values(data_path, int(self._offsets[-1]))
+
+    def __getstate__(self) -> str:
+        return self.prefix
+
+    def __setstate__(self, prefix: str) -> None:
+        self.__init__(prefix)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __getitem__(self, index: int) -> StoredTree:
+        if not 0 <= index < len(self._sizes):
+            raise IndexError(f"line {index} of {len(self._sizes)}")
+        item = self._values[self._offsets[index] : self._offsets[index + 1]]
+        rows = item[1:].reshape(-1, _ROW)
+        return StoredTree(int(item[0]), rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3])
+
+    @property
+    def leaf_counts(self) -> np.ndarray:
+        """Leaves of every line, without EOS, ``[lines]`` int32."""
+        return self._values[self._offsets[:-1]]
+
+    @property
+    def node_counts(self) -> np.ndarray:
+        """Nodes of every line's full forest, ``[lines]`` int32."""
+        return (self._sizes - 1) // _ROW
+
+    def block(self, first: int = 0, last: int | None = None) -> TreeBlock:
+        """The forests of lines ``first`` to ``last`` (half-open, all by default) as one copy in memory."""
+        first, last, _ = slice(first, last).indices(len(self))
+        values = self._values[self._offsets[first] : self._offsets[last]]
+        is_row = np.ones(len(values), bool)
+        starts = self._offsets[first:last] - self._offsets[first]
+        is_row[starts] = False
+        return TreeBlock(values[starts], self.node_counts[first:last], values[is_row].reshape(-1, _ROW))
+
+
+def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
+    """Writes the index file of an indexed dataset of int32 values, of fairseq's ``mmap`` kind, durably.
+
+    Args:
+        path: the file
+        sizes: number of values of each item, ``[lines]``
+        starts: place of the first of them in the data file, ``[lines]``
+    """
+    with open(path, "wb") as file:
+        file.write(_HEADER.pack(_MAGIC, _VERSION, _INT32_CODE, len(sizes)))
+        file.write(sizes.astype(np.int32).tobytes())
+        file.write((4 * starts.astype(np.int64)).tobytes())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_index(path: Path) -> tuple[int, np.ndarray]:
+    """The index file of an indexed dataset of fairseq's ``mmap`` kind, after every check that it allows by itself.
+
+    Returns:
+        the bytes of a value, and the number of values of each item, ``[lines]`` int32; items follow each other
+
+    Raises:
+        CorruptFileError: the file is missing, cut off or no such index.
+    """
+    value_bytes, sizes, pointers = read_index_with_pointers(path)
+    if not np.array_equal(pointers, value_bytes * (np.cumsum(sizes, dtype=np.int64) - sizes)):
+        raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
+    return value_bytes, sizes
+
+
+def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
+    """The same for an index whose items may lie anywhere in the data file, also in the same place.
+
+    Returns:
+        the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]`` int64 in bytes
+
+    Raises:
+        CorruptFileError: the file is missing, cut off or no such index.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+    if len(content) < _HEADER.size:
+        raise CorruptFileError(f"{path} is cut off: {len(content)} bytes, shorter than its header. {_REPAIR}")
+    magic, version, code, lines = _HEADER.unpack_from(content)
+    if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
+        raise CorruptFileError(f"{path} is no index: its header is {content[: _HEADER.size]!r}. {_REPAIR}")
+    expected = _HEADER.size + 12 * lines
+    if len(content) != expected:
+        raise CorruptFileError(f"{path} has {len(content)} bytes where its {lines} lines take {expected}. {_REPAIR}")
+    sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
+    pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
+    if (sizes < 0).any() or (pointers < 0).any():
+        raise CorruptFileError(f"{path} has sizes or offsets below zero. {_REPAIR}")
+    return _VALUE_BYTES[code], sizes, pointers
+
+
+def require_data_size(path: Path, size: int) -> None:
+    """Makes sure that a file is as long as its index says.
+
+    Raises:
+        CorruptFileError: it is missing or is not.
+    """
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+    if found != size:
+        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
+
+
+def _read_sizes(path: Path) -> np.ndarray:
+    """Values of each item of a tree file, ``[lines]`` int32."""
+    value_bytes, sizes = read_index(path)
+    if value_bytes != 4 or (sizes % _ROW != 1).any():
+        raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
+    return sizes
+
+
+def map_values(path: Path, length: int) -> np.ndarray:
+    """The data file as a read-only ``[length]`` int32 array."""
+    require_data_size(path, 4 * length)
+    # An empty file cannot be mapped.
+    return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)

@@ -1,0 +1,1 @@
+"""Pictures: trees, attention, positions and results as SVG."""

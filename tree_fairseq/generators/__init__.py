@@ -1,1 +1,0 @@
-"""What happens between a model's scores and the text that is printed."""

@@ -1,1 +1,0 @@
-"""Registered models, one a file, each with a few named architectures."""

@@ -1,0 +1,263 @@
+"""A pretrained encoder of HuggingFace's ``transformers``, from a local folder or the hub, as an encoder of fairseq."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Optional
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.pretrained_library import encoder_folder, library, load_tokenizer
+
+logger = logging.getLogger(__name__)
+
+_UNKNOWN = -1
+_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
+_ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+
+
+class PretrainedEncoder(FairseqEncoder):
+    """The last layer's states of a pretrained encoder such as BERT.
+
+    Sources are its word pieces: every symbol of the dictionary is a piece of its vocabulary, or its unknown one. EOS becomes its
+    separator, and its start is put before each sentence. What follows the first EOS, the second sentence of a pair, has segments of
+    its own where the model knows them.
+
+    Args:
+        dictionary: of the source
+        model: of ``transformers``; reads ``input_ids`` and ``attention_mask``, and ``token_type_ids`` where its configuration has
+            more than one type
+        pieces: ``[symbols]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the separator and padding
+        max_pieces: longest source, EOS included
+
+    Attributes:
+        width: of the states, C
+    """
+
+    def __init__(self, dictionary: Dictionary, model: nn.Module, pieces: Tensor, max_pieces: int):
+        super().__init__(dictionary)
+        self.model = model
+        self.register_buffer("pieces", pieces)
+        self.max_pieces = max_pieces
+        self.width: int = model.config.hidden_size
+
+    @classmethod
+    def from_name(
+        cls, dictionary: Dictionary, name: str | os.PathLike, **dropout: Optional[float]
+    ) -> PretrainedEncoder:
+        """As :meth:`from_folder`, of a folder or of what the hub has under a name such as ``albert-base-v2``.
+
+        Raises:
+            InputError: as there; or nothing of that name can be fetched
+        """
+        return cls.from_folder(dictionary, encoder_folder(name), **dropout)
+
+    @classmethod
+    def from_folder(
+        cls,
+        dictionary: Dictionary,
+        folder: Optional[str | os.PathLike],
+        dropout: Optional[float] = None,
+        attention_dropout: Optional[float] = None,
+    ) -> PretrainedEncoder:
+        """Loads configuration, vocabulary and weights.
+
+        Args:
+            dictionary: of the source
+            folder: with ``config.json``, the tokenizer's files and weights in the form of safetensors
+            dropout, attention_dropout: in the place of those that the configuration has
+
+        Raises:
+            InputError: the folder is none, or holds weights in a form that can run code; it is not of an encoder, or the dictionary
+                not one of its pieces; or ``transformers`` is missing
+        """
+        path = _checked(folder)
+        transformers = library()
+        tokenizer = load_tokenizer(path)
+        try:
+            config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+            _set_dropout(config, dropout, attention_dropout)
+            model, report = transformers.AutoModel.from_pretrained(
+                path,
+                config=config,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+        # Its own exceptions and those of safetensors have no common base.
+        except Exception as error:
+            raise InputError(f"no pretrained encoder can be loaded: {error}", path) from error
+        missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+        if missing:
+            raise InputError(f"the file of weights lacks {len(missing)} of the encoder's, such as {missing[0]}", path)
+        model = _states_only(model, path)
+        pieces = _pieces(dictionary, tokenizer, path)
+        longest = min(int(tokenizer.model_max_length), int(model.config.max_position_embeddings))
+        logger.info("pretrained encoder %s: %s, width %d", path, type(model).__name__, model.config.hidden_size)
+        return cls(dictionary, model, pieces, longest - 1)
+
+    @classmethod
+    def from_description(cls, dictionary: Dictionary, description: str) -> PretrainedEncoder:
+        """Builds what `describe` describes; weights and pieces are to come from a checkpoint.
+
+        Args:
+            dictionary: of the source
+            description: JSON
+
+        Raises:
+            InputError: ``transformers`` is missing
+        """
+        transformers = library()
+        facts = json.loads(description)
+        config = transformers.AutoConfig.for_model(**facts["config"])
+        model = _states_only(transformers.AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32))
+        pieces = torch.full((len(dictionary),), dictionary.pad())
+        return cls(dictionary, model, pieces, facts["max_pieces"])
+
+    def describe(self) -> str:
+        """What a checkpoint remembers beside the weights, so that its folder is not needed again, as JSON."""
+        return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Optional[Tensor] = None,
+    ) -> dict[str, list]:
+        """Encodes a batch.
+
+        Args:
+            src_tokens: ``[B, N]``, padded on either side, without BOS
+            src_lengths: ``[B]``, unread
+            return_all_hiddens: unread, states of lower layers are never kept
+            token_embeddings: unread
+
+        Returns:
+            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, C]``, the start first
+        """
+        pad = self.dictionary.pad()
+        # Pretrained positions count from the left.
+        tokens = utils.convert_padding_direction(src_tokens, pad, left_to_right=True)
+        tokens = functional.pad(tokens, (1, 0), value=self.dictionary.bos())
+        padding = tokens.eq(pad)
+        inputs = {"input_ids": self.pieces[tokens], "attention_mask": (~padding).long()}
+        if getattr(self.model.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = self._segments(tokens)
+        states = self.model(**inputs).last_hidden_state
+        return {
+            "encoder_out": [states.transpose(0, 1)],
+            "encoder_padding_mask": [padding],
+            "encoder_embedding": [],
+            "encoder_states": [],
+            "src_tokens": [],
+            "src_lengths": [(~padding).sum(1, dtype=torch.int32, keepdim=True)],
+        }
+
+    def _segments(self, tokens: Tensor) -> Tensor:
+        """0 up to the first EOS, 1 after it, 0 at padding; ``[B, N + 1]``."""
+        is_end = tokens.eq(self.dictionary.eos()).long()
+        return (is_end.cumsum(1) - is_end).clamp(max=1).masked_fill(tokens.eq(self.dictionary.pad()), 0)
+
+    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
+        """Moves sentences as beam search moves hypotheses; ``new_order`` is ``[rows]``."""
+        [states], [padding], [lengths] = (
+            encoder_out[name] for name in ("encoder_out", "encoder_padding_mask", "src_lengths")
+        )
+        return {
+            **encoder_out,
+            "encoder_out": [states.index_select(1, new_order)],
+            "encoder_padding_mask": [padding.index_select(0, new_order)],
+            "src_lengths": [lengths.index_select(0, new_order)],
+        }
+
+    def max_positions(self) -> int:
+        """Longest source."""
+        return self.max_pieces
+
+
+def _checked(folder: Optional[str | os.PathLike]) -> Path:
+    """The folder, if it looks like one with safe weights."""
+    if folder is None:
+        raise InputError("a pretrained encoder needs its folder", hint="Give it: --encoder-path DIR.")
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        raise InputError(
+            "no folder of a pretrained encoder, it has no config.json", path, hint="Save one with save_pretrained()."
+        )
+    if not any(path.glob("*.safetensors")):
+        pickled = ", ".join(sorted(file.name for pattern in ("*.bin", "*.pt", "*.ckpt") for file in path.glob(pattern)))
+        raise InputError(
+            f"weights in {pickled} could run code and are not loaded"
+            if pickled
+            else "no file of weights (*.safetensors)",
+            path,
+            hint="Save the encoder with save_pretrained(), which writes model.safetensors.",
+        )
+    return path
+
+
+def _set_dropout(config, dropout: Optional[float], attention_dropout: Optional[float]) -> None:
+    """Sets what is given, under whichever of the names that configurations have for it."""
+    for value, names in ((dropout, _DROPOUT), (attention_dropout, _ATTENTION_DROPOUT)):
+        for name in names if value is not None else ():
+            if hasattr(config, name):
+                setattr(config, name, value)
+
+
+def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:
+    """The encoder without the layer over its first state, which gets no gradient."""
+    if model.config.is_encoder_decoder or not hasattr(model.config, "max_position_embeddings"):
+        raise InputError(
+            f"a model of type {model.config.model_type} is no encoder alone", path, hint="Take one such as BERT."
+        )
+    if hasattr(model, "pooler"):
+        model.pooler = None
+    return model
+
+
+def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
+    """The piece of each symbol."""
+    vocabulary = tokenizer.get_vocab()
+    special = {
+        dictionary.bos(): tokenizer.cls_token_id,
+        dictionary.eos(): tokenizer.sep_token_id,
+        dictionary.pad(): tokenizer.pad_token_id,
+        dictionary.unk(): tokenizer.unk_token_id,
+    }
+    if None in special.values():
+        raise InputError("the tokenizer lacks a start, separator, padding or unknown piece", path)
+    found = torch.tensor(
+        [special.get(index, vocabulary.get(symbol, _UNKNOWN)) for index, symbol in enumerate(dictionary.symbols)]
+    )
+    # fairseq fills dictionaries up with made-up words, which no text has.
+    words = [
+        index for index in range(dictionary.nspecial, len(dictionary)) if not dictionary[index].startswith("madeupword")
+    ]
+    unknown = [dictionary[index] for index in words if found[index] == _UNKNOWN]
+    if words and len(unknown) == len(words):
+        raise InputError(
+            f"none of the {len(words)} symbols of the source's dictionary is a piece of the pretrained encoder, such as {unknown[-1]!r}",
+            path,
+            hint="Its sources are sequences of its own word pieces.",
+        )
+    if unknown:
+        logger.warning(
+            "%d of %d symbols of the source's dictionary are no pieces of %s and unknown to it, such as %r",
+            len(unknown),
+            len(words),
+            path,
+            unknown[0],
+        )
+    return found.masked_fill(found == _UNKNOWN, tokenizer.unk_token_id)

@@ -1,0 +1,127 @@
+"""HuggingFace's ``transformers``, which is optional, and folders of its encoders: the only file that imports that package."""
+
+import functools
+import importlib
+import os
+import sys
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Optional
+
+from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import FairseqDataclass
+
+from tree_fairseq.errors import InputError
+
+_INSTALL = "Install it: pip install 'tree-fairseq[pretrained]'."
+# All that an encoder and its tokenizer are made of; weights in forms that can run code are not fetched.
+_WANTED = ["*.json", "*.model", "*.txt", "*.safetensors"]
+
+
+def library() -> ModuleType:
+    """The package.
+
+    Raises:
+        InputError: it is missing
+    """
+    try:
+        importlib.import_module("torchaudio")
+    except ImportError:
+        pass
+    except OSError:
+        # It is there but made for another torch. transformers takes it for usable, may have noted so long ago, and imports it
+        # for what is not needed here: nothing but a name stands in.
+        stand_in = ModuleType("torchaudio")
+        stand_in.__spec__ = ModuleSpec("torchaudio", loader=None)
+        sys.modules["torchaudio"] = stand_in
+    try:
+        return importlib.import_module("transformers")
+    except ImportError as error:
+        raise InputError(f"a pretrained encoder needs the package transformers ({error})", hint=_INSTALL) from error
+
+
+def encoder_folder(name: str | os.PathLike) -> Path:
+    """The folder of an encoder: the name itself where it is one or looks like a path, otherwise what the hub has under that name.
+
+    Raises:
+        InputError: it cannot be fetched
+    """
+    path = Path(name)
+    if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
+        return path
+    # The hub's own package comes with transformers.
+    library()
+    hub = importlib.import_module("huggingface_hub")
+    try:
+        return Path(hub.snapshot_download(repo_id=os.fspath(name), allow_patterns=_WANTED))
+    # Of its own, of the network and of the file system: there is no common base.
+    except Exception as error:
+        raise InputError(
+            f"{name} is no folder, and no encoder of that name can be fetched from the hub: {error}",
+            hint="Give a folder, or check the name.",
+        ) from error
+
+
+def load_tokenizer(folder: str | os.PathLike):
+    """The tokenizer of an encoder's folder.
+
+    Raises:
+        InputError: the package is missing, or there is no tokenizer
+    """
+    transformers = library()
+    hint = "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...) belong beside config.json; its save_pretrained() writes them."
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise InputError(f"no tokenizer can be loaded: {error}", folder, hint=hint) from error
+    # Where its files are missing, config.json suffices for a tokenizer without any words.
+    if not set(tokenizer.get_vocab()).difference(tokenizer.all_special_tokens):
+        raise InputError("no tokenizer can be loaded: there is no vocabulary", folder, hint=hint)
+    return tokenizer
+
+
+# FROM data/pretrained_pieces: ``--bpe pretrained_pieces``: raw text as the pieces of a pretrained encoder's tokenizer, which its encoder reads as words.
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class PretrainedPiecesConfig(FairseqDataclass):
+    """Options of the segmentation."""
+
+    pieces_of: Optional[str] = field(
+        default=None, metadata={"help": "whose pieces: the folder of a pretrained encoder, or its name on the hub"}
+    )
+
+
+@register_bpe("pretrained_pieces", dataclass=PretrainedPiecesConfig)
+class PretrainedPieces:
+    """Cuts text as a pretrained tokenizer does, without its starts and separators.
+
+    Args:
+        cfg (PretrainedPiecesConfig): options
+
+    Raises:
+        InputError: no tokenizer is named, or it cannot be loaded
+    """
+
+    def __init__(self, cfg):
+        if cfg.pieces_of is None:
+            raise InputError(
+                "--bpe pretrained_pieces needs an encoder's tokenizer", hint="Give its folder: --pieces-of DIR."
+            )
+        self.folder = encoder_folder(cfg.pieces_of)
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The tokenizer itself."""
+        return load_tokenizer(self.folder)
+
+    def encode(self, text: str) -> str:
+        """The pieces of a text, with blanks between."""
+        return " ".join(self.tokenizer.tokenize(text))
+
+    def decode(self, text: str) -> str:
+        """The text itself: models read pieces, but what they say are trees and classes, which a tokenizer would tidy up."""
+        return text

@@ -1,0 +1,186 @@
+"""The one batch type of trees, and the shape letters that every docstring uses.
+
+======  =======================================================================
+letter  meaning
+======  =======================================================================
+B       sentences in a batch
+N       source leaves: subword tokens, EOS and padding included
+M       tree nodes (constituents), padding included
+S       memory positions: N leaves, then M nodes
+T       target length
+H       attention heads
+D       model width
+K       beam size
+======  =======================================================================
+
+A batch of trees travels in ``net_input["source_tree"]`` as a plain dict of tensors, because
+fairseq moves dicts to the GPU and leaves dataclasses behind; inside a model it is viewed as a
+:class:`TreeBatch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from tree_fairseq.data_bin.label_dictionary import ChainLabels
+from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
+from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, unary_chains
+
+
+@dataclass(frozen=True)
+class NodeArrays:
+    """The nodes of one forest as arrays, reduced to what a model reads.
+
+    Attributes:
+        label: ids in the label dictionary, ``[M]`` int32
+        start: first leaf of each span, ``[M]`` int32
+        end: one past the last leaf of each span, ``[M]`` int32
+        depth: distance from the root, 0 at each root, ``[M]`` int32
+    """
+
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    depth: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
+    """Stacks forests into one batch, padded on the right with nodes of empty span.
+
+    Args:
+        trees: B forests
+        pad: label id of a padding node
+
+    Returns:
+        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64; spans are relative to
+        the sentence, so the side on which the leaves are padded does not matter here.
+    """
+    shape = (len(trees), max((len(tree) for tree in trees), default=0))
+    batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
+    batch["label"].fill(pad)
+    for row, tree in enumerate(trees):
+        for name, array in batch.items():
+            array[row, : len(tree)] = getattr(tree, name)
+    return {name: torch.from_numpy(array) for name, array in batch.items()}
+
+
+@dataclass(frozen=True)
+class TreeBatch:
+    """Forests over a padded batch of leaves.
+
+    Attributes:
+        label: ``[B, M]`` int64, label ids
+        start: ``[B, M]`` int64, column of the first leaf of each span
+        end: ``[B, M]`` int64, one past the column of the last leaf; equals ``start`` at padding
+        depth: ``[B, M]`` int64, 0 at a root
+        is_node: ``[B, M]`` bool, false at padding
+        is_leaf: ``[B, N]`` bool, false at padding; true at EOS, which no node covers
+    """
+
+    label: Tensor
+    start: Tensor
+    end: Tensor
+    depth: Tensor
+    is_node: Tensor
+    is_leaf: Tensor
+
+    @classmethod
+    def from_net_input(cls, source_tree: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
+        """Views the collated dict as a batch over ``src_tokens``.
+
+        Args:
+            source_tree: what :func:`collate_trees` returned
+            src_tokens: ``[B, N]``, padded on either side
+            pad: padding id, the same for leaves and labels
+        """
+        is_leaf = src_tokens.ne(pad)
+        is_node = source_tree["end"] > source_tree["start"]
+        # Sentences that are padded on the left begin later: the only place that knows it.
+        first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)
+        return cls(
+            label=source_tree["label"],
+            start=source_tree["start"] + first_leaf,
+            end=source_tree["end"] + first_leaf,
+            depth=source_tree["depth"],
+            is_node=is_node,
+            is_leaf=is_leaf,
+        )
+
+
+# FROM data/tree_reader: Full trees, as stored, reduced to the nodes that a model reads.
+
+_LINES_AT_A_TIME = 100_000
+
+
+class TreeReader:
+    """Drops preterminals and collapses unary chains when an item is loaded.
+
+    A node of the result covers at least two leaves, so it has fewer nodes than leaves. A chain of
+    constituents over the same leaves becomes one node, whose label is that of the lowest or the
+    whole chain's joined label.
+
+    Args:
+        labels: of the stored ids
+        unary_chains: ``lowest`` or ``join``
+    """
+
+    def __init__(self, labels: Dictionary, unary_chains: str = "lowest"):
+        self.labels = labels
+        self.chains = ChainLabels(labels) if unary_chains == "join" else None
+
+    def __call__(self, tree: StoredTree) -> NodeArrays:
+        """Reduces one forest; nodes stay in preorder."""
+        spans = np.stack([tree.start, tree.end], axis=1)
+        if self.chains is None:
+            kept = reduce_spans(spans)
+            label = tree.label[kept]
+        else:
+            kept, chain_start = unary_chains(spans)
+            label = self.chains.lookup(tree.label, chain_start, kept)
+        start, end = spans[kept].T
+        return NodeArrays(label, start, end, reduced_depth(start, end))
+
+    def from_spans(self, forest: SpanForest) -> NodeArrays:
+        """Reduces a forest that is not stored yet, such as that of a line to translate."""
+        label = np.array([self.labels.index(label) for label in forest.labels], np.int32)
+        return self(StoredTree(len(forest.leaves), label, *forest.spans.T))
+
+
+def kept_counts(store: TreeStore) -> np.ndarray:
+    """``[lines]`` int64: how many nodes of each line a model reads."""
+    counts = []
+    for first in range(0, len(store), _LINES_AT_A_TIME):
+        block = store.block(first, first + _LINES_AT_A_TIME)
+        # The last node of a line is a preterminal, so that the first of the next never looks like its child.
+        kept = reduce_spans(block.rows[:, 1:3])
+        last = block.node_counts.astype(np.int64).cumsum()
+        counts.append(np.diff(np.searchsorted(kept, last), prepend=0))
+    return np.concatenate([np.zeros(0, np.int64), *counts])
+
+
+class ReducedTrees(Sequence):
+    """The trees of a split as a model reads them, reduced one by one on demand.
+
+    Args:
+        stored: full trees
+        reader: the reduction
+    """
+
+    def __init__(self, stored: Sequence[StoredTree], reader: TreeReader):
+        self.stored = stored
+        self.reader = reader
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __getitem__(self, index: int) -> NodeArrays:
+        return self.reader(self.stored[index])

@@ -1,0 +1,230 @@
+"""N-ary Tree-LSTM (Tai, Socher & Manning 2015) over a batch of trees, from the leaves up."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+# FROM modules/branch_linear: A linear layer with weights of its own for each branch of a tree.
+
+
+class BranchLinear(nn.Module):
+    """Linear layers for n branches, applied to nodes that are sorted by branch.
+
+    Args:
+        degree: number of branches n
+        in_features: I
+        out_features: O
+        bias: whether there are biases
+    """
+
+    def __init__(self, degree: int, in_features: int, out_features: int, bias: bool = True):
+        super().__init__()
+        # One tensor for all branches: a batch without some branch still gives every parameter a gradient.
+        self.weight = nn.Parameter(torch.empty(degree, out_features, in_features))
+        self.bias = nn.Parameter(torch.empty(degree, out_features)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weights and biases as :class:`torch.nn.Linear` does."""
+        bound = self.weight.size(-1) ** -0.5
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def layers(self) -> list[tuple[Tensor, Tensor | None]]:
+        """Weight and bias of each branch, taken apart once for all levels of a tree."""
+        biases = [None] * len(self.weight) if self.bias is None else self.bias.unbind(0)
+        return list(zip(self.weight.unbind(0), biases))
+
+
+def by_branch(inputs: Tensor, sizes: list[int], layers: list[tuple[Tensor, Tensor | None]]) -> Tensor:
+    """Applies to each node the layer of its branch.
+
+    Args:
+        inputs: ``[M, I]``, sorted by branch; M is not 0
+        sizes: number of nodes on each branch, n of them
+        layers: of :meth:`BranchLinear.layers`
+
+    Returns:
+        ``[M, O]``
+    """
+    parts = [functional.linear(part, *layer) for part, layer in zip(inputs.split(sizes), layers) if len(part)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+# FROM modules/tree_levels: The nodes of a batch of trees, level by level: what recurrent networks over trees compute together.
+
+
+@dataclass(frozen=True)
+class TreeLevels:
+    """M nodes of B trees over N columns, in order of their depth, then of their branch.
+
+    The children of a level are the next level, so that a network goes down or up in as many steps as the deepest tree has
+    levels. Only their sizes are known to Python: the device is waited for once a batch.
+
+    Attributes:
+        columns: ``[M]`` int64, row * N + column of each node
+        levels: ``[M]`` int64, depth of each node; 0 for roots
+        branches: ``[M]`` int64, branch under the parent; 0 for roots
+        above: for each level ``[nodes]`` int64, which node of the level above is the parent; all 0 for roots
+        branch_sizes: for each level the number of its nodes on each branch, n of them; roots count as branch 0
+        shape: B and N
+    """
+
+    columns: Tensor
+    levels: Tensor
+    branches: Tensor
+    above: tuple[Tensor, ...]
+    branch_sizes: list[list[int]]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, parents: Tensor, branches: Tensor, mask: Tensor, degree: int) -> TreeLevels:
+        """The levels of a batch.
+
+        Args:
+            parents: ``[B, N]`` int64, column of each node's parent; -1 for roots
+            branches: ``[B, N]`` int64, less than n; -1 for roots
+            mask: ``[B, N]`` bool, which columns hold nodes
+            degree: number of branches n
+        """
+        batch, width = parents.shape
+        columns = mask.flatten().nonzero().squeeze(1)  # M
+        keys = (node_depths(parents) * degree + branches.clamp(min=0)).flatten()[columns]
+        keys, order = keys.sort(stable=True)
+        columns = columns[order]
+        # The last level may lack branches.
+        counts = torch.bincount(keys).tolist()
+        counts += [0] * (-len(counts) % degree)
+        sizes = [counts[first : first + degree] for first in range(0, len(counts), degree)]
+
+        places = torch.zeros(batch * width, dtype=torch.int64, device=parents.device)
+        places[columns] = torch.arange(len(columns), device=parents.device)
+        parent = parents.flatten()[columns]
+        own = places[columns - columns % width + parent.clamp(min=0)]
+        levels = keys // degree
+        starts = torch.tensor([0, 0, *itertools.accumulate(map(sum, sizes))], device=parents.device)
+        # starts[l] is where level l - 1 begins.
+        above = (own - starts[levels]).masked_fill(parent < 0, 0)
+        return cls(columns, levels, keys % degree, above.split([sum(size) for size in sizes]), sizes, (batch, width))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of nodes of each level."""
+        return [len(above) for above in self.above]
+
+    def take(self, values: Tensor) -> Tensor:
+        """The values ``[M, ...]`` of the nodes, in order, from ``[B, N, ...]``."""
+        return values.flatten(0, 1).index_select(0, self.columns)
+
+    def put(self, values: Tensor) -> Tensor:
+        """``[B, N, ...]`` from the values ``[M, ...]`` of the nodes; zero elsewhere."""
+        empty = values.new_zeros(self.shape[0] * self.shape[1], *values.shape[1:])
+        return empty.index_copy(0, self.columns, values).unflatten(0, self.shape)
+
+    def slots_by_row(self) -> tuple[tuple[Tensor, ...], list[int]]:
+        """Where the nodes of a level stand in a grid with a row for each tree.
+
+        Returns:
+            for each level ``[nodes]`` int64, row * width + place in the row, and its width
+        """
+        batch, width = self.shape
+        cells = self.levels * batch + self.columns // width
+        order = cells.argsort(stable=True)
+        counts = torch.bincount(cells, minlength=batch * len(self.above))
+        starts = counts.cumsum(0) - counts
+        places = torch.empty_like(cells)
+        places[order] = torch.arange(len(cells), device=cells.device) - starts[cells[order]]
+        widths = counts.view(-1, batch).amax(1)
+        slots = cells % batch * widths[self.levels] + places
+        return slots.split(self.sizes), widths.tolist()
+
+
+def node_depths(parents: Tensor) -> Tensor:
+    """Steps from each column up to its root, ``[B, N]``; they double, so that the device is not asked when to stop."""
+    depths, ancestors = (parents >= 0).long(), parents
+    for _ in range(max(parents.size(1) - 1, 1).bit_length()):
+        here = ancestors.clamp(min=0)
+        depths = depths + depths.gather(1, here).masked_fill(ancestors < 0, 0)
+        ancestors = ancestors.gather(1, here).masked_fill(ancestors < 0, -1)
+    return depths
+
+
+class TreeLSTM(nn.Module):
+    r"""States of all nodes of trees whose children stand on n branches (Tai et al. 2015, eqs. 9 to 14).
+
+    For a node with features x and the child (h_k, c_k) on branch k, zero where it is missing::
+
+        i = σ(W_i x + Σ_l U_il h_l + b_i)      f_k = σ(W_f x + Σ_l U_fkl h_l + b_f)
+        o = σ(W_o x + Σ_l U_ol h_l + b_o)      c = i ⊙ u + Σ_k f_k ⊙ c_k
+        u = tanh(W_u x + Σ_l U_ul h_l + b_u)   h = o ⊙ tanh(c)
+
+    All nodes of a level are computed together, the deepest level first.
+
+    Args:
+        input_dim: width I of the features
+        hidden_dim: width D of the states
+        degree: number of branches n
+        full_forget_gates: whether the gate of a child looks at its siblings too; otherwise U_fkl is zero for k ≠ l, as the
+            paper proposes for large n. True for binary trees where left out
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int, degree: int, full_forget_gates: bool | None = None):
+        super().__init__()
+        self.hidden_dim, self.degree = hidden_dim, degree
+        self.full_forget_gates = degree <= 2 if full_forget_gates is None else full_forget_gates
+        self.from_features = nn.Linear(input_dim, 4 * hidden_dim)
+        num_forget_gates = degree if self.full_forget_gates else 1
+        self.from_children = BranchLinear(degree, hidden_dim, (3 + num_forget_gates) * hidden_dim, bias=False)
+
+    def forward(self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Encodes all nodes.
+
+        Args:
+            features: ``[B, N, I]``
+            parents: ``[B, N]`` int64, column of each node's parent, which is a node; -1 for roots
+            branches: ``[B, N]`` int64, branch of each node under its parent, less than n; -1 for roots
+            mask: ``[B, N]`` bool, which columns hold nodes
+
+        Returns:
+            h and c, each ``[B, N, D]``; zero where there is no node
+        """
+        levels = TreeLevels.of(parents, branches, mask, self.degree)
+        gates = self.from_features(levels.take(features)).split(levels.sizes)
+        branches_by_level = levels.branches.split(levels.sizes)
+        layers, states, children = self.from_children.layers(), [], None
+        for level in reversed(range(len(gates))):
+            h, c = self._level(gates[level], children, layers)
+            states.append((h, c))
+            children = (h, c, levels.above[level], branches_by_level[level], levels.branch_sizes[level])
+        if not states:
+            nothing = features.new_zeros(*mask.shape, self.hidden_dim)
+            return nothing, nothing
+        h, c = (torch.cat(kind) for kind in zip(*reversed(states)))
+        return levels.put(h), levels.put(c)
+
+    def _level(self, gates: Tensor, children: tuple | None, layers: list) -> tuple[Tensor, Tensor]:
+        """h and c of a level from what its features say, ``[nodes, 4 D]``, and the level below."""
+        width = self.hidden_dim
+        if children is None:
+            i, o, u = gates[:, : 3 * width].chunk(3, dim=1)
+            c = i.sigmoid() * u.tanh()
+            return o.sigmoid() * c.tanh(), c
+        h_below, c_below, above, branch, sizes = children
+        terms = by_branch(h_below, sizes, layers)  # children x (3 + gates) D
+        # Sums begin at zero: two summands then give the same in any order, whatever the device does.
+        sums = terms.new_zeros(len(gates), terms.size(1) if self.full_forget_gates else 3 * width)
+        sums = sums.index_add(0, above, terms[:, : sums.size(1)])
+        i, o, u = (gates[:, : 3 * width] + sums[:, : 3 * width]).chunk(3, dim=1)
+        if self.full_forget_gates:
+            forget = sums[:, 3 * width :].reshape(-1, width)[above * self.degree + branch]
+        else:
+            forget = terms[:, 3 * width :]
+        forget = (gates[:, 3 * width :][above] + forget).sigmoid()
+        kept = torch.zeros_like(i).index_add(0, above, forget * c_below)
+        c = i.sigmoid() * u.tanh() + kept
+        return o.sigmoid() * c.tanh(), c

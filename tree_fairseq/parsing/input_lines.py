@@ -1,0 +1,142 @@
+"""Ready-made trees, one forest a line."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from tree_fairseq.errors import (
+    DepthLimitError,
+    EmptyTreeError,
+    ExtraCloseError,
+    MixedChildrenError,
+    TreeFormatError,
+    UnclosedTreeError,
+    UnlabelledTreeError,
+)
+from tree_fairseq.parsing.parsers import flat_tree
+from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
+from tree_fairseq.trees.tree import Forest
+
+# The words of such a line are still plain to see: all that neither is a bracket nor follows an opening one.
+_WORDS_REMAIN = (
+    DepthLimitError,
+    EmptyTreeError,
+    ExtraCloseError,
+    MixedChildrenError,
+    UnclosedTreeError,
+    UnlabelledTreeError,
+)
+_OPENING_OR_WORD = re.compile(r"\([ \t]*[^ \t()]*|\)|([^ \t()]+)")
+
+
+def read_bracketed(
+    line: str, on_error: str, path: str | os.PathLike | None = None, number: int | None = None
+) -> tuple[Forest, bool]:
+    """The forest of a bracketed line.
+
+    Args:
+        line: the line.
+        on_error: ``stop``, or ``flat``: a line whose brackets do not match gets a flat tree over its words. A line whose words are in doubt (text
+            outside trees, characters that no token can hold, discontinuous leaves, no word at all) stops in either case.
+        path: the file, for messages.
+        number: the line's number in it.
+
+    Returns:
+        the forest, and whether it is such a flat tree.
+
+    Raises:
+        TreeFormatError: with the place.
+    """
+    try:
+        return read_forest(line, path=path, line_number=number), False
+    except _WORDS_REMAIN:
+        words = visible_words(line) if on_error == "flat" else []
+        if not words:
+            raise
+    flat = (flat_tree([unescape(word) for word in words]),)
+    try:
+        # Whoever reads the tree again must find the same words.
+        write_forest(flat)
+    except TreeFormatError as error:
+        raise error.at(path, number) from None
+    return flat, True
+
+
+def visible_words(line: str) -> list[str]:
+    """The words of a line with broken brackets, still escaped: ``(S (NN a b) ) (`` has ``a`` and ``b``."""
+    return [match.group(1) for match in _OPENING_OR_WORD.finditer(line) if match.group(1)]
+
+
+# FROM parsing/sentences: Where one tokenised line holds several sentences.
+
+_END = re.compile(r"[.!?。！？]+")
+_ELLIPSIS = re.compile(r"\.\.+|…")
+_CLOSERS = frozenset("'' ” ’ » ) ] } 」 』 ）".split())
+_STRAIGHT_QUOTES = frozenset("\" '".split())
+
+
+def split_sentences(words: list[str]) -> list[tuple[int, int]]:
+    """Cut a line after sentence-final punctuation that stands as a token of its own, with the quotes and brackets that close behind it.
+
+    An ellipsis ends a sentence only before a capital letter. A straight quote closes if an odd number of them came before it in the sentence.
+
+    Args:
+        words: the words of the line, Moses entities already unescaped.
+
+    Returns:
+        half-open spans of words that together cover the line; ``[]`` for a blank line.
+    """
+    spans = []
+    start = position = 0
+    while position < len(words):
+        position += 1
+        if not _ends_sentence(words, position):
+            continue
+        while position < len(words) and _closes(words, start, position):
+            position += 1
+        spans.append((start, position))
+        start = position
+    if start < len(words):
+        spans.append((start, len(words)))
+    return spans
+
+
+def _ends_sentence(words: list[str], position: int) -> bool:
+    """Whether the word before ``position`` is final punctuation."""
+    word = words[position - 1]
+    if _ELLIPSIS.fullmatch(word):
+        return position < len(words) and words[position][:1].isupper()
+    return _END.fullmatch(word) is not None
+
+
+def _closes(words: list[str], start: int, position: int) -> bool:
+    """Whether the word at ``position`` belongs to the end of the sentence that began at ``start``."""
+    word = words[position]
+    if word in _STRAIGHT_QUOTES:
+        return words[start:position].count(word) % 2 == 1
+    return word in _CLOSERS or _END.fullmatch(word) is not None
+
+
+# FROM parsing/moses: The entities that Moses' tokeniser writes, as a parser should see them.
+
+# `&bar;`, `&bra;` and `&ket;` are of older versions; -LRB- and its like are the treebanks' own names of the same characters.
+_CHARACTERS = {
+    "&apos;": "'",
+    "&quot;": '"',
+    "&lt;": "<",
+    "&gt;": ">",
+    "&#91;": "[",
+    "&#93;": "]",
+    "&#124;": "|",
+    "&bar;": "|",
+    "&bra;": "[",
+    "&ket;": "]",
+    "&amp;": "&",
+}
+_ENTITY = re.compile("|".join(re.escape(entity) for entity in _CHARACTERS))
+
+
+def unescape_entities(word: str) -> str:
+    """``&apos;s`` as ``'s``; a word without entities is itself. What an entity stands for is not read again: ``&amp;lt;`` is ``&lt;``."""
+    return _ENTITY.sub(lambda match: _CHARACTERS[match.group()], word) if "&" in word else word

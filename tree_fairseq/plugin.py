@@ -1,0 +1,55 @@
+"""Everything that tree-fairseq registers with fairseq or changes in it; importing this module does both."""
+
+from tree_fairseq import compat
+from tree_fairseq.classification import criterion as classification_criterion
+from tree_fairseq.classification import (
+    document_task,
+    sentence_task,
+    sequence_classifiers,
+    tree_lstm_classifier,
+    tree_transformer_classifier,
+    treeformer_classifier,
+)
+from tree_fairseq.nn import command_output, pretrained_library, tasks
+from tree_fairseq.preprocessing import hook
+from tree_fairseq.scoring import classification, regression
+from tree_fairseq.tree_insertion import criterion, model, sequence_insertion, sequence_model, task, tree_gru
+from tree_fairseq.tree_positional import lstm_model
+from tree_fairseq.tree_positional import model as tree_positional_model
+from tree_fairseq.tree_positional import task as tree_positional_task
+from tree_fairseq.tree_transformer import model as tree_transformer_model
+from tree_fairseq.tree_transformer import task as tree_transformer_task
+from tree_fairseq.treeformer import model as treeformer_model
+
+REGISTERING = (
+    classification_criterion,
+    document_task,
+    sentence_task,
+    sequence_classifiers,
+    tree_lstm_classifier,
+    tree_transformer_classifier,
+    treeformer_classifier,
+    pretrained_library,
+    tasks,
+    classification,
+    regression,
+    criterion,
+    model,
+    sequence_insertion,
+    sequence_model,
+    task,
+    tree_gru,
+    lstm_model,
+    tree_positional_model,
+    tree_positional_task,
+    tree_transformer_model,
+    tree_transformer_task,
+    treeformer_model,
+)
+
+compat.allow_checkpoint_classes()
+compat.load_checkpoints_with_care()
+compat.resume_with_other_batches()
+compat.open_log_files_once()
+hook.install()
+command_output.install()

@@ -1,1 +1,0 @@
-"""Registered tasks, one a file."""

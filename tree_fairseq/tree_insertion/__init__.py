@@ -1,0 +1,1 @@
+"""Insertion-based tree decoding (Lukovnikov & Fischer 2021) and its baselines."""

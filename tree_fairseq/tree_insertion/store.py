@@ -1,0 +1,199 @@
+"""Trajectories of insertion-based decoding on disk: a memory-mapped indexed dataset of fairseq's, int32.
+
+``PREFIX.bin`` holds an item for every different tree, ``PREFIX.idx`` says for every line which of them it is: lines with equal trees
+have the same offset. An item is
+
+    ``[N, K, place, ..., parent, ..., trajectory, trajectory, ...]``
+
+with N the number of nodes, the root that decoding begins with among them, K places in the item where trajectories begin, N parents in
+preorder (-1 for the root), and K trajectories (:class:`tree_fairseq.tree_insertion.trajectories.Trajectory`) of T steps,
+
+    ``[T, N steps, T + 2 starts, E slots, E candidates, E ranks]``
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tree_fairseq.data_bin.token_files import token_lengths
+from tree_fairseq.data_bin.tree_store import map_values, read_index_with_pointers, tree_file_paths, write_index
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.tree_insertion.trajectories import Trajectory
+
+_HEAD = 2
+_REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all that is wrong"
+
+
+def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
+    """The item of a tree, int32.
+
+    Args:
+        parents: ``[N]`` places of the parents in preorder, -1 for the root
+        trajectories: K of them
+    """
+    bodies = [
+        np.concatenate([[way.length], way.steps, way.starts, way.slots, way.candidates, way.ranks])
+        for way in trajectories
+    ]
+    sizes = np.array([_HEAD + len(bodies) + len(parents), *map(len, bodies)])
+    places = np.cumsum(sizes)[:-1]
+    return np.concatenate([[len(parents), len(bodies)], places, parents, *bodies]).astype(np.int32)
+
+
+class InsertionStoreWriter:
+    """Writes a store; the index is written, and both files are on disk, when the ``with`` block ends.
+
+    Args:
+        prefix: path of the files without ``.bin`` and ``.idx``
+    """
+
+    def __init__(self, prefix: str | os.PathLike):
+        self._data_path, self._index_path = tree_file_paths(prefix)
+        self._sizes: list[int] = []
+        self._starts = [0]
+        self._lines: list[int] = []
+
+    def __enter__(self) -> InsertionStoreWriter:
+        self._file = open(self._data_path, "wb")
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        try:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                lines = np.array(self._lines, np.int64)
+                write_index(
+                    self._index_path, np.array(self._sizes, np.int64)[lines], np.array(self._starts, np.int64)[lines]
+                )
+        finally:
+            self._file.close()
+
+    def add(self, item: np.ndarray) -> int:
+        """Appends an item and a line that has it.
+
+        Returns:
+            the item's number, for :meth:`repeat`
+        """
+        self._file.write(np.ascontiguousarray(item, np.int32).data)
+        self._sizes.append(len(item))
+        self._starts.append(self._starts[-1] + len(item))
+        self._lines.append(len(self._sizes) - 1)
+        return self._lines[-1]
+
+    def repeat(self, number: int) -> None:
+        """Appends a line that has an earlier item."""
+        self._lines.append(number)
+
+
+class InsertionStore:
+    """Random access to the trees and trajectories of a split.
+
+    Opening maps the files and checks that index and data belong together; reading makes views into the map. A store can be pickled
+    (workers of a data loader open it again).
+
+    Args:
+        prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.nl-lf.lf.insertion``
+
+    Raises:
+        CorruptFileError: a file is missing, has another format, or was cut off.
+    """
+
+    def __init__(self, prefix: str | os.PathLike):
+        self.prefix = os.fspath(prefix)
+        data_path, index_path = tree_file_paths(prefix)
+        value_bytes, self._sizes, pointers = read_index_with_pointers(index_path)
+        if value_bytes != 4 or (pointers % 4).any() or (self._sizes <= _HEAD).any():
+            raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {_REPAIR}")
+        self._starts = pointers // 4
+        self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
+
+    def __getstate__(self) -> str:
+        return self.prefix
+
+    def __setstate__(self, prefix: str) -> None:
+        self.__init__(prefix)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __getitem__(self, index: int) -> StoredInsertions:
+        return StoredInsertions(self.item(index))
+
+    @property
+    def node_counts(self) -> np.ndarray:
+        """Nodes of every line's tree, the root that decoding begins with among them, ``[lines]`` int32."""
+        return self._values[self._starts]
+
+    @property
+    def ways(self) -> np.ndarray:
+        """Trajectories of every line's tree, ``[lines]`` int32."""
+        return self._values[self._starts + 1]
+
+    @property
+    def distinct(self) -> np.ndarray:
+        """For every different item, a line that has it."""
+        return np.unique(self._starts, return_index=True)[1]
+
+    def item(self, index: int) -> np.ndarray:
+        """The values of a line's item."""
+        if not 0 <= index < len(self._sizes):
+            raise IndexError(f"line {index} of {len(self._sizes)}")
+        start = self._starts[index]
+        return self._values[start : start + self._sizes[index]]
+
+
+class StoredInsertions:
+    """The tree of one line and its trajectories.
+
+    Attributes:
+        parents: places of the parents in preorder, -1 for the root, ``[N]`` int32
+        ways: K, the number of trajectories
+    """
+
+    def __init__(self, item: np.ndarray):
+        self._item = item
+        nodes, self.ways = item[:_HEAD].tolist()
+        first = _HEAD + self.ways
+        self.parents = item[first : first + nodes]
+
+    def trajectory(self, number: int) -> Trajectory:
+        """One of the trajectories; its arrays are int32."""
+        if not 0 <= number < self.ways:
+            raise IndexError(f"trajectory {number} of {self.ways}")
+        place, nodes = int(self._item[_HEAD + number]), len(self.parents)
+        length = int(self._item[place])
+        steps_end = place + 1 + nodes
+        starts_end = steps_end + length + 2
+        starts = self._item[steps_end:starts_end]
+        slots, candidates, ranks = self._item[starts_end : starts_end + 3 * int(starts[-1])].reshape(3, -1)
+        return Trajectory(self._item[place + 1 : steps_end], starts, slots, candidates, ranks)
+
+
+def open_store(prefix: Path, ways: int) -> InsertionStore:
+    """Opens the trajectories of a split and compares them with its token files.
+
+    Args:
+        prefix: of the store, that of the token files and :data:`tree_fairseq.tree_insertion.record.STORE_SUFFIX`
+        ways: how many trajectories every tree has
+
+    Raises:
+        CorruptFileError: a file is missing or damaged, or they are of other trees; it names the first line that differs
+    """
+    tokens = prefix.with_suffix("")
+    store = InsertionStore(prefix)
+    lengths = token_lengths(tokens)
+    if len(lengths) != len(store):
+        raise CorruptFileError(f"{tokens} has {len(lengths)} lines, {prefix} has {len(store)}. {_REPAIR}")
+    differing = np.flatnonzero((store.node_counts != lengths + 1) | (store.ways != ways))
+    if len(differing):
+        line = int(differing[0])
+        raise CorruptFileError(
+            f"{prefix}, line {line + 1}: {store.ways[line]} trajectories of a tree of {store.node_counts[line] - 1} nodes, where there "
+            f"should be {ways} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
+        )
+    return store

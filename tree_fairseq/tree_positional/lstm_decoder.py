@@ -1,0 +1,274 @@
+"""Decoder of the tree-to-tree LSTM: each node of the target grows out of its parent's state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from fairseq.models import FairseqIncrementalDecoder
+from fairseq.modules import FairseqDropout
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, by_branch
+from tree_fairseq.tree_positional.lstm_encoder import MAX_POSITIONS
+from tree_fairseq.tree_positional.open_slots import OpenSlots
+
+# FROM modules/top_down_lstm: The step from a node of a generated tree to its children (Chen, Liu & Song 2018).
+
+
+class TopDownLSTM(nn.Module):
+    """An LSTM with weights of its own for each branch, and attention to the nodes of a source.
+
+    A node is predicted from e (Chen et al. 2018, section 3.2), over source states s_j::
+
+        a_j ∝ exp(s_j · W_0 h)      e = tanh(W_1 Σ_j a_j s_j + W_2 h)
+
+    The state of its child on branch k is ``LSTM_k((h, c), [embedding of the node's symbol; e])``: that e goes to the
+    children is the paper's parent attention feeding.
+
+    Args:
+        embed_dim: E, width of the symbols' embeddings
+        hidden_dim: width D of the states and of the source
+        degree: number of branches n
+        feeds_attention: whether children are given e
+        dropout: probability, of e
+    """
+
+    def __init__(
+        self, embed_dim: int, hidden_dim: int, degree: int, feeds_attention: bool = True, dropout: float = 0.0
+    ):
+        super().__init__()
+        self.feeds_attention = feeds_attention
+        self.cells = BranchLinear(degree, embed_dim + (2 if feeds_attention else 1) * hidden_dim, 4 * hidden_dim)
+        self.query = nn.Linear(hidden_dim, hidden_dim, bias=False)
+        self.output = nn.Linear(2 * hidden_dim, hidden_dim, bias=False)
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
+
+    def descend(
+        self, h: Tensor, c: Tensor, e: Tensor, embedded: Tensor, sizes: list[int], layers: list
+    ) -> tuple[Tensor, Tensor]:
+        """The states of children, sorted by branch.
+
+        Args:
+            h, c, e: of the parent of each child, ``[M, D]``
+            embedded: the parents' symbols, ``[M, E]``
+            sizes: number of children on each branch, n of them
+            layers: of ``self.cells``
+
+        Returns:
+            h and c, each ``[M, D]``
+        """
+        inputs = torch.cat([embedded, h, e] if self.feeds_attention else [embedded, h], dim=1)
+        i, f, o, u = by_branch(inputs, sizes, layers).chunk(4, dim=1)
+        c = f.sigmoid() * c + i.sigmoid() * u.tanh()
+        return o.sigmoid() * c.tanh(), c
+
+    def attend(self, h: Tensor, source: Tensor, source_padding: Tensor) -> tuple[Tensor, Tensor]:
+        """Looks at the source.
+
+        Args:
+            h: ``[R, W, D]``, W states for each row
+            source: ``[R, N, D]``
+            source_padding: ``[R, N]`` bool, what is not looked at
+
+        Returns:
+            e, ``[R, W, D]``, and the weights, ``[R, W, N]``
+        """
+        scores = self.query(h) @ source.transpose(1, 2)
+        # Half precision is too coarse for a softmax; double precision is kept.
+        scores = scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores
+        weights = scores.masked_fill(source_padding.unsqueeze(1), -torch.inf).softmax(-1).type_as(h)
+        e = self.output(torch.cat([weights @ source, h], dim=-1)).tanh()
+        return self.dropout(e), weights
+
+
+_STATE = "tree_states"
+
+
+@dataclass
+class GrowingStates:
+    """What incremental decoding remembers of R hypotheses.
+
+    Attributes:
+        slots: which symbol is the parent of the next
+        states: ``[R, T, 3 D]``, h, c and e of the slot that each column predicts the symbol of
+    """
+
+    slots: OpenSlots
+    states: Tensor
+
+
+class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
+    """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
+
+    Column t predicts the symbol of the slot that is filled next. The root's slot has the state of the source's root; any
+    other has what an LSTM of its branch makes of the state of its parent's slot and of the parent's symbol. In training all
+    slots of a level are computed together, so that there are as many steps as levels. What follows a complete tree has no
+    slot: its features are zero.
+
+    Args:
+        cfg (TreeToTreeLSTMConfig): sizes and dropout
+        dictionary: of the target
+        symbols: what its ids mean
+    """
+
+    def __init__(self, cfg, dictionary, symbols: SymbolTable):
+        super().__init__(dictionary)
+        self.symbols = symbols
+        self.embed_tokens = nn.Embedding(len(dictionary), cfg.decoder_embed_dim, dictionary.pad())
+        self.lstm = TopDownLSTM(
+            cfg.decoder_embed_dim, cfg.hidden_size, symbols.degree, not cfg.no_parent_attention_feeding, cfg.dropout
+        )
+        self.output_projection = None
+        if not cfg.share_decoder_input_output_embed:
+            self.output_projection = nn.Linear(cfg.hidden_size, len(dictionary), bias=False)
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Tensor]],
+        incremental_state: Optional[dict] = None,
+        previous_tree: Optional[dict[str, Tensor]] = None,
+        features_only: bool = False,
+        **unused,
+    ) -> tuple[Tensor, dict]:
+        """Scores target symbols.
+
+        Args:
+            prev_output_tokens: ``[R, T]``, START and the symbols so far
+            encoder_out: of the encoder
+            incremental_state: state of a decoding under way
+            previous_tree: :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; found out where left out
+            features_only: leave out the last layer
+            **unused: other arguments of fairseq's decoders
+
+        Returns:
+            logits ``[R, T, V]``, or those of the last column when decoding incrementally, and a dict with the attention to
+            the source, ``[R, T, N]``, when not training
+        """
+        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, previous_tree)
+        return features if features_only else self.output_layer(features), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Tensor]],
+        incremental_state: Optional[dict] = None,
+        previous_tree: Optional[dict[str, Tensor]] = None,
+    ) -> tuple[Tensor, dict]:
+        """The same as :meth:`forward` before the last layer, ``[R, T, D]``."""
+        source = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
+        roots = encoder_out["root_state"]
+        if incremental_state is None:
+            slots = self._slots(prev_output_tokens, previous_tree)
+            features, attention = self._all_levels(prev_output_tokens, slots, roots, source)
+        else:
+            features, attention = self._next_columns(prev_output_tokens, roots, source, incremental_state)
+        return features, {"attn": [attention]}
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """Logits ``[R, T, V]`` from features ``[R, T, D]``."""
+        if self.output_projection is None:
+            return functional.linear(features, self.embed_tokens.weight)
+        return self.output_projection(features)
+
+    def max_positions(self) -> int:
+        """Maximum length of a target."""
+        return MAX_POSITIONS
+
+    def _slots(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+        """The slots whose symbols columns predict.
+
+        Returns:
+            columns of the parents' symbols in ``tokens``, branches and whether there is a slot, each ``[R, T]``
+        """
+        if tree is not None:
+            parents, branches = (
+                functional.pad(tree[part][:, 1:], (0, 1), value=-1) for part in ("parents", "branches")
+            )
+            is_symbol = self.symbols.arity.to(tokens.device)[tokens[:, 1:]] >= 0
+            return parents, branches, functional.pad(is_symbol, (0, 1))
+        growing, found = OpenSlots(len(tokens), self.symbols, tokens.device), []
+        for column in range(tokens.size(1)):
+            if column:
+                growing.advance(tokens[:, column])
+            found.append((growing.next_parent(), growing.next_branch(), growing.count > 0))
+        return tuple(torch.stack(part, dim=1) for part in zip(*found))
+
+    def _all_levels(
+        self, tokens: Tensor, slots: tuple, roots: list[Tensor], source: tuple
+    ) -> tuple[Tensor, Optional[Tensor]]:
+        """Features ``[R, T, D]`` and attention of all columns, level by level."""
+        parents, branches, mask = slots
+        # A symbol's slot is that of the column before it.
+        levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree)
+        if not levels.sizes:
+            return source[0].new_zeros(*tokens.shape, source[0].size(2)), None
+        symbols = tokens.gather(1, parents.clamp(min=0))
+        embedded = levels.take(self.dropout(self.embed_tokens(symbols))).split(levels.sizes)
+        places, widths = levels.slots_by_row()
+        layers = self.lstm.cells.layers()
+        rows = (levels.columns // tokens.size(1)).split(levels.sizes)[0]
+        h, c = (state.index_select(0, rows) for state in roots)
+        features, attention, e = [], [], None
+        for level, width in enumerate(widths):
+            if level:
+                above = (state.index_select(0, levels.above[level]) for state in (h, c, e))
+                h, c = self.lstm.descend(*above, embedded[level], levels.branch_sizes[level], layers)
+            grid = h.new_zeros(len(tokens) * width, h.size(1)).index_copy(0, places[level], h)
+            grid = grid.unflatten(0, (-1, width))  # R x width x D
+            e, weights = (part.flatten(0, 1)[places[level]] for part in self.lstm.attend(grid, *source))
+            features.append(e)
+            attention.append(weights)
+        weights = None if self.training else levels.put(torch.cat(attention))
+        return levels.put(torch.cat(features)), weights
+
+    def _next_columns(
+        self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict
+    ) -> tuple[Tensor, Tensor]:
+        """Features ``[R, 1, D]`` and attention of the last column."""
+        growing = self.get_incremental_state(incremental_state, _STATE)
+        if growing is None:
+            growing = GrowingStates(
+                OpenSlots(len(tokens), self.symbols, tokens.device),
+                roots[0].new_zeros(len(tokens), 0, 3 * roots[0].size(1)),
+            )
+            self.set_incremental_state(incremental_state, _STATE, growing)
+        for column in range(growing.states.size(1), tokens.size(1)):
+            if column:
+                growing.slots.advance(tokens[:, column])
+            h, c = self._next_state(tokens, growing, roots) if column else roots
+            e, weights = self.lstm.attend(h.unsqueeze(1), *source)
+            e = e * (growing.slots.count > 0)[:, None, None]
+            growing.states = torch.cat([growing.states, torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)], dim=1)
+        return e, weights
+
+    def _next_state(self, tokens: Tensor, growing: GrowingStates, roots: list[Tensor]) -> list[Tensor]:
+        """h and c of the slots that are filled next, each ``[R, D]``."""
+        parents = growing.slots.next_parent()
+        branches, order = growing.slots.next_branch().clamp(min=0).sort()
+        columns = parents.clamp(min=1)[order]
+        embedded = self.dropout(self.embed_tokens(tokens[order, columns]))
+        above = growing.states[order, columns - 1].chunk(3, dim=1)
+        sizes = torch.bincount(branches, minlength=self.symbols.degree).tolist()
+        states = self.lstm.descend(*above, embedded, sizes, self.lstm.cells.layers())
+        back = order.argsort()
+        # The root's slot stays open where a search puts into it what is no symbol.
+        is_root = (parents < 0).unsqueeze(1)
+        return [torch.where(is_root, root, state[back]) for root, state in zip(roots, states)]
+
+    def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Moves the trees of hypotheses as beam search moves the hypotheses.
+
+        Args:
+            incremental_state: state of a decoding under way
+            new_order: ``[R']``, the row that each row continues
+        """
+        growing = self.get_incremental_state(incremental_state, _STATE)
+        if growing is not None:
+            growing.slots.reorder(new_order)
+            growing.states = growing.states.index_select(0, new_order)

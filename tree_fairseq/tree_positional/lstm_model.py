@@ -1,0 +1,129 @@
+"""Tree-to-tree LSTM (Chen, Liu & Song 2018), with a source of symbol trees or of sequences."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from torch import Tensor, nn
+
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
+from tree_fairseq.tree_positional.lstm_encoder import BidirectionalLSTMEncoder, TreeToTreeLSTMEncoder
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeToTreeLSTMConfig(FairseqDataclass):
+    """All options of the model."""
+
+    encoder_embed_dim: int = field(default=512, metadata={"help": "width of the source's embeddings"})
+    decoder_embed_dim: int = field(default=512, metadata={"help": "width of the target's embeddings"})
+    hidden_size: int = field(
+        default=512,
+        metadata={"help": "width of the states of encoder and decoder; half of it a direction of a sequence"},
+    )
+    dropout: float = field(
+        default=0.1,
+        metadata={"help": "dropout of embeddings, of the states that are attended to and of what attention gives"},
+    )
+    no_parent_attention_feeding: bool = field(
+        default=False, metadata={"help": "ablation: the children of a node are not given what attention gave the node"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False,
+        metadata={"help": "one table for the target's embeddings and the output; they must be as wide as the states"},
+    )
+    init_range: float = field(default=0.1, metadata={"help": "weights begin between minus this and this, uniformly"})
+
+
+@register_model("tree_to_tree_lstm", dataclass=TreeToTreeLSTMConfig)
+class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
+    """A Tree-LSTM reads the source from its leaves up; an LSTM for each branch writes the target from its root down."""
+
+    reads_symbol_trees = True
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task that has ``source_symbols`` and ``target_symbols``, None for a sequence.
+
+        Raises:
+            MissingTreesError: the task knows no symbol trees
+            InputError: the target is a sequence, or options that do not fit each other
+        """
+        if not hasattr(task, "target_symbols"):
+            raise MissingTreesError("--arch tree_to_tree_lstm makes symbol trees; use --task structural_translation")
+        if task.target_symbols is None:
+            raise InputError(
+                "--arch tree_to_tree_lstm makes symbol trees, and this target is a sequence",
+                hint="Preprocess with --target-modality tree, or use --arch lstm.",
+            )
+        cfg = TreeToTreeLSTMConfig.from_namespace(args)
+        if cfg.share_decoder_input_output_embed and cfg.decoder_embed_dim != cfg.hidden_size:
+            raise InputError(
+                f"--share-decoder-input-output-embed needs a --decoder-embed-dim of {cfg.hidden_size}, the --hidden-size, "
+                f"not of {cfg.decoder_embed_dim}"
+            )
+        if task.source_symbols is None and cfg.hidden_size % 2:
+            raise InputError(f"--hidden-size {cfg.hidden_size} is odd, and each direction of a sequence has half of it")
+        if task.source_symbols is None:
+            encoder = BidirectionalLSTMEncoder(cfg, task.source_dictionary)
+        else:
+            encoder = TreeToTreeLSTMEncoder(cfg, task.source_dictionary, task.source_symbols)
+        model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, task.target_symbols))
+        model.reset_parameters(cfg.init_range)
+        return model
+
+    def reset_parameters(self, init_range: float) -> None:
+        """Draws all weights as Chen et al. do, from ``-init_range`` to ``init_range``."""
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -init_range, init_range)
+        for side in (self.encoder, self.decoder):
+            nn.init.zeros_(side.embed_tokens.weight[side.embed_tokens.padding_idx])
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        source_tree: Optional[dict[str, Tensor]] = None,
+        previous_tree: Optional[dict[str, Tensor]] = None,
+        **kwargs,
+    ):
+        """Scores target symbols.
+
+        Args:
+            src_tokens: ``[B, N]``
+            src_lengths: ``[B]``
+            prev_output_tokens: ``[B, T]``
+            source_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
+            previous_tree: that of ``prev_output_tokens``; found out where left out
+            **kwargs: of the decoder
+
+        Returns:
+            logits ``[B, T, V]`` and the decoder's dict
+        """
+        trees = {} if source_tree is None else {"source_tree": source_tree}
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **trees)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, previous_tree=previous_tree, **kwargs)
+
+
+def _set_defaults(args, width: int, dropout: float) -> None:
+    """Sizes and the rest, where they are not given."""
+    widths = dict.fromkeys(("encoder_embed_dim", "decoder_embed_dim", "hidden_size"), width)
+    for name, value in {**widths, "dropout": dropout}.items():
+        setattr(args, name, getattr(args, name, value))
+    set_defaults(args, TreeToTreeLSTMConfig)
+
+
+@register_model_architecture("tree_to_tree_lstm", "tree_to_tree_lstm_program_translation")
+def tree_to_tree_lstm_program_translation(args):
+    """The paper's translator of programs: width 256, dropout 0.5."""
+    _set_defaults(args, 256, 0.5)
+
+
+@register_model_architecture("tree_to_tree_lstm", "tree_to_tree_lstm_tiny")
+def tree_to_tree_lstm_tiny(args):
+    """To try things out: width 64."""
+    _set_defaults(args, 64, 0.1)

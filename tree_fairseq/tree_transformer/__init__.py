@@ -1,0 +1,1 @@
+"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020)."""

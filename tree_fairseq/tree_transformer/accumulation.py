@@ -1,0 +1,201 @@
+"""Hierarchical accumulation (Nguyen et al. 2020, sections 4.1 and 4.2) in closed form.
+
+The paper builds a tensor of (M + 1) * N * D values, adds embeddings to it, averages it upwards
+along branches and sums it over the leaves of each node. All of that is linear in the values, so
+node i is one weighted sum over its leaves, each with the nodes on the branch to it:
+
+    n_i = sum_j C_ij (l_j + sum_{t from i to j} n_t) + e_i
+    C_ij = cov(i, j) w_j / (c_i (l_ij + kappa))
+
+with cov(i, j) = "i covers j", w_j the learned weight of leaf j, c_i the leaves of i, l_ij the nodes
+from i to j, and kappa = 1 (the leaf counts) in the paper or 0 in the authors' code. What is on the
+branch from i to j is what is above j, less what is above i:
+
+    n_i = sum_j C_ij (l_j + a_j) - (sum_j C_ij) a_i + e_i,    a_s = sum_{t above s} n_t
+
+Nothing of size N * M * D is ever built.
+"""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.tree_transformer.structure import TreeStructure
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class AccumulationConfig(FairseqDataclass):
+    """Options of hierarchical accumulation; each is a flag of the models that use it."""
+
+    accumulation_denominator: ChoiceEnum(["with-leaf", "nodes-only"]) = field(
+        default="with-leaf",
+        metadata={
+            "help": "what an average along a branch divides by: 'with-leaf' counts the nodes and the leaf "
+            "(the paper), 'nodes-only' the nodes (the authors' code)"
+        },
+    )
+    vertical_embedding: ChoiceEnum(["leaf-distance", "root-depth"]) = field(
+        default="leaf-distance",
+        metadata={
+            "help": "index of the vertical embedding: 'leaf-distance' counts the nodes down to the leaf (the paper), "
+            "'root-depth' those up to the root (the authors' code)"
+        },
+    )
+    no_hierarchical_embeddings: bool = field(
+        default=False, metadata={"help": "ablation: no embeddings of height and sibling rank in the accumulation"}
+    )
+    no_subtree_mask: bool = field(
+        default=False, metadata={"help": "ablation: in the encoder every leaf and node sees every other"}
+    )
+    max_vertical_positions: int = field(
+        default=50, metadata={"help": "vertical embeddings a layer; greater heights share the last"}
+    )
+    max_horizontal_positions: int = field(
+        default=100, metadata={"help": "horizontal embeddings a layer; later siblings share the last"}
+    )
+
+
+class HierarchicalEmbeddings(nn.Module):
+    """Sums the hierarchical embeddings E of eq. 9 over the branches of each node.
+
+    One pair of tables of width ``head_dim / 2`` a layer, shared by its heads.
+
+    Args:
+        head_dim: width of one head
+        config: sizes of the tables and meaning of the vertical index
+    """
+
+    def __init__(self, head_dim: int, config: AccumulationConfig):
+        super().__init__()
+        self.by_leaf_distance = config.vertical_embedding == "leaf-distance"
+        self.vertical = nn.Embedding(config.max_vertical_positions, head_dim // 2)
+        self.horizontal = nn.Embedding(config.max_horizontal_positions, head_dim - head_dim // 2)
+        for table in (self.vertical, self.horizontal):
+            nn.init.normal_(table.weight, std=head_dim**-0.5)
+
+    def forward(self, leaf_weight: Tensor, structure: TreeStructure) -> Tensor:
+        """Computes e_i for every node, less what :meth:`of_depths` gives.
+
+        Args:
+            leaf_weight: ``[B, N, H]`` float, w
+            structure: the trees
+
+        Returns:
+            ``[B, H, M, head_dim]``
+        """
+        (batch, num_nodes, num_leaves), heads = structure.share.shape, leaf_weight.size(2)
+        table = self.table(num_leaves, structure.longest)
+        mass = structure.branches(leaf_weight.reshape(-1, heads)).view(batch, num_nodes, len(table), heads)
+        return mass.permute(0, 3, 1, 2).to(table.dtype) @ table
+
+    def of_depths(self, depth: Tensor) -> Tensor:
+        """Vertical embeddings that only look at the depth of the node, ``[..., head_dim]``: they count as part of its value."""
+        return self.vertical_only(self.vertical(depth.clamp(max=self.vertical.num_embeddings - 1)))
+
+    def table(self, num_ranks: int, longest: int) -> Tensor:
+        """Embeddings of leaves, as :class:`TreeStructure` sums them up.
+
+        Args:
+            num_ranks: ranks from 0
+            longest: nodes on the longest branch
+
+        Returns:
+            ``[num_ranks + longest, head_dim]``: of each rank its horizontal embedding, of branches of 1, 2, ... nodes
+            the sum of the vertical embeddings of their heights; zero where heights do not count
+        """
+        ranks = functional.pad(_rows(self.horizontal, num_ranks), (self.vertical.embedding_dim, 0))
+        if not self.by_leaf_distance:
+            return functional.pad(ranks, (0, 0, 0, longest))
+        return torch.cat([ranks, self.vertical_only(_rows(self.vertical, longest).cumsum(0))])
+
+    def vertical_only(self, embedded: Tensor) -> Tensor:
+        """Vertical embeddings ``[..., width]`` with nothing beside them: ``[..., head_dim]``."""
+        return functional.pad(embedded, (0, self.horizontal.embedding_dim))
+
+
+def _rows(table: nn.Embedding, count: int) -> Tensor:
+    """The first rows of a table, the last one for all beyond it."""
+    if count <= table.num_embeddings:
+        return table.weight[:count]
+    return table(torch.arange(count, device=table.weight.device).clamp(max=table.num_embeddings - 1))
+
+
+class HierarchicalAccumulation(nn.Module):
+    """Replaces the value of each node by the accumulation of its subtree (eqs. 10 and 16).
+
+    Args:
+        embed_dim: D
+        num_heads: H
+        config: the paper's reading and its ablations
+        leaf_dim: width of the leaves' states where it is not D
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, leaf_dim: Optional[int] = None):
+        super().__init__()
+        self.leaf_weight = nn.Linear(
+            leaf_dim or embed_dim, num_heads, bias=False
+        )  # u_s or u_c of the paper, one a head
+        nn.init.xavier_uniform_(self.leaf_weight.weight)
+        self.embeddings = None
+        if not config.no_hierarchical_embeddings:
+            self.embeddings = HierarchicalEmbeddings(embed_dim // num_heads, config)
+
+    def weigh(self, leaves: Tensor) -> Tensor:
+        """Weights w of the leaves ``[N, B, leaf_dim]``: ``[B, N, H]``.
+
+        In single precision at least: coefficients are sums of many small shares of them.
+        """
+        leaf_weight = self.leaf_weight(leaves).transpose(0, 1)
+        return leaf_weight.to(torch.promote_types(leaf_weight.dtype, torch.float32))
+
+    def forward(self, leaves: Tensor, values: Tensor, structure: TreeStructure) -> Tensor:
+        """Accumulates values over subtrees.
+
+        Args:
+            leaves: ``[N, B, leaf_dim]``, states of the leaves as the attention receives them (L of eq. 16)
+            values: ``[B, H, S, D / H]``, projected values of leaves, then nodes
+            structure: the trees
+
+        Returns:
+            ``[B, H, S, D / H]``: the leaves' values as they were, the nodes' accumulated
+        """
+        leaf_weight = self.weigh(leaves)
+        leaf_values, node_values = values.split([structure.num_leaves, values.size(2) - structure.num_leaves], dim=2)
+        summands = node_values
+        if self.embeddings is not None and not self.embeddings.by_leaf_distance:
+            summands = summands + self.embeddings.of_depths(structure.depth)[:, None].to(values.dtype)
+        with torch.autocast(leaves.device.type, enabled=False):
+            nodes = accumulate(leaf_weight, leaf_values, summands, structure)
+        if self.embeddings is not None:
+            nodes = nodes + self.embeddings(leaf_weight, structure).to(nodes.dtype)
+        return torch.cat([leaf_values, nodes.to(values.dtype)], dim=2)
+
+
+def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, structure: TreeStructure) -> Tensor:
+    """The closed form without embeddings, in the dtype of the weights: differences of sums want its precision.
+
+    Args:
+        leaf_weight: ``[B, N, H]``, w
+        leaf_values: ``[B, H, N, D / H]``, l
+        node_values: ``[B, H, M, D / H]``, n
+        structure: the trees
+
+    Returns:
+        ``[B, H, M, D / H]``
+    """
+    num_nodes, num_leaves = structure.covers.shape[1:]
+    # Products have the layout of their factors, and this one is to be a batch of matrices.
+    by_head = leaf_weight.transpose(1, 2).contiguous()[:, :, None]
+    share = by_head * structure.share[:, None].to(leaf_weight)  # B x H x M x N, C
+    # All heads have the same trees: one product for all of them.
+    nodes = node_values.transpose(1, 2).flatten(2).to(leaf_weight)  # B x M x D
+    above = (
+        (structure.above.to(leaf_weight) @ nodes).unflatten(2, node_values.shape[1::2]).transpose(1, 2)
+    )  # B x H x S x D/H
+    above_leaves, above_nodes = above.split([num_leaves, num_nodes], dim=2)
+    return share @ (leaf_values + above_leaves) - share.sum(3, keepdim=True) * above_nodes

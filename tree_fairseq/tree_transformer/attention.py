@@ -1,0 +1,153 @@
+"""fairseq's multi-head attention over leaves and nodes whose node values are accumulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from fairseq.modules import MultiheadAttention
+from torch import Tensor
+from torch.nn import functional
+
+from tree_fairseq.nn.shared_memory import SharedMemoryAttention, split_heads
+from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.tree_transformer.structure import Sight, TreeStructure
+
+# FROM modules/tree_memory: What the decoder's cross-attention knows of the encoder's output beside its states.
+
+
+@dataclass(frozen=True)
+class TreeMemory:
+    """The trees of B sentences and the sentence that each row of the decoder reads.
+
+    Beam search repeats and permutes rows; moving this index instead of the states keeps one copy of
+    each sentence, whatever the beam.
+
+    Attributes:
+        structure: trees of the B sentences
+        order: ``[rows]`` int64, sentence of each row; None where they are the B sentences in order
+    """
+
+    structure: TreeStructure
+    order: Optional[Tensor]
+
+
+class TreeAttention(MultiheadAttention):
+    """What encoder self-attention and decoder cross-attention share: accumulated values.
+
+    Args:
+        embed_dim: D
+        num_heads: H
+        config: options of the accumulation
+        **kwargs: of :class:`fairseq.modules.MultiheadAttention`
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
+        super().__init__(embed_dim, num_heads, **kwargs)
+        self.accumulation = HierarchicalAccumulation(embed_dim, num_heads, config, leaf_dim=self.kdim)
+
+    def _split_heads(self, states: Tensor) -> Tensor:
+        """``[S, B, D]`` to ``[B, H, S, D / H]``."""
+        return split_heads(states, self.num_heads)
+
+    def accumulated_values(self, states: Tensor, structure: TreeStructure) -> Tensor:
+        """Projects states to values and accumulates those of the nodes: ``[B, H, S, D / H]``."""
+        values = self._split_heads(self.v_proj(states))
+        return self.accumulation(states[: structure.num_leaves], values, structure)
+
+
+class TreeSelfAttention(TreeAttention):
+    """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking."""
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: TreeStructure,
+        need_weights: bool = False,
+        attn_mask: Optional[Tensor] = None,
+    ) -> tuple[Tensor, None]:
+        """Attends within a batch of trees.
+
+        Args:
+            query: ``[S, B, D]``, leaves then nodes
+            key: the same; unread
+            value: the same; unread
+            key_padding_mask: the trees, which say more than a padding mask: fairseq's encoder layer
+                hands this argument on unread
+            need_weights: unread, weights are never returned
+            attn_mask: unread, the trees hold the mask
+
+        Returns:
+            ``[S, B, D]`` and None
+        """
+        structure = key_padding_mask
+        heads = (
+            self._split_heads(self.q_proj(query)),
+            self._split_heads(self.k_proj(query)),
+            self.accumulated_values(query, structure),
+        )
+        return self.out_proj(self.look(*heads, structure.sights)), None
+
+    def look(self, query: Tensor, key: Tensor, value: Tensor, sights: Sequence[Sight]) -> Tensor:
+        """Attends within trees, each run of positions to what it sees.
+
+        Args:
+            query: ``[B, H, S, D / H]``
+            key: the same
+            value: the same
+            sights: of T positions
+
+        Returns:
+            ``[T, B, D]``
+        """
+        outputs = [
+            self.attend(
+                query[:, :, sight.first : sight.last],
+                key[:, :, : sight.num_keys],
+                value[:, :, : sight.num_keys],
+                sight.bias,
+            )
+            for sight in sights
+        ]
+        return torch.cat([output.permute(2, 0, 1, 3) for output in outputs]).flatten(2)  # T x B x H x D/H to T x B x D
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Optional[Tensor]) -> Tensor:
+        """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
+        dropout = self.dropout_module.p if self.training else 0.0
+        return functional.scaled_dot_product_attention(
+            query, key, value, None if bias is None else bias.to(query.dtype), dropout
+        )
+
+
+class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
+    """Decoder cross-attention over leaves and accumulated nodes (eqs. 21 to 24); values are accumulated once a sentence and layer.
+
+    Args:
+        attend_nodes: false keeps the memory to the leaves, an ablation
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, attend_nodes: bool, **kwargs):
+        super().__init__(embed_dim, num_heads, config, **kwargs)
+        self.attend_nodes = attend_nodes
+        if not attend_nodes:
+            self.accumulation = None
+
+    def read(self, states: Tensor, memory: TreeMemory) -> dict[str, Tensor]:
+        """Keys and values of ``[S, B, encoder's D]``, leaves then nodes of B sentences; see :meth:`SharedMemoryAttention.read`."""
+        structure = memory.structure
+        padding = structure.padding
+        if self.attend_nodes:
+            values = self.accumulated_values(states, structure)
+        else:
+            states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
+            values = self._split_heads(self.v_proj(states))
+        return {
+            "prev_key": self._split_heads(self.k_proj(states)),
+            "prev_value": values,
+            # A sentence of nothing but padding is looked at all the same, so that its rows stay finite.
+            "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
+        }

@@ -1,0 +1,129 @@
+"""Encoder of the Tree-Transformer: leaves and nodes side by side in fairseq's encoder layers."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from fairseq.models.transformer import Embedding, TransformerEncoderBase
+from torch import Tensor
+
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.shared_memory import with_rows_moved
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_transformer.attention import TreeSelfAttention
+from tree_fairseq.tree_transformer.structure import TreeStructure
+
+
+class TreeTransformerEncoder(TransformerEncoderBase):
+    """fairseq's transformer encoder over N leaves and M nodes, which share all weights.
+
+    Leaves are embedded as ever. A node is embedded by its label, from a table of its own and
+    without a position: its place in the tree enters through accumulation and masking.
+
+    Args:
+        cfg (TreeTransformerConfig): sizes, ``num_labels`` and options of the accumulation
+        dictionary: of the leaves
+        embed_tokens: table of the leaves
+    """
+
+    attention = TreeSelfAttention
+
+    def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
+        super().__init__(cfg, dictionary, embed_tokens, return_fc)
+        self.embed_labels = Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx)
+
+    def build_encoder_layer(self, cfg):
+        """fairseq's layer with tree attention in the place of its self-attention."""
+        layer = super().build_encoder_layer(cfg)
+        layer.self_attn = self.attention(
+            cfg.encoder.embed_dim,
+            cfg.encoder.attention_heads,
+            cfg,
+            dropout=cfg.attention_dropout,
+            self_attention=True,
+            q_noise=cfg.quant_noise.pq,
+            qn_block_size=cfg.quant_noise.pq_block_size,
+        )
+        return layer
+
+    def forward_labels(self, label: Tensor) -> Tensor:
+        """Embeds node labels ``[B, M]`` as ``[B, M, D]``, scaled and dropped out like leaves."""
+        nodes = self.embed_scale * self.embed_labels(label)
+        if self.layernorm_embedding is not None:
+            nodes = self.layernorm_embedding(nodes)
+        return self.dropout_module(nodes)
+
+    def build_structure(self, batch: TreeBatch) -> TreeStructure:
+        """Derives from the trees what all layers need to know of them."""
+        return TreeStructure.build(
+            batch,
+            count_leaf=self.cfg.accumulation_denominator == "with-leaf",
+            mask_subtrees=not self.cfg.no_subtree_mask,
+            dtype=torch.promote_types(self.embed_labels.weight.dtype, torch.float32),
+        )
+
+    def forward_layers(
+        self, embedded: Tensor, padding: Tensor, structure, return_all_hiddens: bool = False
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Runs all layers.
+
+        Args:
+            embedded: ``[B, S, D]``
+            padding: ``[B, S]`` bool, true at padding
+            structure: what the layers' attention takes for the padding mask
+            return_all_hiddens: keep every layer's states
+
+        Returns:
+            ``[S, B, D]``, and the states that are kept
+        """
+        x = embedded.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # S x B x D
+        states = [x] if return_all_hiddens else []
+        for layer in self.layers:
+            x = layer(x, encoder_padding_mask=structure)
+            if return_all_hiddens:
+                states.append(x)
+        return (x if self.layer_norm is None else self.layer_norm(x)), states
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Optional[Tensor] = None,
+        source_tree: Optional[dict[str, Tensor]] = None,
+    ) -> dict[str, list]:
+        """Encodes a batch of sentences with their trees.
+
+        Args:
+            src_tokens: ``[B, N]``, padded on either side
+            src_lengths: ``[B]``, unread
+            return_all_hiddens: keep every layer's states
+            token_embeddings: ``[B, N, D]``, in the place of a look-up
+            source_tree: collated trees, see :mod:`tree_fairseq.nn.tree_batch`
+
+        Returns:
+            fairseq's dict of lists. ``encoder_out`` is ``[S, B, D]``, leaves first;
+            ``tree_structure`` holds the trees, ``order`` the sentence of each decoder row; it is empty where rows are sentences
+        """
+        if source_tree is None:
+            raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
+        batch = TreeBatch.from_net_input(source_tree, src_tokens, self.padding_idx)
+        structure = self.build_structure(batch)
+        leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
+        embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
+        x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)
+        return {
+            "encoder_out": [x],
+            "encoder_padding_mask": [structure.padding],
+            "encoder_embedding": [embedding],
+            "encoder_states": states,
+            "src_tokens": [],
+            "src_lengths": [batch.is_leaf.sum(1, dtype=torch.int32, keepdim=True)],
+            "tree_structure": [structure],
+            "order": [],
+        }
+
+    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
+        """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
+        return with_rows_moved(encoder_out, new_order)

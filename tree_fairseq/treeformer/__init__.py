@@ -1,0 +1,1 @@
+"""Treeformer: a CKY-style chart over any encoder (Patel & Flanigan 2023)."""

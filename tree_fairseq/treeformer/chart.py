@@ -1,0 +1,213 @@
+"""The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, in the manner of CKY."""
+
+import logging
+import math
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.modules import LayerNorm
+from torch import Tensor, nn
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.treeformer.cells import ChartCells
+from tree_fairseq.treeformer.levels import ChartFunction, build_levels
+
+logger = logging.getLogger(__name__)
+
+_warned: set[int] = set()
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class ChartConfig(FairseqDataclass):
+    """Options of the chart; each is a flag of the models that use it."""
+
+    treeformer_height: int = field(default=10, metadata={"help": "tokens of the longest phrases that are encoded: h"})
+    treeformer_level_weights: bool = field(
+        default=False, metadata={"help": "a composition matrix for each length of phrase (not in the paper)"}
+    )
+    treeformer_heads: int = field(
+        default=1,
+        metadata={"help": "pooling heads: each weighs splits and pools its slice of the children (the paper has one)"},
+    )
+    treeformer_layer_norm: bool = field(
+        default=False, metadata={"help": "normalise what the decoder attends to, tokens and phrases (not in the paper)"}
+    )
+    treeformer_without_eos: bool = field(
+        default=False,
+        metadata={"help": "no phrase contains the end of the sentence; the decoder attends to it all the same"},
+    )
+
+
+class Chart(nn.Module):
+    """Encodes phrases by composing those that they consist of, and pooling over the ways to split them (eqs. 1 and 2).
+
+    Composition is a matrix of D * 2D, pooling attends to a learned query of D. Both are the same at all levels.
+
+    Args:
+        width: D
+        config: options
+
+    Raises:
+        InputError: no phrase has that height, or heads do not share the width
+    """
+
+    def __init__(self, width: int, config: ChartConfig):
+        super().__init__()
+        _check(width, config)
+        self.height, self.heads = config.treeformer_height, config.treeformer_heads
+        sets = self.height - 1 if config.treeformer_level_weights else 1
+        self.weight = nn.Parameter(torch.empty(sets, width, 2 * width))
+        self.query = nn.Parameter(torch.empty(self.heads, width))
+        self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
+        # Each half keeps lengths: sums of two, averaged over splits that count about the same, are then as long as tokens.
+        nn.init.normal_(self.weight, std=width**-0.5)
+        nn.init.normal_(self.query, std=width**-0.5)
+
+    def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """States and weight in one type, and what scores children, ``[G, 2, H, D]``, in single precision at least."""
+        device = states.device.type
+        if torch.is_autocast_enabled(device):
+            states = states.to(torch.get_autocast_dtype(device))
+        wide = torch.promote_types(states.dtype, torch.float32)
+        sets, width, _ = self.weight.shape
+        with torch.autocast(device, enabled=False):
+            scorers = (self.query.to(wide) @ self.weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
+            scorers = scorers.view(sets, self.heads, 2, width).transpose(1, 2).contiguous()
+        return states, self.weight.to(states.dtype), scorers
+
+    def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
+        """Encodes the phrases of a batch.
+
+        Args:
+            states: ``[N, B, D]`` of tokens; those of padding are not read
+            cells: tokens and phrases, for a height of at most :attr:`height`
+
+        Returns:
+            ``[C, D]``
+        """
+        self._say_if_low(cells)
+        states, weight, scorers = self._prepared(states)
+        with torch.autocast(states.device.type, enabled=False):
+            encoded = ChartFunction.apply(states, weight, scorers, cells)
+        return encoded if self.layer_norm is None else self.layer_norm(encoded)
+
+    @torch.no_grad()
+    def splits(self, states: Tensor, cells: ChartCells) -> list[Tensor]:
+        """How much each way to split a phrase counts.
+
+        Args:
+            states: as in :meth:`forward`
+            cells: as in :meth:`forward`
+
+        Returns:
+            for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``: of the phrase from each column on, the weight of splits
+            after its first token, its second, ...; meaningless where there is no such cell
+        """
+        states = states.masked_fill(cells.padding.t().unsqueeze(-1), 0)
+        states, weight, scorers = self._prepared(states)
+        with torch.autocast(states.device.type, enabled=False):
+            return build_levels(states, weight, scorers, cells.height)[1]
+
+    def cells(self, padding: Tensor, outside: Optional[Tensor] = None) -> ChartCells:
+        """The cells of a batch up to this chart's height, see :meth:`ChartCells.build`."""
+        return ChartCells.build(padding, self.height, outside)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Completes the weights of a model without a chart by initial ones, and says which.
+
+        Args:
+            state_dict: of the whole model
+            name: of this module in it
+        """
+        own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
+        if not any(key in state_dict for key in own):
+            state_dict.update(own)
+            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
+
+    def _say_if_low(self, cells: ChartCells) -> None:
+        if cells.height < self.height and self.height not in _warned:
+            _warned.add(self.height)
+            logger.warning(
+                "the longest sentence of a batch has %d tokens, and the chart is meant for phrases of up to %d "
+                "(--treeformer-height): there it is lower. This is said once.",
+                cells.height,
+                self.height,
+            )
+
+
+def _check(width: int, config: ChartConfig) -> None:
+    if config.treeformer_height < 2:
+        raise InputError(
+            f"--treeformer-height {config.treeformer_height} leaves no phrases, only tokens",
+            hint="It takes at least 2; without phrases, --arch transformer does the same.",
+        )
+    if config.treeformer_heads < 1 or width % config.treeformer_heads:
+        raise InputError(
+            f"--treeformer-heads {config.treeformer_heads} heads cannot share a width of {width}",
+            hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
+        )
+
+
+# FROM modules/chart_summary: A chart's top row as one vector (Patel & Flanigan 2023, Section 3.2: sequence classification).
+
+
+class ChartSummary(nn.Module):
+    """The mean of the highest cells of a chart, whose height is min(h, n) for n tokens.
+
+    Args:
+        width: D
+        config: of the chart
+        within: whether no phrase goes from one sentence of a pair to the other; each sentence then has highest cells of its own
+    """
+
+    def __init__(self, width: int, config: ChartConfig, within: bool = False):
+        super().__init__()
+        self.chart = Chart(width, config)
+        self.within = within
+
+    def forward(self, states: Tensor, outside: Tensor) -> Tensor:
+        """Encodes phrases and averages.
+
+        Args:
+            states: ``[N, B, D]``
+            outside: ``[B, N]`` bool, what is no word: padding, starts, ends and separators of sentences. None of it enters the chart
+
+        Returns:
+            ``[B, D]``, nought where there is no word
+        """
+        if not self.within:
+            states, outside = closed_up(states, outside)
+        cells = self.chart.cells(outside)
+        encoded = self.chart(states, cells)
+        top = highest(cells)
+        sums = encoded.new_zeros(len(outside), encoded.size(1), dtype=torch.promote_types(encoded.dtype, torch.float32))
+        sums = sums.index_add(0, cells.sentence[top], encoded[top].to(sums.dtype))
+        counts = torch.bincount(cells.sentence[top], minlength=len(outside)).clamp(min=1)
+        return (sums / counts.unsqueeze(1)).to(encoded.dtype)
+
+
+def closed_up(states: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+    """The words of each row one after the other, from the first column on, in their order; what is no word after them.
+
+    Args:
+        states: ``[N, B, D]``
+        outside: ``[B, N]`` bool, what is no word
+    """
+    order = outside.to(torch.uint8).argsort(dim=1, stable=True)  # B x N
+    longest = max(1, int((~outside).sum(1).max()))
+    order = order[:, :longest]
+    columns = order.t().unsqueeze(2).expand(-1, -1, states.size(2))  # longest x B x D
+    return states.gather(0, columns), outside.gather(1, order)
+
+
+def highest(cells: ChartCells) -> Tensor:
+    """Which cells are as high as they can be: of the chart's height, or over all of a shorter run of words; ``[C]`` bool."""
+    columns = cells.padding.size(1)
+    column = torch.arange(columns, device=cells.padding.device)
+    before = torch.where(cells.padding, column, -1).cummax(1).values
+    after = torch.where(cells.padding, column, columns).flip(1).cummin(1).values.flip(1)
+    run = (after - before - 1).clamp(max=cells.height)  # B x N, words in the run around each
+    return cells.length == run[cells.sentence, cells.start]

@@ -1,0 +1,217 @@
+"""A Treeformer's trees and attention, over a subset of a preprocessed folder or raw text, with fairseq's own options."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, tasks, utils
+from torch import Tensor
+
+from tree_fairseq.drawing.phrase_map import AttendedPhrase
+from tree_fairseq.errors import InputError
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.pieces import SplitWords, join_pieces
+from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
+from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.tree import Forest, Tree, binary_tree
+
+# FROM generators/induced_trees: Trees that a Treeformer makes of sentences: of every phrase, the split that counts most in pooling (Patel & Flanigan, section 6.6).
+
+INDUCED_LABEL = "X"
+"""Label of every phrase of an induced tree, and tag of every word."""
+
+
+@dataclass(frozen=True)
+class SentenceSplits:
+    """How much each way to split a phrase of a sentence counts.
+
+    Attributes:
+        levels: for lengths L = 2 on ``[N - L + 1, L - 1]``, columns of the batch by first token
+        first: column of the first token
+    """
+
+    levels: Sequence[np.ndarray]
+    first: int
+
+    def weights(self, start: int, end: int) -> np.ndarray:
+        """``[L - 1]``, of the splits of the phrase of the tokens ``[start, end)`` after its first token, its second, ..."""
+        return self.levels[end - start - 2][self.first + start]
+
+    def tree(self, pieces: Sequence[Sequence[str]], words: Sequence[str] | None = None) -> Tree:
+        """The tree over a sentence; a word that was split is a phrase, whose pieces lie side by side.
+
+        Args:
+            pieces: tokens of each word, in order the tokens of the sentence, its end not among them
+            words: the leaves, one for each list of pieces; the pieces where left out
+        """
+        bounds = [0, *accumulate(map(len, pieces))]
+
+        def split(start: int, end: int) -> int:
+            inner = np.array(bounds[start + 1 : end])
+            weights = self.weights(bounds[start], bounds[end])
+            return start + 1 + int(weights[inner - bounds[start] - 1].argmax())
+
+        leaves = ["".join(word) for word in pieces] if words is None else words
+        tree = binary_tree(leaves, split, INDUCED_LABEL)
+        return tree if words is not None else split_words((tree,), pieces)[0]
+
+
+def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, pad: int) -> list[SentenceSplits]:
+    """The splits of each sentence of a batch, the mean over encoders.
+
+    Args:
+        encoders: of an ensemble; of one model or several
+        src_tokens: ``[B, N]``, padded on either side
+        pad: index of padding
+    """
+    lengths = src_tokens.ne(pad).sum(1)
+    levels = [
+        (sum(weights) / len(encoders)).float().cpu().numpy()
+        for weights in zip(*(encoder.split_weights(src_tokens, lengths) for encoder in encoders))
+    ]
+    first = src_tokens.ne(pad).int().argmax(1).tolist()
+    return [SentenceSplits([level[:, row] for level in levels], column) for row, column in enumerate(first)]
+
+
+_MAX_TOKENS = 1000  # a chart as high as its sentence is long takes N * N vectors for each
+
+
+class Inducer:
+    """Models that are loaded, and sentences to read.
+
+    Args:
+        cfg: of fairseq's command line
+
+    Attributes:
+        task: fairseq's
+        models: one, or the members of an ensemble
+        tokens: of each sentence that was read
+
+    Raises:
+        InputError: a model is no Treeformer
+    """
+
+    def __init__(self, cfg):
+        if cfg.dataset.max_tokens is None and cfg.dataset.batch_size is None:
+            cfg.dataset.max_tokens = _MAX_TOKENS
+        self.cfg = cfg
+        self.task = tasks.setup_task(cfg.task)
+        self.models, _ = checkpoint_utils.load_model_ensemble(
+            utils.split_paths(cfg.common_eval.path),
+            arg_overrides=ast.literal_eval(cfg.common_eval.model_overrides),
+            task=self.task,
+        )
+        self.cuda = torch.cuda.is_available() and not cfg.common.cpu
+        for model in self.models:
+            if not isinstance(model, TreeformerModel):
+                message = f"{cfg.common_eval.path} holds a {type(model).__name__}, which makes no trees"
+                raise InputError(message, hint="Give a checkpoint of --arch treeformer.")
+            model.eval()
+            if cfg.common.fp16:
+                model.half()
+            if self.cuda:
+                model.cuda()
+        self.dictionary = self.task.source_dictionary
+        self.tokens: list[list[str]] = []
+
+    def read_subset(self) -> None:
+        """Takes the sentences of ``--gen-subset``."""
+        self.task.load_dataset(self.cfg.dataset.gen_subset)
+        self.dataset = self.task.dataset(self.cfg.dataset.gen_subset)
+        sources = (self.dataset[number]["source"] for number in range(len(self.dataset)))
+        self.tokens = [self.dictionary.string(source).split() for source in sources]
+
+    def read_text(self, lines: list[str]) -> None:
+        """Takes raw text, as ``fairseq-interactive`` does."""
+        steps = (self.task.build_tokenizer(self.cfg.tokenizer), self.task.build_bpe(self.cfg.bpe))
+
+        def encode(line: str) -> str:
+            for step in steps:
+                line = line if step is None else step.encode(line)
+            return line
+
+        self.tokens = [encode(line).split() for line in lines]
+        joined = [" ".join(tokens) for tokens in self.tokens]
+        encoded, lengths = self.task.get_interactive_tokens_and_lengths(joined, lambda line: line)
+        self.dataset = self.task.build_dataset_for_inference(encoded, lengths)
+
+    def _batches(self) -> Iterator[dict]:
+        positions = (self.task.max_positions(), *(model.max_positions() for model in self.models))
+        batches = self.task.get_batch_iterator(
+            self.dataset,
+            max_tokens=self.cfg.dataset.max_tokens,
+            max_sentences=self.cfg.dataset.batch_size,
+            max_positions=utils.resolve_max_positions(*positions),
+            ignore_invalid_inputs=self.cfg.dataset.skip_invalid_size_inputs_valid_test,
+        ).next_epoch_itr(shuffle=False)
+        return (utils.move_to_cuda(batch) if self.cuda else batch for batch in batches)
+
+    def words(self, number: int) -> SplitWords:
+        """The words of a sentence and their pieces, told by the marks of subwords."""
+        return join_pieces(self.tokens[number], ParserOptions(name="right-branching"))
+
+    def trees(self) -> list[Forest | None]:
+        """A tree for each sentence: none for an empty one, None for one that is too long."""
+        found: list[Forest | None] = [None] * len(self.tokens)
+        whole_words = self.cfg.common_eval.post_process is not None
+        encoders = [model.encoder for model in self.models]
+        for batch in self._batches():
+            splits = sentence_splits(encoders, batch["net_input"]["src_tokens"], self.dictionary.pad())
+            for number, sentence in zip(batch["id"].tolist(), splits):
+                split = self.words(number)
+                found[number] = (
+                    (sentence.tree(split.pieces, split.words if whole_words else None),) if split.words else ()
+                )
+        return found
+
+    def translations(self, last: int) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Source and best hypothesis of the sentences before a number."""
+        generator = self.task.build_generator(self.models, self.cfg.generation)
+        for batch in self._batches():
+            if min(batch["id"].tolist()) >= last:
+                continue
+            hypotheses = self.task.inference_step(generator, self.models, batch)
+            for number, source, best in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], hypotheses):
+                if number < last:
+                    yield number, source[source.ne(self.dictionary.pad())], best[0]["tokens"]
+
+
+# FROM generators/phrase_attention: Which phrases a Treeformer's decoder attends to (Patel & Flanigan, figure 5).
+
+
+@torch.no_grad()
+def attended_phrases(
+    models: Sequence[TreeformerModel], source: Tensor, target: Tensor, eos: int, most: int
+) -> list[list[AttendedPhrase]]:
+    """The cells with the greatest weights in the last layer's cross-attention, the mean over heads and models.
+
+    Args:
+        models: of an ensemble; their charts are equally high
+        source: ``[N]`` of one sentence, EOS at its end, no padding
+        target: ``[T]`` of its translation, EOS at its end
+        eos: index of EOS
+        most: cells that are told of each target token
+
+    Returns:
+        of each target token, EOS included, cells by weight
+
+    Raises:
+        InputError: charts are of different heights
+    """
+    previous = torch.cat([target.new_tensor([eos]), target[:-1]])
+    weights, cells = [], None
+    for model in models:
+        encoder_out = model.encoder(source.unsqueeze(0), source.new_tensor([len(source)]))
+        if cells is not None and len(encoder_out["cells"][0].start) != len(cells.start):
+            raise InputError("the models of the ensemble have charts of different heights (--treeformer-height)")
+        [cells] = encoder_out["cells"]
+        attention = model.decoder(previous.unsqueeze(0), encoder_out=encoder_out)[1]["cell_attn"][0]
+        weights.append(attention[0].float())  # T x S
+    best, places = torch.stack(weights).mean(0).topk(min(most, len(cells.start)))
+    start, end = cells.start[places].tolist(), (cells.start + cells.length)[places].tolist()
+    return [list(map(AttendedPhrase, *row)) for row in zip(start, end, best.tolist())]

@@ -1,0 +1,219 @@
+"""All levels of a chart, one after the other, without gathers: its recurrence and the gradient of it.
+
+With W = [W_l, W_r], a query q and a scale 1 / sqrt(d), the cell of height L that starts at i is
+
+    y(i, L) = sum_k p_k c_k,  c_k = W_l y(i, k) + W_r y(i + k, L - k),  p = softmax_k(q . c_k / sqrt(d)),  0 < k < L
+
+All of it but the softmax is linear, so that children are pooled first and composed afterwards, one product of matrices a
+level instead of one a split, and scores are sums of two scalars a cell:
+
+    y(i, L) = W_l sum_k p_k y(i, k) + W_r sum_k p_k y(i + k, L - k)
+    q . c_k = (W_l^T q) . y(i, k) + (W_r^T q) . y(i + k, L - k)
+
+Cells are kept twice, by the token they start with and by the one they end with, the latter from the highest to the lowest.
+So both children of all splits of a cell are slices, in the same order: those of the right ones are the last L - 1.
+
+Letters: N columns, B sentences, D width, H pooling heads, h height, m = N - L + 1 cells of level L, G sets of weights.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from tree_fairseq.treeformer.cells import ChartCells
+
+
+class _Levels:
+    """Values a cell in both orders.
+
+    Args:
+        by_start: ``[N, B, H, h, ...]``, value of the cell of height L that starts at i at ``[i, :, :, L - 1]``
+        by_end: the same of the cell that ends with token e at ``[e, :, :, h - L]``
+    """
+
+    def __init__(self, by_start: Tensor, by_end: Tensor):
+        self.by_start, self.by_end = by_start, by_end
+        self.columns, self.height = by_start.size(0), by_start.size(3)
+
+    def left(self, level: int) -> Tensor:
+        """Of the left children of all splits of a level: ``[m, B, H, L - 1, ...]``, a view."""
+        return self.by_start[: self.columns - level + 1, :, :, : level - 1]
+
+    def right(self, level: int) -> Tensor:
+        """Of the right children, in the order of the left ones."""
+        return self.by_end[level - 1 :, :, :, self.height - level + 1 :]
+
+    def at_start(self, level: int) -> Tensor:
+        """Of the cells of a level themselves: ``[m, B, H, ...]``, a view."""
+        return self.by_start[: self.columns - level + 1, :, :, level - 1]
+
+    def at_end(self, level: int) -> Tensor:
+        """The same in the other order."""
+        return self.by_end[level - 1 :, :, :, self.height - level]
+
+    def write(self, level: int, values: Tensor) -> None:
+        """Stores the cells of a level in both orders."""
+        self.at_start(level).copy_(values)
+        self.at_end(level).copy_(values)
+
+
+def _weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
+    """``[m, B, H, K]`` and ``[m, B, H, K, d]`` to ``[m * B, H * d]``, in the type of the values."""
+    rows, sentences = weights.shape[:2]
+    summed = torch.bmm(weights.to(values.dtype).flatten(0, 2).unsqueeze(1), values.flatten(0, 2))
+    return summed.view(rows * sentences, -1)
+
+
+def build_levels(tokens: Tensor, weight: Tensor, scorers: Tensor, height: int) -> tuple[Tensor, list[Tensor]]:
+    """The recurrence.
+
+    Args:
+        tokens: ``[N, B, D]``
+        weight: ``[G, D, 2 * D]``, one W for all levels or one for each from the second on
+        scorers: ``[G, 2, H, D]`` float32 or better, ``W^T q / sqrt(d)`` of left and of right children
+        height: h, no more than N
+
+    Returns:
+        ``[N, B, H, h, D / H]`` by start, undefined where a span would end beyond N, and the pooling weights of levels
+        2 to h, ``[m, B, H, L - 1]``
+    """
+    (columns, batch, width), (sets, _, heads, _) = tokens.shape, scorers.shape
+    shape = (columns, batch, heads, height)
+    cells = _Levels(*(tokens.new_empty(*shape, width // heads) for _ in range(2)))
+    scores = _Levels(*(scorers.new_empty(*shape, sets) for _ in range(2)))
+    states, pooling = tokens.reshape(columns * batch, width), []
+    for level in range(1, height + 1):
+        rows = columns - level + 1
+        if level > 1:
+            which = min(level - 2, sets - 1)
+            split_scores = scores.left(level)[..., which] + scores.right(level)[..., which]
+            pooling.append(split_scores.softmax(-1))
+            left, right = (_weighted_sum(pooling[-1], side(level)) for side in (cells.left, cells.right))
+            states = left @ weight[which, :, :width].t()
+            states.addmm_(right, weight[which, :, width:].t())
+        cells.write(level, states.view(rows, batch, heads, -1))
+        if level < height:
+            # Scores in single precision at least: a softmax magnifies their errors.
+            scored = (states.to(scorers.dtype) @ scorers.flatten(0, 2).t()).view(rows, batch, sets, 2, heads)
+            scores.at_start(level).copy_(scored[:, :, :, 0].transpose(2, 3))
+            scores.at_end(level).copy_(scored[:, :, :, 1].transpose(2, 3))
+    return cells.by_start, pooling
+
+
+class ChartFunction(torch.autograd.Function):
+    """The recurrence with a backward pass that keeps the cells once, and two numbers a split.
+
+    Plain autograd would keep each child once a split.
+    """
+
+    @staticmethod
+    def forward(ctx, tokens: Tensor, weight: Tensor, scorers: Tensor, cells: ChartCells) -> Tensor:
+        """Arguments of :func:`build_levels` and the cells that are wanted.
+
+        Returns:
+            ``[C, D]``
+        """
+        # Padding may hold anything, NaN included; phrases next to it are computed, though never used.
+        tokens = tokens.masked_fill(cells.padding.t().unsqueeze(-1), 0)
+        by_start, pooling = build_levels(tokens, weight, scorers, cells.height)
+        ctx.cells = cells
+        ctx.save_for_backward(by_start, weight, scorers, *pooling)
+        return by_start[cells.start, cells.sentence, :, cells.length - 1].flatten(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        """Gradients of tokens, weight and scorers from that of the cells, ``[C, D]``."""
+        by_start, weight, scorers, *pooling = ctx.saved_tensors
+        pass_ = _BackwardPass(by_start, weight, scorers, pooling)
+        pass_.receive(gradient, ctx.cells)
+        for level in range(len(pooling) + 1, 1, -1):
+            pass_.through(level)
+        return (*pass_.gradients(), None)
+
+
+class _BackwardPass:
+    """Gradients of a chart, from the highest level to the tokens.
+
+    A cell is a child in one split of each longer cell that starts where it starts, or ends where it ends. Its gradient is a
+    sum over those, of theirs once composition is undone, with the weights that the splits had in pooling: two slices again.
+    Sums are in single precision at least.
+
+    Args:
+        by_start: the cells, ``[N, B, H, h, D / H]``
+        weight: as in :func:`build_levels`
+        scorers: as in :func:`build_levels`
+        pooling: pooling weights of levels 2 to h
+    """
+
+    def __init__(self, by_start: Tensor, weight: Tensor, scorers: Tensor, pooling: list[Tensor]):
+        self.weight, self.scorers, self.pooling = weight, scorers, pooling
+        self.cells = _Levels(by_start, torch.empty_like(by_start))
+        self.height = height = self.cells.height
+        for level in range(1, height):
+            self.cells.at_end(level).copy_(self.cells.at_start(level))
+        wide = scorers.dtype
+        # By start: what is received for a cell, then what it hands to left children; by end: what it hands to right ones.
+        self.of_children = _Levels(torch.zeros_like(by_start, dtype=wide), torch.empty_like(by_start, dtype=wide))
+        # The weight of a cell in each longer one, in the order of those.
+        self.shares = _Levels(*(scorers.new_zeros(*by_start.shape[:4], height) for _ in range(2)))
+        self.of_scores = _Levels(*(scorers.new_zeros(*by_start.shape[:4], len(scorers)) for _ in range(2)))
+        self.of_weight = torch.zeros_like(weight, dtype=wide)
+        self.of_scorers = torch.zeros_like(scorers)
+
+    def receive(self, gradient: Tensor, cells: ChartCells) -> None:
+        """Takes the gradient of the wanted cells, ``[C, D]``."""
+        values = gradient.to(self.scorers.dtype).view(len(gradient), self.cells.by_start.size(2), -1)
+        self.of_children.by_start[cells.start, cells.sentence, :, cells.length - 1] = values
+
+    def _of_states(self, level: int) -> Tensor:
+        """The whole gradient of a level's cells, ``[m * B, D]``; that of their scorers is added up on the way."""
+        received = self.of_children.at_start(level)  # m x B x H x D / H
+        rows, batch = received.shape[:2]
+        of_states = received.reshape(rows * batch, -1)
+        if level == self.height:
+            return of_states
+        slot = self.height - level
+        as_left = self.shares.at_start(level)[..., level:], self.of_children.by_start[:rows, :, :, level:]
+        as_right = self.shares.at_end(level)[..., :slot], self.of_children.by_end[level - 1 :, :, :, :slot]
+        of_states = of_states + _weighted_sum(*as_left) + _weighted_sum(*as_right)
+        of_scores = torch.stack([self.of_scores.at_start(level), self.of_scores.at_end(level)], dim=2)
+        of_scores = of_scores.permute(0, 1, 4, 2, 3).reshape(rows * batch, -1)  # m * B x G * 2 * H
+        states = self.cells.at_start(level).reshape(rows * batch, -1).to(of_scores.dtype)
+        self.of_scorers.view(of_scores.size(1), -1).addmm_(of_scores.t(), states)
+        return of_states.addmm_(of_scores, self.scorers.flatten(0, 2))
+
+    def through(self, level: int) -> None:
+        """Passes the gradient of a level on to its children."""
+        weights, which = self.pooling[level - 2], min(level - 2, len(self.weight) - 1)
+        narrow = self._of_states(level).to(self.weight.dtype)
+        of_pooled = (narrow @ self.weight[which]).view(
+            *weights.shape[:2], 2, weights.size(2), -1
+        )  # m x B x 2 x H x D / H
+        of_weights = torch.zeros_like(weights)
+        sides = (
+            (self.cells.left(level), self.cells.right(level)),
+            of_pooled.unbind(2),
+            self.of_weight[which].chunk(2, dim=1),
+        )
+        for children, of_side, of_half in zip(*sides):
+            of_half.add_(narrow.t() @ _weighted_sum(weights, children))
+            products = torch.bmm(of_side.flatten(0, 2).unsqueeze(1), children.flatten(0, 2).mT)
+            of_weights += products.view(weights.shape)
+        self.of_children.at_start(level).copy_(of_pooled[:, :, 0])
+        self.of_children.at_end(level).copy_(of_pooled[:, :, 1])
+        # No cell of this level ends so near the start.
+        self.of_children.by_end[: level - 1, :, :, self.height - level] = 0
+        self.shares.left(level)[..., level - 1] = weights
+        self.shares.right(level)[..., self.height - level] = weights
+        of_splits = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
+        for side in (self.of_scores.left, self.of_scores.right):
+            side(level)[..., which] += of_splits
+
+    def gradients(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of tokens, weight and scorers, once all levels above the first are done."""
+        columns, batch = self.cells.by_start.shape[:2]
+        of_tokens = self._of_states(1).view(columns, batch, -1)
+        return of_tokens.to(self.weight.dtype), self.of_weight.to(self.weight.dtype), self.of_scorers

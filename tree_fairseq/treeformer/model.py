@@ -1,0 +1,167 @@
+"""Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to phrases as well as to tokens."""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_iwslt_de_en
+from torch import Tensor
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.shared_memory import StructuredMemoryDecoder, row_order, with_rows_moved
+from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention, ChartMemory
+from tree_fairseq.treeformer.chart import Chart, ChartConfig
+
+# FROM models/treeformer_decoder: Decoder of Treeformer: fairseq's own, whose cross-attention reads a chart.
+
+
+class TreeformerDecoder(StructuredMemoryDecoder):
+    """fairseq's transformer decoder that attends to tokens and phrases."""
+
+    def cross_attention(self, cfg, **kwargs) -> ChartCrossAttention:
+        """Attention to a chart."""
+        return ChartCrossAttention(**kwargs)
+
+    def memory(self, encoder_out: dict[str, list]) -> dict[str, list]:
+        """Tokens and phrases, and the sentence of each row."""
+        memory = ChartMemory(encoder_out["cells"][0], row_order(encoder_out))
+        return {"encoder_out": encoder_out["cell_states"], "encoder_padding_mask": [memory]}
+
+    def describe_attention(self, attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
+        """The weights shared out to the tokens of phrases, and as ``cell_attn``, ``[rows, T, S]``, those of cells."""
+        spread = None if attention is None else encoder_out["cells"][0].spread(attention, row_order(encoder_out))
+        return {"attn": [spread], "cell_attn": [attention]}
+
+
+# FROM models/treeformer_encoder: Encoder of Treeformer: fairseq's own, and a chart over what it returns.
+
+
+class TreeformerEncoder(TransformerEncoderBase):
+    """fairseq's transformer encoder, on top of which phrases are encoded.
+
+    Args:
+        cfg (TreeformerConfig): sizes and options of the chart
+        dictionary: of the source
+        embed_tokens: its table
+    """
+
+    def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
+        super().__init__(cfg, dictionary, embed_tokens, return_fc)
+        self.chart = Chart(embed_tokens.embedding_dim, cfg)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Optional[Tensor] = None,
+    ) -> dict[str, list]:
+        """Encodes a batch of sentences.
+
+        Args:
+            src_tokens: ``[B, N]``, padded on either side
+            src_lengths: ``[B]``, unread
+            return_all_hiddens: keep every layer's states
+            token_embeddings: ``[B, N, D]``, in the place of a look-up
+
+        Returns:
+            fairseq's dict of lists, whose ``encoder_out`` are the tokens, ``[N, B, D]``. ``cell_states`` holds tokens and
+            phrases, ``[C, D]``, ``cells`` says which they are, and ``order`` the sentence of each decoder row; it is
+            empty where rows are sentences
+        """
+        encoder_out = super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
+        outside = src_tokens.eq(self.dictionary.eos()) if self.cfg.treeformer_without_eos else None
+        cells = self.chart.cells(encoder_out["encoder_padding_mask"][0], outside)
+        cell_states = self.chart(encoder_out["encoder_out"][0], cells)
+        return {**encoder_out, "cell_states": [cell_states], "cells": [cells], "order": []}
+
+    @torch.no_grad()
+    def split_weights(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> list[Tensor]:
+        """How much each way to split a phrase counts, for phrases of any length: the recurrence goes on beyond the chart.
+
+        Args:
+            src_tokens: ``[B, N]``, padded on either side
+            src_lengths: ``[B]``, unread
+
+        Returns:
+            for lengths L = 2 to N ``[N - L + 1, B, L - 1]`` float32, the mean over pooling heads; see :meth:`Chart.splits`
+        """
+        encoder_out = super().forward(src_tokens, src_lengths)
+        cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
+        return [weights.mean(2) for weights in self.chart.splits(encoder_out["encoder_out"][0], cells)]
+
+    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
+        """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
+        return with_rows_moved(encoder_out, new_order)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeformerConfig(ChartConfig, TransformerConfig):
+    """All options of the model."""
+
+
+@register_model("treeformer")
+class TreeformerModel(ExtendedTransformer):
+    """fairseq's transformer with a chart between encoder and decoder. It needs no trees."""
+
+    flags = ChartConfig
+    encoder_class, decoder_class = TreeformerEncoder, TreeformerDecoder
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for any task of translation.
+
+        Raises:
+            InputError: options of the chart that cannot be, or one of fairseq's transformer that has no meaning with it
+        """
+        treeformer(args)
+        if args.cross_self_attention:
+            raise InputError(
+                "--cross-self-attention mixes target and source in one attention, which has no place for phrases",
+                hint="Leave it out.",
+            )
+        return super().build_model(TreeformerConfig.from_namespace(args), task)
+
+
+@register_model_architecture("treeformer", "treeformer")
+def treeformer(args):
+    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads; phrases of up to 10 tokens."""
+    set_defaults(args, ChartConfig)
+    base_architecture(args)
+
+
+@register_model_architecture("treeformer", "treeformer_iwslt_de_en")
+def treeformer_iwslt_de_en(args):
+    """The paper's model for IWSLT'14, either pair: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
+    transformer_iwslt_de_en(args)
+    treeformer(args)
+
+
+@register_model_architecture("treeformer", "treeformer_gigaword")
+def treeformer_gigaword(args):
+    """The paper's model for Gigaword: the size of that for IWSLT'14."""
+    treeformer_iwslt_de_en(args)
+
+
+@register_model_architecture("treeformer", "treeformer_cogs")
+def treeformer_cogs(args):
+    """The size of Csordás et al. (2021) for COGS: 2 + 2 layers, width 512, feed-forward 512, 4 heads."""
+    set_sizes(args, 2, 512, 512, 4)
+    treeformer(args)
+
+
+@register_model_architecture("treeformer", "treeformer_cognition")
+def treeformer_cognition(args):
+    """The size in the script of CoGnition's authors: that for IWSLT'14."""
+    treeformer_iwslt_de_en(args)
+
+
+@register_model_architecture("treeformer", "treeformer_tiny")
+def treeformer_tiny(args):
+    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
+    set_sizes(args, 2, 64, 128, 4)
+    treeformer(args)
