@@ -31,7 +31,7 @@ from tree_fairseq.errors import (
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.trees.bracket import read_forest, write_forest
 
-PACKAGE = Path(hook.__file__).resolve().parent
+PACKAGE = Path(hook.__file__).resolve().parents[1]
 TREES = ("--tree-parser", "brackets")
 SPLITS = ("train", "valid", "valid1", "test", "test1")
 
