@@ -1,21 +1,7 @@
-"""The one batch type of trees, and the shape letters that every docstring uses.
+"""The one batch type of constituency trees, and the reduction of stored trees to the nodes that a model reads.
 
-======  =======================================================================
-letter  meaning
-======  =======================================================================
-B       sentences in a batch
-N       source leaves: subword tokens, EOS and padding included
-M       tree nodes (constituents), padding included
-S       memory positions: N leaves, then M nodes
-T       target length
-H       attention heads
-D       model width
-K       beam size
-======  =======================================================================
-
-A batch of trees travels in ``net_input["source_tree"]`` as a plain dict of tensors, because
-fairseq moves dicts to the GPU and leaves dataclasses behind; inside a model it is viewed as a
-:class:`TreeBatch`.
+A batch of trees travels in ``net_input`` as a plain dict of tensors, because fairseq moves dicts to the GPU and leaves dataclasses
+behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape letters: :mod:`tree_fairseq.nn`.
 """
 
 from __future__ import annotations
