@@ -4,7 +4,6 @@ import fairseq  # noqa: F401  the plugin registers only where fairseq is
 from hypothesis import settings
 
 import tree_fairseq
-
 from tests.end_to_end.fixtures import corpus, data_bin, stock_trained, trained
 
 __all__ = ["corpus", "data_bin", "stock_trained", "trained"]

@@ -88,7 +88,7 @@ class Documents:
 
         Leaves count from 0, nodes from N of the rows or of the documents; a super-root stands behind all nodes of the rows.
         """
-        row_leaves, (text, forest) = self.rows["tokens"].size(1), self.forests(super_root)
+        row_leaves, (text, _) = self.rows["tokens"].size(1), self.forests(super_root)
         super_position = row_leaves + self.rows["label"].size(1)
         found, row = [], 0
         for b, document in enumerate(self.documents):

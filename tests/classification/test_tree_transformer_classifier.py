@@ -56,8 +56,8 @@ def test_options_reach_the_encoder(document_root):
     flags = ([], ["--leaf-attention", "sentence"], ["--no-subtree-mask"], ["--no-hierarchical-embeddings"])
     flags += (["--accumulation-denominator", "nodes-only"], ["--encoder-normalize-before"], ["--encoder-learned-pos"])
     found = []
-    for given in flags:
-        model = build_classifier(ARCH, *given, document_root=document_root)
+    for options in flags:
+        model = build_classifier(ARCH, *options, document_root=document_root)
         assert isinstance(model.encoder, DocumentEncoder)
         found.append(model(**inputs_of(model, rows))["logits"])
     for k, one in enumerate(found):

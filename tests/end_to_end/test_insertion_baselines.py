@@ -84,9 +84,9 @@ def test_it_learns_and_generates_everywhere_the_same(system):
         stdin="".join(f"{line}\n" for line in lines),
     )
     translated = hub.from_pretrained(system.folder, data_name_or_path=system.data).translate(lines)
-    for number, (text, score) in hypotheses(output).items():
+    for number, (text, probability) in hypotheses(output).items():
         assert text == generated[number][0] == translated[number]
-        assert score == pytest.approx(generated[number][1], abs=1e-4)
+        assert probability == pytest.approx(generated[number][1], abs=1e-4)
 
 
 @pytest.mark.parametrize("system", ["left to right", "binary"], indirect=True)

@@ -103,8 +103,8 @@ def test_generate_interactive_and_hub_agree(system, caplog):
     generated = hypotheses(output)
     steps = {number: int(count) for number, count in lines_of("I", output).items()}
     assert len(generated) == len(steps) == len(lines) == 16 and all(1 <= count <= 50 for count in steps.values())
-    for text, score in generated.values():
-        assert BRACKET.write(BRACKET.read(text)) == text and "::" not in text and score <= 0
+    for text, probability in generated.values():
+        assert BRACKET.write(BRACKET.read(text)) == text and "::" not in text and probability <= 0
     targets = (system.text / "test.lf").read_text(encoding="utf-8").splitlines()
     assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [
         text for _, text in sorted(lines_of("T", output).items())

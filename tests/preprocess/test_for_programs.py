@@ -40,21 +40,23 @@ def programs(dialect):
 def slow_translation(node: Tree, dialect) -> Tree:
     """The definition, by recursion."""
     dummy, function, unit = Tree(dialect.dummy), Tree(dialect.function), Tree("Unit")
-    match node.label, node.children:
-        case "Assign", (variable, expression):
-            return Tree("Let", (variable, expression, unit))
-        case "If", (condition, first, second):
-            return Tree("If", (condition, slow_translation(first, dialect), slow_translation(second, dialect)))
-        case "For", (variable, start, condition, step, body):
-            again = Tree("Let", (dummy, slow_translation(body, dialect), Tree("App", (function, step))))
-            return Tree(
-                "Letrec", (function, variable, Tree("If", (condition, again, unit)), Tree("App", (function, start)))
-            )
-        case "Seq", (first, second):
-            left, right = slow_translation(first, dialect), slow_translation(second, dialect)
-            if left.label == "Let" and left.children[2] == unit:
-                return Tree("Let", (left.children[0], left.children[1], right))
-            return Tree("Let", (dummy, left, right))
+    if node.label == "Assign":
+        variable, expression = node.children
+        return Tree("Let", (variable, expression, unit))
+    if node.label == "If":
+        condition, first, second = node.children
+        return Tree("If", (condition, slow_translation(first, dialect), slow_translation(second, dialect)))
+    if node.label == "For":
+        variable, start, condition, step, body = node.children
+        again = Tree("Let", (dummy, slow_translation(body, dialect), Tree("App", (function, step))))
+        return Tree(
+            "Letrec", (function, variable, Tree("If", (condition, again, unit)), Tree("App", (function, start)))
+        )
+    if node.label == "Seq":
+        left, right = (slow_translation(child, dialect) for child in node.children)
+        if left.label == "Let" and left.children[2] == unit:
+            return Tree("Let", (left.children[0], left.children[1], right))
+        return Tree("Let", (dummy, left, right))
     raise AssertionError(node.label)
 
 
@@ -145,20 +147,23 @@ def test_variables_are_declared_before_they_are_read():
         return all(node.children[0].label in declared for node in tree.preorder() if node.label == "Var")
 
     def declared_after(node, declared):
-        match node.label, node.children:
-            case "Assign", (variable, expression):
-                assert read_in(expression, declared)
-                return declared | {variable.label}
-            case "If", (condition, *branches):
-                assert read_in(condition, declared)
-                for branch in branches:
-                    declared_after(branch, declared)
-            case "For", (variable, start, condition, step, body):
-                inside = declared | {variable.label}
-                assert read_in(start, declared) and read_in(condition, inside) and read_in(step, inside)
-                declared_after(body, inside)
-            case _, (first, second):
-                return declared_after(second, declared_after(first, declared))
+        if node.label == "Assign":
+            variable, expression = node.children
+            assert read_in(expression, declared)
+            return declared | {variable.label}
+        if node.label == "If":
+            condition, *branches = node.children
+            assert read_in(condition, declared)
+            for branch in branches:
+                declared_after(branch, declared)
+        elif node.label == "For":
+            variable, start, condition, step, body = node.children
+            inside = declared | {variable.label}
+            assert read_in(start, declared) and read_in(condition, inside) and read_in(step, inside)
+            declared_after(body, inside)
+        elif len(node.children) == 2:
+            first, second = node.children
+            return declared_after(second, declared_after(first, declared))
         return declared
 
     sampler = ForSampler(random.Random(1), REBUILD, 15)
