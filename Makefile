@@ -1,6 +1,7 @@
 # make quickstart              environment, a small corpus, Stanza's parses, two models trained, translations, BLEU, a picture
 # make quickstart DATA=DIR     the same on your own parallel text; also SOURCE=, TARGET=, PARSER_DIR=, SUBSET=, UPDATES=, OUT=
-# make test                    environment, the whole test suite
+# make test                    environment, the whole test suite; TESTS=PATH runs a part of it
+# make lint                    environment, format and lint by ruff, types by mypy
 # make benchmark [NAME=...]    environment, one benchmark or all of them
 # make                         environment alone: requirements.lock installed into .venv
 # make clean                   .venv and out/ removed
@@ -11,9 +12,10 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 # Written last, so an install that was interrupted, or one of another lock, is done again.
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
+SOURCES := tree_fairseq preprocess examples tests setup.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: environment install help quickstart test benchmark clean
+.PHONY: environment install help quickstart test lint benchmark clean
 .DEFAULT_GOAL := environment
 
 help:
@@ -41,8 +43,13 @@ install:
 	@$(PIP) install --quiet --constraint requirements.lock setuptools wheel cython numpy torch
 	@$(PIP) install --quiet --no-build-isolation --no-deps --requirement requirements.lock
 
+lint: environment
+	@$(VENV)/bin/ruff format --check --quiet $(SOURCES) || { echo "not formatted; run: $(VENV)/bin/ruff format $(SOURCES)" >&2; exit 1; }
+	@$(VENV)/bin/ruff check --quiet $(SOURCES)
+	@$(VENV)/bin/mypy
+
 test: environment
-	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) $(TESTS)
+	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 quickstart: environment
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/quickstart/run.sh \

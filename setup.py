@@ -34,7 +34,7 @@ EXTRAS = {
     "stanza": pinned("stanza"),
     "summarization": pinned("rouge-score"),
     "subwords": pinned("sacremoses", "sentencepiece", "subword-nmt"),
-    "test": pinned("hypothesis", "nltk", "pytest", "pytest-xdist"),
+    "test": pinned("hypothesis", "mypy", "nltk", "pytest", "pytest-xdist", "ruff"),
 }
 
 setup(

@@ -1,4 +1,4 @@
-"""Imports point one way: a layer never imports one that stands above it."""
+"""Imports point one way, methods do not know each other, and files have the size of one idea."""
 
 from __future__ import annotations
 
@@ -8,47 +8,112 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
-# What stands on the left is never allowed to import what stands on its right.
-LAYERS = ["errors", "version", "compat", "trees", "parsing", "data", "modules", "models"]
-LAYERS += ["criterions", "generators", "average", "scoring", "tasks", "tops"]
-TOPS = {"hub", "induce", "preprocess_hook", "preprocessing"}
-FORBIDDEN = {"trees": {"torch", "fairseq", "fairseq_cli", "stanza"}, "parsing": {"fairseq", "fairseq_cli"}}
+# A layer imports the layers above it in this list, and itself.
+LAYERS = [
+    {"errors"},
+    {"files"},
+    {"trees"},
+    {"parsing"},
+    {"compat"},
+    {"data_bin"},
+    {"preprocessing", "nn", "drawing"},
+    {"tree_transformer", "tree_positional", "treeformer", "tree_insertion"},
+    {"classification"},
+    {"scoring"},
+    {"commands", "hub"},
+    {"plugin"},
+    {"__init__", "__main__"},
+]
+# Packages beside each other do not import each other, except these pairs (importer, imported).
+NEIGHBOURS = {("hub", "commands")}
+# Packages that a layer does not import.
+FORBIDDEN = {
+    "errors": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "files": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "parsing": {"fairseq", "fairseq_cli"},
+}
+LONGEST_FILE, SHORTEST_FILE = 400, 40
 
 
-def layer_of(module: str) -> str:
-    name = module.split(".")[1] if "." in module else "tops"
-    return "tops" if name in TOPS or name.startswith("__") else name
+def room_of(module: str) -> str:
+    """The folder, or the file beside the folders, that a module of the package belongs to."""
+    return module.split(".")[1] if "." in module else "__init__"
 
 
-def imported_modules(path: Path) -> set[str]:
-    modules = set()
+def height(room: str) -> int:
+    return next(index for index, layer in enumerate(LAYERS) if room in layer)
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports; ``from package import module`` counts as the module."""
+    found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            modules.update(alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            modules.add(node.module)
-    return modules
+            if node.module == "tree_fairseq":
+                # The version and register() belong to the package, everything else is one of its modules.
+                names = {alias.name for alias in node.names} - {"__version__", "register"}
+                found.update(f"tree_fairseq.{name}" for name in names)
+            else:
+                found.add(node.module)
+    return found
 
 
-def own_files() -> list[Path]:
+def files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def test_every_folder_is_a_known_layer():
-    names = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in own_files()}
-    assert {layer_of(f"tree_fairseq.{name}") for name in names} <= set(LAYERS)
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
 
 
-@pytest.mark.parametrize("path", own_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_room_has_its_place():
+    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in files()}
+    assert rooms == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize("path", files(), ids=name_of)
 def test_imports_point_one_way(path):
-    module = ".".join(("tree_fairseq", *path.relative_to(PACKAGE).with_suffix("").parts))
-    own = layer_of(module)
-    for other in imported_modules(path):
-        top = other.split(".")[0]
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for module in imports(path):
+        top = module.split(".")[0]
         assert top not in FORBIDDEN.get(own, set()), f"{own} imports {top}"
         if top == "stanza":
             assert "stanza" in path.name, f"{path.name} imports stanza; only its adapter may"
-        if top == "tree_fairseq":
-            assert LAYERS.index(layer_of(other)) <= LAYERS.index(own), f"{own} imports {other}"
-            assert {own, layer_of(other)} != {"parsing", "modules"}, "parsing and modules do not know each other"
+        if top != "tree_fairseq" or module == "tree_fairseq":
+            continue
+        other = room_of(module)
+        if other == own or (own, other) in NEIGHBOURS:
+            continue
+        assert height(other) < height(own), f"{own} imports {module}, which stands beside or above it"
+
+
+@pytest.mark.parametrize("path", files(), ids=name_of)
+def test_a_file_holds_one_idea(path):
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= LONGEST_FILE, f"{name_of(path)} has {lines} lines: two ideas in one file?"
+    if not path.name.startswith("__"):
+        assert lines >= SHORTEST_FILE, f"{name_of(path)} has {lines} lines: which file does the idea belong to?"
+
+
+def test_no_two_files_share_a_name_by_accident():
+    """A base name that several rooms use is one of the house's own names for a part of a method."""
+    parts = {
+        "__init__",
+        "__main__",
+        "encoder",
+        "decoder",
+        "model",
+        "dataset",
+        "search",
+        "criterion",
+        "task",
+        "preprocessing",
+    }
+    names = [path.stem for path in files()]
+    folders = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}
+    shared = {name for name in names if names.count(name) > 1} | (set(names) & folders)
+    assert shared <= parts, shared - parts

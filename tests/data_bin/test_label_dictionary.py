@@ -63,7 +63,7 @@ def test_missing_and_damaged_files(tmp_path):
 def test_chain_labels_are_those_of_the_collapsed_tree(tree):
     forest = encode((tree,))
     joined = collapse_unary(tree, keep="join", include_tags=True)
-    chains = [chain for chain in Counter(node.label for node in joined.preorder() if not node.is_leaf)]
+    chains = list(Counter(node.label for node in joined.preorder() if not node.is_leaf))
     dictionary = build_label_dictionary(forest.labels, {}, {})
     for chain in chains:
         dictionary.add_symbol(chain)

@@ -38,7 +38,7 @@ def test_what_does_not_fit_even_alone_gets_a_flat_tree(tmp_path):
     assert all(forest.startswith("(S ") for index, forest in enumerate(forests) if index != 3)
 
 
-def test_the_real_parser_takes_a_long_line(english_models):  # noqa: F811
+def test_the_real_parser_takes_a_long_line(english_models):
     options = ParserOptions(parser_dir=str(english_models), device="cpu")
     line = "the man that sees the woman sleeps , " * 250
     short = "the man sleeps ."

@@ -65,7 +65,7 @@ def test_what_changes_no_tree_changes_no_key(tmp_path):
     )
 
 
-def test_a_corpus_is_parsed_again_by_another_version(tmp_path, parse_log, monkeypatch):  # noqa: F811
+def test_a_corpus_is_parsed_again_by_another_version(tmp_path, parse_log, monkeypatch):
     text = write_text(tmp_path / "text", toy_lines(40))
 
     def run():

@@ -89,7 +89,7 @@ def known(folder):
         return cache._connection.execute("SELECT count(*) FROM parses").fetchone()[0]
 
 
-def test_killed_at_every_step(text, tmp_path, parse_log):  # noqa: F811
+def test_killed_at_every_step(text, tmp_path, parse_log):
     run(text, tmp_path / "whole")
     expected = (tmp_path / "whole/out.brackets").read_bytes()
     distinct = len(noted(parse_log))
@@ -110,7 +110,7 @@ def test_killed_at_every_step(text, tmp_path, parse_log):  # noqa: F811
     assert step > 25
 
 
-def test_killed_again_and_again(text, tmp_path, parse_log):  # noqa: F811
+def test_killed_again_and_again(text, tmp_path, parse_log):
     run(text, tmp_path / "whole")
     distinct = len(noted(parse_log))
     parse_log.unlink()
@@ -126,7 +126,7 @@ def test_killed_again_and_again(text, tmp_path, parse_log):  # noqa: F811
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_killed_at_any_time_with_processes(text, tmp_path, parse_log, monkeypatch, seed):  # noqa: F811
+def test_killed_at_any_time_with_processes(text, tmp_path, parse_log, monkeypatch, seed):
     run(text, tmp_path / "whole")
     distinct = len(noted(parse_log))
     monkeypatch.setenv(SLEEP_VARIABLE, "0.05")

@@ -109,7 +109,7 @@ def test_equal_to_the_slow_road():
         assert line.forest == split_words((ToyParser().tree(words),), pieces)
 
 
-def test_words_are_split_by_a_model(bpe_codes):  # noqa: F811
+def test_words_are_split_by_a_model(bpe_codes):
     options = ParserOptions(name="toy", subword_model=bpe_codes)
     (line,) = toy(options).parse_lines(["the weather"])
     leaves = forest_leaves(line.forest)

@@ -50,13 +50,13 @@ def test_a_piece_over_two_tokens_joins_them():
 
 @settings(deadline=None, max_examples=60)
 @given(text=st.text(alphabet="abthe .,'é()", max_size=25), ssplit=st.sampled_from(["none", "punct"]))
-def test_every_piece_is_a_leaf(sentencepiece_model, text, ssplit):  # noqa: F811
+def test_every_piece_is_a_leaf(sentencepiece_model, text, ssplit):
     pieces, _ = load_subword_model(sentencepiece_model).split_text(text)
     parsed = forest(raw(subword_model=sentencepiece_model, ssplit=ssplit), text)
     assert forest_leaves(parsed) == (pieces if text.strip() else [])
 
 
-def test_codes_split_the_parsers_tokens(bpe_codes):  # noqa: F811
+def test_codes_split_the_parsers_tokens(bpe_codes):
     leaves = forest_leaves(forest(raw(subword_model=bpe_codes), "The weather."))
     assert leaves[-1] == "." and len(leaves) > 3
 

@@ -162,7 +162,7 @@ def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
         for prefix, number in rows(tmp_path, split):
             assert not verbs & set(prefix.split())
             assert number == ("plural" if prefix.split()[1].endswith("s") else "singular")
-    for (prefix, number), group in zip(
+    for (prefix, _number), group in zip(
         rows(tmp_path, "test"), (tmp_path / "test.groups").read_text().splitlines(), strict=True
     ):
         nouns = [word.endswith("s") for word in prefix.split() if word.rstrip("s") in ("key", "door", "author", "lamp")]

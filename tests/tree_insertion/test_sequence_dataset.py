@@ -83,7 +83,7 @@ def test_lengths_are_drawn_uniformly_and_then_which_tokens():
     assert supervision.kept(0, (1, 1)).tolist() == [] and supervision.kept(3, (1, 7)).tolist() == drawn[7]
 
 
-def datasets_of(stored, dictionary):  # noqa: F811
+def datasets_of(stored, dictionary):
     pairs = data_of(stored, dictionary).dataset
     sequences = SequenceDictionary(dictionary, 3)
     common = {"sequences": sequences, "every_epoch": True}
@@ -93,7 +93,7 @@ def datasets_of(stored, dictionary):  # noqa: F811
     )
 
 
-def test_batches(stored, dictionary):  # noqa: F811
+def test_batches(stored, dictionary):
     insertion, bracketed = datasets_of(stored, dictionary)
     insertion.set_epoch(2)
     kept = [insertion[index]["kept"].tolist() for index in range(len(TREES))]
