@@ -7,12 +7,13 @@ and under ``raw/`` the untokenised side of a test set where the source publishes
 from __future__ import annotations
 
 import heapq
-import os
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+
+from tree_fairseq.files import atomic_file
 
 Pair = tuple[str, str]
 
@@ -63,15 +64,11 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> int:
     """Write lines to ``path`` through a temporary file beside it, renamed at the end; returns how many."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
     count = 0
-    with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+    with atomic_file(path) as stream:
         for line in lines:
             stream.write(line + "\n")
             count += 1
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
     return count
 
 
@@ -93,18 +90,12 @@ def write_pairs(prefix: str | Path, languages: Pair, pairs: Iterable[Pair]) -> i
     """Write ``prefix.{language}`` for both languages, streaming; returns the number of pairs."""
     paths = [Path(f"{prefix}.{language}") for language in languages]
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    temporaries = [path.with_name(path.name + ".part") for path in paths]
     count = 0
-    with (
-        open(temporaries[0], "w", encoding="utf-8", newline="\n") as left,
-        open(temporaries[1], "w", encoding="utf-8", newline="\n") as right,
-    ):
+    with atomic_file(paths[0], sync=False) as left, atomic_file(paths[1], sync=False) as right:
         for first, second in pairs:
             left.write(first + "\n")
             right.write(second + "\n")
             count += 1
-    for temporary, path in zip(temporaries, paths):
-        os.replace(temporary, path)
     return count
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
 import tarfile
 import urllib.error
@@ -21,6 +20,8 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+
+from tree_fairseq.files import atomic_file
 
 
 class FetchError(RuntimeError):
@@ -136,27 +137,26 @@ def verify(path: Path, digest: str | None) -> str:
 def download(archive: Archive, folder: Path) -> Path:
     """Fetch one file into ``folder`` unless it is there, verify it, and return its path.
 
-    The bytes go to ``NAME.part``, which gets its name only when it is complete and its digest is right.
+    The file gets its name only when it is complete and its digest is right.
     """
     folder.mkdir(parents=True, exist_ok=True)
     destination = folder / archive.file_name
     if destination.exists():
         verify(destination, archive.digest)
         return destination
-    partial = destination.with_name(destination.name + ".part")
     try:
-        with urllib.request.urlopen(archive.url, timeout=60) as response, open(partial, "wb") as stream:
+        with urllib.request.urlopen(archive.url, timeout=60) as response, atomic_file(destination, "wb") as stream:
             expected = response.headers.get("Content-Length")
             while block := response.read(1 << 20):
                 stream.write(block)
+            stream.flush()
+            if expected is not None and stream.tell() != int(expected):
+                raise FetchError(f"{archive.url}: {stream.tell()} of {expected} bytes arrived; run again")
+            verify(Path(stream.name), archive.digest)
     except (urllib.error.URLError, OSError) as error:
         raise FetchError(
             f"cannot fetch {archive.url} ({error}). Get it some other way and put it at {destination}."
         ) from error
-    if expected is not None and partial.stat().st_size != int(expected):
-        raise FetchError(f"{archive.url}: {partial.stat().st_size} of {expected} bytes arrived; run again")
-    verify(partial, archive.digest)
-    os.replace(partial, destination)
     return destination
 
 

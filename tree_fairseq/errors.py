@@ -206,7 +206,13 @@ class DestinationExistsError(DataFolderError, FileExistsError):
 
 
 class DiskFullError(DataFolderError, OSError):
-    """No room is left for a file that has to be written."""
+    """No room is left for a file that has to be written.
+
+    Attributes:
+        path: the file, where one file is known; the bytes that the whole work needs are then unknown.
+    """
+
+    path: os.PathLike | None = None
 
 
 class CheckpointError(TreeFairseqError):

@@ -89,6 +89,13 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
     assert (tmp_path / "bin.building" / "thesis.tex").exists()
 
 
+def test_what_a_kill_left_of_the_record_is_no_hindrance(tmp_path):
+    (tmp_path / "bin.building").mkdir()
+    (tmp_path / "bin.building" / ".command.json.0123abcd.tmp").write_text('{"n"')
+    with Staging(tmp_path / "bin", {}) as staging:
+        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
+
+
 def test_two_processes_do_not_build_the_same(tmp_path):
     def second():
         with Staging(tmp_path / "bin", {}):

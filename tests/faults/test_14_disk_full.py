@@ -11,9 +11,9 @@ import signal
 import pytest
 
 from tests.data_bin.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
+from tree_fairseq import files
 from tree_fairseq.commands import annotate
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.data_bin import staging
 
 
 def limit_file_size(size: int) -> None:
@@ -59,7 +59,7 @@ def test_in_a_worker_process(corpus, tmp_path):
 
 
 def test_known_before_the_trees_are_written(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(staging, "_free", lambda folder: 5000)
+    monkeypatch.setattr(files, "_free", lambda folder: 5000)
     message = in_child(
         lambda: run_preprocess(
             *prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"

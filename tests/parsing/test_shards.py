@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 
 import pytest
 
-from tree_fairseq.errors import CorruptFileError, DiskFullError
-from tree_fairseq.parsing import shards
-from tree_fairseq.parsing.shards import ShardFolder, atomic_file, cut, file_digest, join_shards, read_json, write_json
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.parsing.shards import ShardFolder, cut, file_digest, join_shards
 
 
-def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
-    path = tmp_path / "x"
-    with atomic_file(path) as file:
-        file.write(b"abc")
-        assert not path.exists()
-    assert path.read_bytes() == b"abc" and os.listdir(tmp_path) == ["x"]
-    plain = tmp_path / "plain"
-    plain.touch()
-    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
-
-
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"old")
-    with pytest.raises(RuntimeError):
-        with atomic_file(path) as file:
-            file.write(b"new")
-            raise RuntimeError
-    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x"]
-
-
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_named(tmp_path, monkeypatch, code):
-    def full(descriptor):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(shards.os, "fsync", full)
-    with pytest.raises(DiskFullError, match=str(tmp_path / "x")):
-        with atomic_file(tmp_path / "x") as file:
-            file.write(b"abc")
-    assert os.listdir(tmp_path) == []
-
-
-def test_json_that_is_none_is_none(tmp_path):
-    write_json(tmp_path / "a", {"b": ["é"]})
-    assert read_json(tmp_path / "a") == {"b": ["é"]}
-    (tmp_path / "a").write_bytes(b'{"b": [')
-    assert read_json(tmp_path / "a") is None is read_json(tmp_path / "missing")
+def test_a_damaged_report_means_that_the_shard_is_missing(tmp_path):
+    folder = opened(tmp_path, count=1)
+    folder.write(0, ["(X a)"], 1, [], 0)
+    folder.path(0).with_suffix(".json").write_bytes(b'{"lines": [')
+    assert folder.missing() == [0]
+    folder.path(0).with_suffix(".json").unlink()
+    assert folder.missing() == [0]
 
 
 def opened(tmp_path, source=1, count=2, known=None, rank=0):

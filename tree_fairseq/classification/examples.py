@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
 from tree_fairseq.classification.class_trees import put_symbols, read_class_tree
 from tree_fairseq.classification.folder import SENTENCE_FORMATS, UNLABELLED, check_class, require_known_class
 from tree_fairseq.classification.numbers import is_number
 from tree_fairseq.classification.sentences import joined_sentences
 from tree_fairseq.errors import ClassError, EmptyDocumentError, LabelColumnError, UnlabelledExampleError
+from tree_fairseq.files import atomic_file
 from tree_fairseq.trees.bracket import read_spans, write_forest
 from tree_fairseq.trees.spans import SpanForest, decode, reduce_spans
 from tree_fairseq.trees.text import read_lines
@@ -191,8 +190,8 @@ def write_examples(examples: Iterable[Example], text: Path, classes: Path | None
         classes: file for classes, if they have any
     """
     with contextlib.ExitStack() as stack:
-        texts = stack.enter_context(_complete(text))
-        labels = stack.enter_context(_complete(classes)) if classes is not None else None
+        texts = stack.enter_context(atomic_file(text, sync=False))
+        labels = stack.enter_context(atomic_file(classes, sync=False)) if classes is not None else None
         for example in examples:
             texts.write((example.text if example.tree is None else write_forest(decode(example.tree))) + "\n")
             if labels is not None:
@@ -201,7 +200,7 @@ def write_examples(examples: Iterable[Example], text: Path, classes: Path | None
 
 def write_words(examples: Iterable[Example], path: Path) -> None:
     """Writes the words of trees, one line each."""
-    with _complete(path) as file:
+    with atomic_file(path, sync=False) as file:
         for example in examples:
             file.write(" ".join(example.tree.leaves) + "\n")
 
@@ -216,12 +215,3 @@ def with_labels_of_parses(examples: Iterable[Example], parses: Iterable[Path]) -
     lines = itertools.chain.from_iterable(map(read_lines, parses))
     for example, line in zip(examples, lines, strict=True):
         yield Example(example.number, example.classes, tree=put_symbols(example.tree, read_spans(line)))
-
-
-@contextlib.contextmanager
-def _complete(path: Path) -> Iterator[TextIO]:
-    """A file that has its name only when it is complete: processes that a killed run left may still read an earlier one."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with open(partial, "w", encoding="utf-8", newline="\n") as file:
-        yield file
-    os.replace(partial, path)

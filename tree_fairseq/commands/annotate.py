@@ -33,7 +33,7 @@ from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, FileRecord, Manifest
 from tree_fairseq.data_bin.side_files import write_leaves
 from tree_fairseq.data_bin.split_trees import SplitTrees, bytes_needed, encode_split
-from tree_fairseq.data_bin.staging import Staging, clear_published, reporting_full_disk
+from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     load_dictionary,
@@ -43,6 +43,7 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
+from tree_fairseq.files import reporting_full_disk
 from tree_fairseq.preprocessing.arguments import add_tree_arguments, sides_from_arguments
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import pickle
 import re
 import sys
@@ -22,6 +21,7 @@ import torch
 
 from tree_fairseq.compat import allow_checkpoint_classes
 from tree_fairseq.errors import CheckpointError
+from tree_fairseq.files import atomic_file
 
 logger = logging.getLogger(__name__)
 
@@ -98,12 +98,8 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     state["model"] = weights
     state["last_optimizer_state"] = None
     output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.with_name(output.name + ".part")
-    with open(partial, "wb") as stream:
-        torch.save(state, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, output)
+    with atomic_file(output, "wb") as file:
+        torch.save(state, file)
     logger.info("averaged %s into %s", ", ".join(path.name for path in paths), output)
 
 

@@ -24,6 +24,7 @@ from tree_fairseq.data_bin.side_files import require_equal_lengths
 from tree_fairseq.data_bin.token_files import load_dictionary, require_same_tokens, token_words
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
+from tree_fairseq.files import atomic_file
 from tree_fairseq.tree_insertion.record import STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.store import open_store
 from tree_fairseq.trees.bracket import write_forest
@@ -129,14 +130,8 @@ def _output(path: str) -> Iterator[TextIO]:
     if path == "-":
         yield sys.stdout
         return
-    partial = f"{path}.part"
-    try:
-        with open(partial, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(partial, path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with atomic_file(path, sync=False) as file:
+        yield file
 
 
 def main(arguments: list[str] | None = None) -> int:

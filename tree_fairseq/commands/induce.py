@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import logging
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from tree_fairseq.drawing.phrase_map import phrase_map_to_svg
 from tree_fairseq.drawing.tree_drawing import tree_to_svg
 from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bracket_f1 import compare, table
 from tree_fairseq.treeformer.induction import Inducer, attended_phrases
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -85,7 +85,7 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
         logger.info("%s", table(scores))
         if args.scores is not None:
             content = {name: dataclasses.asdict(score) for name, score in scores.items()}
-            args.scores.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            write_json(args.scores, content)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,7 +8,6 @@ The chunks are cut by line numbers alone, so what is written does not depend on 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
@@ -22,6 +21,7 @@ import numpy as np
 from tree_fairseq.data_bin.inputs import Chunk, chunk_lines
 from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.errors import TreeFormatError, WorkerDiedError
+from tree_fairseq.files import atomic_file
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.worker_pool import WHEN_KILLED, worker_processes
@@ -165,10 +165,8 @@ def _encode_chunk(task: ChunkTask) -> None:
                 raise
             forest = _flat_forest(line, number, task, builder)
         builder.add(forest)
-    partial = task.output.with_name(f"{task.output.name}.{os.getpid()}.part")
-    with open(partial, "wb") as file:
+    with atomic_file(task.output, "wb", sync=False) as file:
         np.savez(file, **builder.arrays())
-    os.replace(partial, task.output)
 
 
 def _flat_forest(line: str, number: int, task: ChunkTask, builder: _ChunkBuilder) -> SpanForest:

@@ -15,10 +15,10 @@ from tree_fairseq.data_bin.label_dictionary import label_dictionary_name, load_l
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest, SideRecord
 from tree_fairseq.data_bin.side_files import dictionary_of_census, finish_split, take_census
 from tree_fairseq.data_bin.split_trees import SplitTrees
-from tree_fairseq.data_bin.staging import require_room
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import store_bytes, tree_file_paths
 from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.files import require_room
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, is_expensive

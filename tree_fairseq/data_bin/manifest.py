@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,9 +11,9 @@ from typing import Any, Callable, ClassVar, Protocol, TypeVar
 
 from tree_fairseq import __version__
 from tree_fairseq.data_bin.inputs import file_sha256
-from tree_fairseq.data_bin.staging import write_json
 from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.files import read_json, write_json
 from tree_fairseq.parsing.parsers import ParserOptions
 
 # FROM data/file_record: What ``tree.json`` tells of a file, and whether it is still that file.
@@ -191,15 +190,12 @@ class Manifest:
             DataFolderError: it was written by a later version of this package.
         """
         path = Path(folder) / MANIFEST_NAME
-        try:
-            values = json.loads(path.read_bytes())
-        except FileNotFoundError:
+        values = read_json(path)
+        if values is None:
             raise MissingTreesError(
                 f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or --source-modality tree "
                 "or --target-modality tree, or add trees with `python -m tree_fairseq.commands.annotate`"
-            ) from None
-        except ValueError as error:
-            raise CorruptFileError(f"{path} is no JSON: {error}") from None
+            )
         try:
             if values["format_version"] > FORMAT_VERSION:
                 raise DataFolderError(

@@ -12,18 +12,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tree_fairseq.errors import DestinationExistsError, DiskFullError
+from tree_fairseq.errors import DestinationExistsError
+from tree_fairseq.files import is_part, read_json, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -32,17 +32,6 @@ PARSED = "parsed"
 _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes JSON under a name only when it is complete and on disk."""
-    partial = path.with_name(path.name + ".part")
-    with open(partial, "w", encoding="utf-8", newline="\n") as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
 
 
 def sync_folder(path: Path) -> None:
@@ -69,7 +58,7 @@ def staging_path(destination: str | os.PathLike) -> Path:
 def clear_published(destination: str | os.PathLike) -> None:
     """Removes the building place of a command that was stopped when it had nothing left to do but that."""
     path = staging_path(destination)
-    ready = _read_json(path / _READY)
+    ready = read_json(path / _READY)
     if ready is None:
         # The very last step: empty it may be removed, and otherwise it is not.
         with contextlib.suppress(OSError):
@@ -77,14 +66,6 @@ def clear_published(destination: str | os.PathLike) -> None:
     elif not _unpublished(path, ready):
         with Staging(destination, ready["command"]) as staging:
             staging.publish()
-
-
-def _read_json(path: Path) -> Any:
-    """What :func:`write_json` wrote, or None."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
 
 
 def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
@@ -134,12 +115,12 @@ class Staging:
         if self.is_ready:
             return
         found = sorted(entry.name for entry in self.path.iterdir() if entry.name != _LOCK)
-        known = _read_json(self.path / _RECORD)
+        known = read_json(self.path / _RECORD)
         if known == self._command:
             logger.info("resuming what an earlier attempt left in %s", self.path)
             self._remove(entry for entry in found if entry.startswith("output-"))
             return
-        if known is None and _READY not in found and set(found) - {_RECORD + ".part"}:
+        if known is None and _READY not in found and not all(is_part(name, _RECORD) for name in found):
             raise DestinationExistsError(
                 f"{self.path} holds files that are not ours, and it is where {self.destination} has to be built: remove it"
             )
@@ -155,7 +136,7 @@ class Staging:
         Raises:
             DestinationExistsError: there was one.
         """
-        ready = _read_json(self.path / _READY)
+        ready = read_json(self.path / _READY)
         if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
             raise DestinationExistsError(
                 f"an earlier command was stopped while it moved its finished files to {self.destination}: give that command "
@@ -174,7 +155,7 @@ class Staging:
     @property
     def is_ready(self) -> bool:
         """Whether an earlier attempt at this command, or this one, has left nothing to do but to publish."""
-        ready = _read_json(self.path / _READY)
+        ready = read_json(self.path / _READY)
         return ready is not None and ready["command"] == self._command
 
     def folder(self, name: str) -> Path:
@@ -214,7 +195,7 @@ class Staging:
 
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the building place."""
-        ready = _read_json(self.path / _READY)
+        ready = read_json(self.path / _READY)
         output = self.path / ready["output"]
         self.destination.mkdir(parents=True, exist_ok=True)
         for name in ready["files"]:
@@ -234,50 +215,3 @@ class Staging:
         with contextlib.suppress(OSError):
             self.path.rmdir()
         sync_folder(self.path.parent)
-
-
-# FROM data/disk_space: A full disk, told from other troubles and reported with the number of bytes that are needed.
-
-# EFBIG: the limit that `ulimit -f` sets on the size of a file; EDQUOT: a user's share is used up.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-@contextlib.contextmanager
-def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
-    """Turns the system's error for a full disk into one that says how much room it takes.
-
-    Args:
-        folder: where the work is done
-        needed: bytes that the whole of it takes there, as far as is known
-
-    Raises:
-        DiskFullError: in place of such an error.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        raise DiskFullError(
-            f"no room left in {folder} ({error}): about {needed} bytes are needed there, {_free(folder)} are free. "
-            "Nothing was written under a final name; make room and give the same command again"
-        ) from error
-
-
-def require_room(folder: Path, needed: int, what: str) -> None:
-    """Makes sure, before writing, that there is room.
-
-    Raises:
-        DiskFullError: there is not.
-    """
-    if (free := _free(folder)) < needed:
-        raise DiskFullError(
-            f"no room for {what} in {folder}: {needed} bytes are needed, {free} are free. "
-            "Nothing was written under a final name; make room and give the same command again"
-        )
-
-
-def _free(folder: Path) -> int:
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free

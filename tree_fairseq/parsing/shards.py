@@ -3,70 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
-import json
 import os
-import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from tree_fairseq.errors import CorruptFileError, DiskFullError
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.files import atomic_file, read_json, write_json
 
 STATE_NAME = "corpus.json"
 _FORMAT = 1
 _POLL_SECONDS = 0.2
-
-
-@contextlib.contextmanager
-def atomic_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """A file for writing bytes that gets its name only when it is complete and on the disk.
-
-    Raises:
-        DiskFullError: no room is left; nothing stays behind.
-    """
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # mkstemp's files are private; this one is to be as any other new file.
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(
-                f"no room left on the disk for {path}; free some and give the same command again"
-            ) from error
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def write_json(path: Path, value: Any) -> None:
-    """A JSON file, whole or not at all."""
-    with atomic_file(path) as file:
-        file.write((json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
-
-
-def read_json(path: Path) -> Any:
-    """What `write_json` wrote; None if the file is missing or no JSON."""
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
 
 
 @dataclass(frozen=True)
@@ -116,7 +67,7 @@ class ShardFolder:
                 the cache, so without it the shards are made anew.
         """
         while True:
-            state = read_json(self.folder / STATE_NAME)
+            state = _known(self.folder / STATE_NAME)
             if isinstance(state, dict) and state.get("source") == self._source:
                 self.run = state["run"]
                 if is_known_run is None or is_known_run(self.run) or not self.missing():
@@ -132,7 +83,7 @@ class ShardFolder:
 
     def begin(self) -> None:
         """Let others see that the folder is ready. (Rank 0, once the run is noted in the cache.)"""
-        if read_json(self.folder / STATE_NAME) is None:
+        if _known(self.folder / STATE_NAME) is None:
             write_json(self.folder / STATE_NAME, {"source": self._source, "run": self.run})
 
     def write(
@@ -145,7 +96,7 @@ class ShardFolder:
             _report_path(self.path(shard)),
             vars(ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)),
         )
-        with atomic_file(self.path(shard)) as file:
+        with atomic_file(self.path(shard), "wb") as file:
             file.write(content)
 
     def report(self, shard: int) -> ShardReport | None:
@@ -161,6 +112,12 @@ class ShardFolder:
         return [report for report in map(self.report, range(self.count)) if report is not None]
 
 
+def _known(path: Path) -> Any:
+    """Returns the contents of a JSON file; a damaged file counts as missing, so that its work is done again."""
+    with contextlib.suppress(CorruptFileError):
+        return read_json(path)
+
+
 def _report_path(shard: Path) -> Path:
     return shard.with_suffix(".json")
 
@@ -169,7 +126,7 @@ def read_report(shard: Path) -> ShardReport | None:
     """What is known of a shard's file; None if the shard is not finished."""
     if not shard.is_file():
         return None
-    values = read_json(_report_path(shard))
+    values = _known(_report_path(shard))
     return ShardReport(**values) if isinstance(values, dict) else None
 
 
@@ -179,7 +136,7 @@ def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
     Raises:
         CorruptFileError: a shard is not what was once written.
     """
-    with atomic_file(output) as file:
+    with atomic_file(output, "wb") as file:
         for shard in shards:
             content = shard.read_bytes()
             report = read_report(shard)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
+from tree_fairseq.files import write_json
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
     StanzaModels,
@@ -65,10 +66,7 @@ def _empty_resources() -> Path:
     path = folder / "resources.json"
     if not path.is_file():
         # Several processes may start at once; a rename is whole for each of them.
-        handle, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write("{}")
-        os.replace(temporary, path)
+        write_json(path, {})
     return folder
 
 

@@ -20,8 +20,9 @@ from tree_fairseq.data_bin.inputs import TextInput
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.side_files import write_leaves
 from tree_fairseq.data_bin.split_trees import SplitTrees, bytes_needed, encode_split
-from tree_fairseq.data_bin.staging import Staging, clear_published, reporting_full_disk
+from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.files import reporting_full_disk
 from tree_fairseq.parsing.worker_pool import failing_fast
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles, add_symbol_side

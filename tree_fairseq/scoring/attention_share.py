@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from fairseq import checkpoint_utils, utils
 from torch import Tensor, nn
 
 from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.files import write_json
 from tree_fairseq.tree_transformer.attention import TreeCrossAttention
 
 logger = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     sys.stdout.write(table(shares) + "\n")
     if args.json is not None:
-        args.json.write_text(json.dumps(shares, indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, shares)
     return 0
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tree_fairseq.errors import ScoringError
+from tree_fairseq.errors import CorruptFileError, ScoringError
+from tree_fairseq.files import read_json
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.text import read_lines
@@ -159,26 +158,15 @@ def reader_named(name: str) -> Notation:
 SCORE_FILE = "score.json"
 
 
-def write_json(path: Path, content: dict) -> None:
-    """Write JSON through a temporary file beside ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    with open(partial, "w", encoding="utf-8") as stream:
-        json.dump(content, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, path)
-
-
 def read_scores(path: Path) -> dict:
     """The scores of one run. Raises ScoringError where there are none or they are not JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ScoringError(f"{path} is missing: score that run first") from None
-    except ValueError as error:
-        raise ScoringError(f"{path}: not JSON ({error}); delete it and score that run again") from error
+        scores = read_json(path)
+    except CorruptFileError as error:
+        raise ScoringError(f"{error}; delete it and score that run again") from error
+    if scores is None:
+        raise ScoringError(f"{path} is missing: score that run first")
+    return scores
 
 
 def read_runs(folder: Path) -> list[dict]:

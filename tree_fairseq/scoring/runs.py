@@ -14,7 +14,8 @@ import torch
 from tree_fairseq.commands.average import load_state
 from tree_fairseq.compat import allow_checkpoint_classes
 from tree_fairseq.errors import ScoringError, TreeFairseqError
-from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_runs, read_scores, write_json
+from tree_fairseq.files import write_json
+from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_runs, read_scores
 
 OUTCOMES_FILE = "outcomes.json"
 
@@ -133,6 +134,7 @@ def publish(args: Namespace, content: dict, report: str) -> None:
     if args.result is not None:
         top = content if args.main_run is None else read_scores(args.main_run / SCORE_FILE)
         result = build_result(top, read_runs(args.result.parent))
+        args.result.parent.mkdir(parents=True, exist_ok=True)
         write_json(args.result, result)
         sys.stdout.write(f"{result['metric']} = {result['score']:.2f} -> {args.result}\n")
 

@@ -18,11 +18,12 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.folder_trees import enter_files
 from tree_fairseq.data_bin.inputs import TextInput, inspect_text
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.staging import Staging, require_room
+from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.symbol_sides import modality
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.files import require_room
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
