@@ -227,7 +227,7 @@ def _shape(tree: Tree):
 
 def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
     write_lines(tmp_path / "train.trees", ["(1 (1 a) (0 b) (1 c))"])
-    assert not Manifest.load(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).classification.binarize
+    assert not Manifest.load(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).section(ClassificationRecord).binarize
 
 
 def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
