@@ -63,7 +63,7 @@ def tree_batch(task, size: int, leaves: int, nodes: int, targets: int) -> dict:
     batch = stock_batch(task, size, leaves, targets)
     pad = task.label_dictionary.pad()
     trees = [random_tree(generator, leaves, nodes, len(task.label_dictionary)) for _ in range(size)]
-    batch["net_input"]["source_tree"] = collate_trees(trees, pad)
+    batch["net_input"]["source_spans"] = collate_trees(trees, pad)
     return batch
 
 

@@ -54,7 +54,7 @@ def test_leaves_that_see_documents_make_forests_of_them(document_root, flags):
     dense_encoder = build("document", document_root, *flags, kind=TreeTransformerEncoder)
     super_root = document_root == "super"
     text, forest = documents.forests(super_root)
-    dense = dense_encoder(text, source_tree=forest)["encoder_out"][0]
+    dense = dense_encoder(text, source_spans=forest)["encoder_out"][0]
     states = encoder(documents.rows)
     _, _, column, document = documents.pairs(super_root=False)
     if super_root:
@@ -72,7 +72,7 @@ def test_leaves_that_see_sentences_leave_them_alone(flags):
     alone_encoder = build("sentence", "first", *flags, kind=TreeTransformerEncoder)
     alone, roots = [], []
     for is_first, text, forest in documents.sentences():
-        states = alone_encoder(text, source_tree=forest)["encoder_out"][0][:, 0]
+        states = alone_encoder(text, source_spans=forest)["encoder_out"][0][:, 0]
         alone.append(states)
         if is_first:
             roots.append(states[text.size(1)] if len(states) > text.size(1) else states[0])
@@ -115,7 +115,7 @@ def test_single_sentences_take_the_way_of_the_tree_transformer(leaf_attention, m
     documents = Documents([[5], [1], [3]])
     encoder = build(leaf_attention, "first")
     tree_encoder = build(leaf_attention, "first", kind=TreeTransformerEncoder)
-    expected = tree_encoder(documents.rows["tokens"], source_tree=documents.rows)["encoder_out"][0]
+    expected = tree_encoder(documents.rows["tokens"], source_spans=documents.rows)["encoder_out"][0]
     monkeypatch.setattr("tree_fairseq.classification.document_encoder.DocumentStructure.build", None)
     states = encoder(documents.rows)
     assert torch.equal(torch.cat([states.leaves, states.nodes], dim=1), expected.transpose(0, 1))
@@ -173,7 +173,7 @@ def test_options_of_fairseq(document_root, flags):
     encoder = build("document", document_root, *flags)
     dense_encoder = build("document", document_root, *flags, kind=TreeTransformerEncoder)
     text, forest = documents.forests(document_root == "super")
-    dense = dense_encoder(text, source_tree=forest)["encoder_out"][0]
+    dense = dense_encoder(text, source_spans=forest)["encoder_out"][0]
     _, _, column, document = documents.pairs(super_root=False)
     torch.testing.assert_close(real_states(encoder(documents.rows), documents), dense[column, document])
 

@@ -34,7 +34,7 @@ def test_every_sentence_alone_and_the_first_or_all_for_the_document(documents, d
         tops = []
         for tree in document:
             alone = collate_documents([[tree]])
-            states = TreeTransformerEncoder.forward(model.encoder, alone["tokens"], source_tree=alone)["encoder_out"][
+            states = TreeTransformerEncoder.forward(model.encoder, alone["tokens"], source_spans=alone)["encoder_out"][
                 0
             ][:, 0]
             own = [linear.weight @ state + linear.bias for state in states]

@@ -18,7 +18,7 @@ def inputs(*lengths: int, width: int = 0, empty_rows: int = 0) -> dict:
     if empty_rows:
         nothing = NodeArrays(*(np.zeros(0, np.int32) for _ in range(4)))
         trees = [pair.tree for pair in pairs(TASK, *lengths)] + [nothing] * empty_rows
-        batch["source_tree"] = collate_trees(trees, PAD)
+        batch["source_spans"] = collate_trees(trees, PAD)
         for name in ("src_tokens", "prev_output_tokens"):
             padding = torch.full((empty_rows, batch[name].size(1)), PAD)
             batch[name] = torch.cat([batch[name], padding])

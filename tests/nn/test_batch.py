@@ -42,9 +42,9 @@ def test_nothing_to_collate(trees):
 
 def test_collated_trees_move_with_a_batch():
     """fairseq moves dicts of tensors, and casts none of integers."""
-    sample = {"net_input": {"source_tree": collate_trees([SMALL], PAD)}}
+    sample = {"net_input": {"source_spans": collate_trees([SMALL], PAD)}}
     moved = utils.apply_to_sample(lambda tensor: tensor.clone() + 1, sample)
-    assert moved["net_input"]["source_tree"]["label"].tolist() == [[8, 9]]
+    assert moved["net_input"]["source_spans"]["label"].tolist() == [[8, 9]]
 
 
 @settings(max_examples=40, deadline=None)

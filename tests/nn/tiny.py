@@ -110,7 +110,7 @@ def net_input(pairs: list[Pair], left_pad: bool = True, width: int = 0) -> dict:
         "src_tokens": stack([pair.source for pair in pairs], left_pad, width=width),
         "src_lengths": torch.tensor([len(pair.source) + 1 for pair in pairs]),
         "prev_output_tokens": stack([pair.target for pair in pairs], False, shift_eos=True),
-        "source_tree": collate_trees([pair.tree for pair in pairs], PAD),
+        "source_spans": collate_trees([pair.tree for pair in pairs], PAD),
     }
 
 

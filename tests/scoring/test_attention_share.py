@@ -68,7 +68,7 @@ def test_equals_the_count_by_hand(left_pad):
         assert layer["node_mass_of_tree"] == pytest.approx(node / (1 - end), rel=1e-5)
     assert shares["words"] == 5 + 9 + 2 + 7
     nodes = sum(
-        int((b["net_input"]["source_tree"]["end"] > b["net_input"]["source_tree"]["start"]).sum()) for b in batches
+        int((b["net_input"]["source_spans"]["end"] > b["net_input"]["source_spans"]["start"]).sum()) for b in batches
     )
     assert shares["node_share"] == pytest.approx(nodes / (nodes + shares["words"]))
     assert shares["mean"]["node_mass"] == pytest.approx(sum(node for node, *_ in expected) / 2, rel=1e-5)

@@ -59,7 +59,9 @@ class Examples:
             },
         }
         return (
-            {**inputs, "source_tree": collate_trees([self.source_trees[row] for row in rows], PAD)} if trees else inputs
+            {**inputs, "source_spans": collate_trees([self.source_trees[row] for row in rows], PAD)}
+            if trees
+            else inputs
         )
 
 

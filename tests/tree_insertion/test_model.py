@@ -154,7 +154,7 @@ def stock_states(model, inputs: dict, tokens: torch.Tensor, kind: type) -> torch
     if model.cfg.absolute_positions:
         table = torch.cat([model.decoder.embed_tokens.weight, model.decoder.embed_brackets.weight])
         stock.embed_tokens = torch.nn.Embedding.from_pretrained(table, padding_idx=PAD)
-    source = {name: inputs[name] for name in ("src_tokens", "src_lengths", "source_tree") if name in inputs}
+    source = {name: inputs[name] for name in ("src_tokens", "src_lengths", "source_spans") if name in inputs}
     return stock.extract_features(tokens, model.encoder(**source), full_context_alignment=True)[0]
 
 

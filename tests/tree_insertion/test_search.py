@@ -194,8 +194,8 @@ class Reluctant(nn.Module):
             ),
         }
 
-    def forward(self, src_tokens, src_lengths, partial_tree, source_tree=None):
-        return self.decode(self.encode(src_tokens, src_lengths, source_tree), partial_tree)
+    def forward(self, src_tokens, src_lengths, partial_tree, source_spans=None):
+        return self.decode(self.encode(src_tokens, src_lengths, source_spans), partial_tree)
 
 
 REAL = {

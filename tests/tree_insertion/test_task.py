@@ -106,14 +106,14 @@ def test_trees_of_sources_come_along(corpus, tmp_path):
     for batch in batches(task, "train"):
         net_input = batch["net_input"]
         trees = TreeBatch.from_net_input(
-            net_input["source_tree"], net_input["src_tokens"], task.source_dictionary.pad()
+            net_input["source_spans"], net_input["src_tokens"], task.source_dictionary.pad()
         )
         # Right-branching trees have one node less than words; EOS is no word.
         assert trees.is_node.sum(1).tolist() == (net_input["src_lengths"] - 2).tolist()
     tokens, lengths = task.get_interactive_tokens_and_lengths(["show rivers in texas"], lambda line: line)
     assert lengths == [5]
     batch = task.build_dataset_for_inference(tokens, lengths)
-    assert batch.collater([batch[0]])["net_input"]["source_tree"]["label"].shape == (1, 3)
+    assert batch.collater([batch[0]])["net_input"]["source_spans"]["label"].shape == (1, 3)
 
 
 def test_new_text_without_trees(folder):

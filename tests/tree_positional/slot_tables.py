@@ -38,7 +38,7 @@ class SlotTable(nn.Module):
         super().__init__()
         self.seed, self.keep, self.deletes = seed, keep, deletes
 
-    def encode(self, src_tokens: Tensor, src_lengths: Tensor, source_tree=None) -> Sources:
+    def encode(self, src_tokens: Tensor, src_lengths: Tensor, source_symbol_tree=None) -> Sources:
         """Remembers the sources."""
         return Sources(src_tokens)
 
@@ -62,7 +62,7 @@ class SlotTable(nn.Module):
             "slot": slots.flatten().nonzero().squeeze(1), "logits": torch.cat(logits), "delete": None if self.deletes is None else delete
         }  # fmt: skip
 
-    def forward(self, src_tokens, src_lengths, partial_tree, source_tree=None):
+    def forward(self, src_tokens, src_lengths, partial_tree, source_symbol_tree=None):
         """All at once."""
         return self.decode(self.encode(src_tokens, src_lengths), partial_tree)
 

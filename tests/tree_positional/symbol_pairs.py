@@ -105,7 +105,7 @@ class Pairs:
             "prev_output_tokens": prev_output_tokens,
         }
         if source.symbols is not None:
-            net_input["source_tree"] = collate_symbol_trees(src_tokens, source.symbols)
+            net_input["source_symbol_tree"] = collate_symbol_trees(src_tokens, source.symbols)
         if target.symbols is not None:
-            net_input["previous_tree"] = collate_symbol_trees(prev_output_tokens, target.symbols)
+            net_input["previous_symbol_tree"] = collate_symbol_trees(prev_output_tokens, target.symbols)
         return net_input

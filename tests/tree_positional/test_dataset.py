@@ -88,7 +88,7 @@ def test_columns_lead_to_every_place_of_the_tree(forest, encoding, left_pad):
     assert not net_input["src_tokens"].eq(dictionary.eos()).any()
     for row, number in enumerate(batch["id"].tolist()):
         ids = net_input["src_tokens"][row].tolist()
-        parents, branches = (net_input["source_tree"][name][row].tolist() for name in ("parents", "branches"))
+        parents, branches = (net_input["source_symbol_tree"][name][row].tolist() for name in ("parents", "branches"))
         labels = {
             path: dictionary.encoding.split(dictionary[index])[0]
             for index, path in zip(ids, paths_from_columns(parents, branches))
@@ -112,7 +112,7 @@ def test_targets_have_no_eos_and_inputs_begin_with_start(tree, encoding):
     assert previous[0] == dictionary.eos() and previous[1:].equal(tokens[:-1])
     assert wanted[:-1].equal(tokens[:-1]) and wanted[-1] == dictionary.pad()
     assert batch["ntokens"] == len(tokens) - 1
-    parents = batch["net_input"]["previous_tree"]["parents"][0]
+    parents = batch["net_input"]["previous_symbol_tree"]["parents"][0]
     assert parents[0] == -1 and parents[1] == -1 and bool((parents[2:] >= 1).all())
     assert dictionary.tree(tokens) == tree and dictionary.string(tokens) == notation_named("bracket").write(tree)
 

@@ -140,7 +140,7 @@ def test_places_of_targets_are_found_out_where_they_are_not_given(encoding, sour
     pairs = Pairs(source, True, encoding)
     model, inputs = model_of(pairs), pairs.net_input()
     expected = logits(model, inputs)
-    del inputs["previous_tree"]
+    del inputs["previous_symbol_tree"]
     torch.testing.assert_close(logits(model, inputs), expected)
 
 
@@ -148,7 +148,7 @@ def test_branches_are_read():
     pairs = Pairs(True, True)
     model, inputs = model_of(pairs), pairs.net_input()
     expected = logits(model, inputs)
-    for name in ("source_tree", "previous_tree"):
+    for name in ("source_symbol_tree", "previous_symbol_tree"):
         other = copy.deepcopy(inputs)
         other[name]["branches"] = torch.where(other[name]["branches"] < 0, -1, 1 - other[name]["branches"])
         assert not torch.allclose(logits(model, other), expected, atol=1e-3), name
@@ -165,7 +165,7 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags):
     model, inputs = model_of(pairs, *flags).double(), pairs.net_input(spare=1)
     full = logits(model, inputs)
     prefix, rows, state = inputs["prev_output_tokens"], torch.arange(5), {}
-    encoder_out = model.encoder(inputs["src_tokens"], source_tree=inputs["source_tree"])
+    encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for t in range(prefix.size(1)):
@@ -195,11 +195,11 @@ def test_what_is_no_symbol_fills_no_slot():
     model, inputs = model_of(pairs).double(), pairs.net_input([1])
     (tree,), unknown = pairs.target.sequences[1:2], pairs.target.dictionary.unk()
     plain = logits(model, inputs)[0]
-    del inputs["previous_tree"]
+    del inputs["previous_symbol_tree"]
     inputs["prev_output_tokens"] = tokens = torch.tensor([[EOS, unknown, *tree[:2], unknown, *tree[2:]]])
     full, state = logits(model, inputs)[0], {}
     torch.testing.assert_close(full, torch.cat([plain[:1], plain[:3], plain[2:]]))
-    encoder_out = model.encoder(inputs["src_tokens"], source_tree=inputs["source_tree"])
+    encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])
     for t in range(tokens.size(1)):
         output, _ = model.decoder(tokens[:, : t + 1], encoder_out=encoder_out, incremental_state=state)
         torch.testing.assert_close(output[0, 0], full[t])
@@ -207,7 +207,7 @@ def test_what_is_no_symbol_fills_no_slot():
 
 def generate(models, pairs, rows=None, generator=SequenceGenerator, **options):
     inputs = pairs.net_input(rows)
-    inputs.pop("previous_tree"), inputs.pop("prev_output_tokens")
+    inputs.pop("previous_symbol_tree"), inputs.pop("prev_output_tokens")
     search = generator(models, pairs.task.target_dictionary, beam_size=3, max_len_b=9, **options)
     return search.generate(models, {"net_input": inputs})
 
@@ -221,7 +221,7 @@ def test_scores_of_beam_search_are_those_of_teacher_forcing(source, count):
     for row, hypotheses in enumerate(generate(models, pairs)):
         for hypothesis in hypotheses:
             tokens, inputs = hypothesis["tokens"], pairs.net_input([row])
-            del inputs["previous_tree"]
+            del inputs["previous_symbol_tree"]
             inputs["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
             probabilities = torch.stack([logits(model, inputs)[0].softmax(-1) for model in models]).mean(0)
             expected = probabilities.gather(1, tokens[:, None])[:, 0].log()
@@ -310,7 +310,7 @@ def test_what_does_not_fit_is_refused():
         model_of(Pairs(False, True), "--hidden-size", "7")
     pairs = Pairs(True, True)
     inputs = pairs.net_input()
-    del inputs["source_tree"]
+    del inputs["source_symbol_tree"]
     with pytest.raises(MissingTreesError, match="--task structural_translation"):
         model_of(pairs)(**inputs)
     del pairs.task.target_symbols

@@ -60,7 +60,7 @@ def test_places_in_trees_are_read():
     model = pairs.model("--query-position")
     inputs = pairs.net_input()
     expected = logits(model, inputs)
-    for name in ("source_tree", "previous_tree"):
+    for name in ("source_symbol_tree", "previous_symbol_tree"):
         other = copy.deepcopy(inputs)
         other[name]["branches"] = torch.where(other[name]["branches"] < 0, -1, 1 - other[name]["branches"])
         assert not torch.allclose(logits(model, other), expected, atol=1e-3), name
@@ -96,14 +96,14 @@ def test_no_positions_at_all():
     assert not any("embed_positions" in name for name in model.state_dict())
     inputs = pairs.net_input()
     expected = logits(model, inputs)
-    inputs["source_tree"]["branches"].clamp_(max=0)
+    inputs["source_symbol_tree"]["branches"].clamp_(max=0)
     assert torch.equal(logits(model, inputs), expected)
 
 
 def test_a_source_without_its_places_is_refused():
     pairs = Pairs(True, True)
     inputs = pairs.net_input()
-    del inputs["source_tree"]
+    del inputs["source_symbol_tree"]
     with pytest.raises(MissingTreesError, match="--task structural_translation"):
         pairs.model()(**inputs)
 
@@ -115,7 +115,7 @@ def test_places_of_targets_are_found_out_where_they_are_not_given(encoding, flag
     model = pairs.model(*flags)
     inputs = pairs.net_input()
     expected = logits(model, inputs)
-    del inputs["previous_tree"]
+    del inputs["previous_symbol_tree"]
     torch.testing.assert_close(logits(model, inputs), expected, rtol=0, atol=0)
 
 
@@ -124,7 +124,7 @@ def test_the_query_position_is_that_of_the_next_symbol():
     pairs = Pairs(False, True)
     plain, asking = pairs.model(), pairs.model("--query-position")
     inputs = pairs.net_input()
-    del inputs["previous_tree"]
+    del inputs["previous_symbol_tree"]
     assert not torch.allclose(logits(plain, inputs), logits(asking, inputs), atol=1e-3)
     torch.nn.init.zeros_(asking.decoder.embed_next_positions.projection.weight)
     asking.load_state_dict({**asking.state_dict(), **plain.state_dict()})
@@ -148,11 +148,11 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
     inputs = pairs.net_input()
     # One source for all: they are hypotheses of a beam.
     for part in ("parents", "branches"):
-        inputs["source_tree"][part] = inputs["source_tree"][part][:1].expand(5, -1)
+        inputs["source_symbol_tree"][part] = inputs["source_symbol_tree"][part][:1].expand(5, -1)
     inputs["src_tokens"] = inputs["src_tokens"][:1].expand(5, -1)
     full = logits(model, inputs)
     prefix = inputs["prev_output_tokens"]
-    encoder_out = model.encoder(inputs["src_tokens"], source_tree=inputs["source_tree"])
+    encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])
     generator = torch.Generator().manual_seed(1)
     state, rows = {}, torch.arange(5)
     with torch.no_grad():
@@ -169,7 +169,7 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
 
 def generate(models, pairs, rows=None, beam=4):
     inputs = pairs.net_input(rows)
-    inputs.pop("previous_tree", None), inputs.pop("prev_output_tokens")
+    inputs.pop("previous_symbol_tree", None), inputs.pop("prev_output_tokens")
     generator = SequenceGenerator(models, pairs.task.target_dictionary, beam_size=beam, max_len_b=9)
     return generator.generate(models, {"net_input": inputs})
 
@@ -185,7 +185,7 @@ def test_scores_of_beam_search_are_those_of_teacher_forcing(source, target, coun
         for hypothesis in hypotheses:
             tokens = hypothesis["tokens"]
             inputs = pairs.net_input([row])
-            inputs.pop("previous_tree", None)
+            inputs.pop("previous_symbol_tree", None)
             inputs["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
             probabilities = torch.stack([logits(model, inputs)[0].softmax(-1) for model in models]).mean(0)
             expected = probabilities.gather(1, tokens[:, None])[:, 0].log()
@@ -243,7 +243,7 @@ def test_trees_of_the_same_symbols_are_learned():
     inputs = pairs.net_input()
     inputs["src_tokens"] = torch.arange(4, 9).expand(5, -1)
     branches = torch.tensor([[-1, row % 2, row // 2 % 2, row // 4, 0] for row in range(5)])
-    inputs["source_tree"] = {"parents": torch.arange(-1, 4).expand(5, -1), "branches": branches}
+    inputs["source_symbol_tree"] = {"parents": torch.arange(-1, 4).expand(5, -1), "branches": branches}
     model = pairs.model("--dropout", "0", "--query-position").train()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     target = pairs.target.tokens(spare=1)

@@ -50,16 +50,16 @@ def assert_trees_belong(task, dataset, trees: list[str], batch_size: int = 5) ->
     assert sorted(np.concatenate(batches)) == list(range(len(trees)))
     for indices in batches:
         batch = dataset.collater([dataset[index] for index in indices])
-        source_tree = batch["net_input"]["source_tree"]
+        source_spans = batch["net_input"]["source_spans"]
         for row, line in enumerate(batch["id"].tolist()):
             tokens = utils.strip_pad(batch["net_input"]["src_tokens"][row], task.source_dictionary.pad())
             words = task.source_dictionary.string(tokens)
             assert words == leaves(trees[line])
             expected = task.read_tree.from_spans(encode(read_forest(trees[line])))
             for name in ("label", "start", "end", "depth"):
-                column = source_tree[name][row].tolist()
+                column = source_spans[name][row].tolist()
                 assert column[: len(expected)] == getattr(expected, name).tolist()
-            assert not (source_tree["end"] - source_tree["start"])[row, len(expected) :].any()
+            assert not (source_spans["end"] - source_spans["start"])[row, len(expected) :].any()
 
 
 TRAIN = [pair.tree for pair in make_pairs(160, 0)]
@@ -233,10 +233,10 @@ def test_folders_with_different_labels_are_refused(data_bin, tmp_path):
 
 def test_packed_trees_unpack(data_bin):
     task, dataset = load(data_bin, "valid")
-    source_tree = dataset.collater([dataset[index] for index in range(5)])["net_input"]["source_tree"]
-    unpacked = unpack_trees(pack_trees(source_tree))
-    assert unpacked.keys() == source_tree.keys()
-    assert all(torch.equal(unpacked[name], source_tree[name]) for name in unpacked)
+    source_spans = dataset.collater([dataset[index] for index in range(5)])["net_input"]["source_spans"]
+    unpacked = unpack_trees(pack_trees(source_spans))
+    assert unpacked.keys() == source_spans.keys()
+    assert all(torch.equal(unpacked[name], source_spans[name]) for name in unpacked)
 
 
 def test_new_lines_are_read_as_the_data_were(data_bin):
@@ -248,7 +248,7 @@ def test_new_lines_are_read_as_the_data_were(data_bin):
     for index in range(len(VALID)):
         assert torch.equal(dataset[index]["source"].long(), valid[index]["source"].long())
     batch = dataset.collater([dataset[index] for index in range(4)])
-    assert torch.equal(batch["constraints"], pack_trees(batch["net_input"]["source_tree"]))
+    assert torch.equal(batch["constraints"], pack_trees(batch["net_input"]["source_spans"]))
 
 
 def test_constraints_are_refused(data_bin):

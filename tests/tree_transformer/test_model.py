@@ -79,13 +79,13 @@ def test_padding_gets_no_gradient_and_everything_else_does():
 def test_a_batch_without_any_node(model):
     batch = pairs(TASK, 1, 1)
     inputs = net_input(batch)
-    assert inputs["source_tree"]["label"].shape == (2, 0)
+    assert inputs["source_spans"]["label"].shape == (2, 0)
     assert torch.isfinite(logits(model, inputs)).all()
 
 
 def test_without_trees_the_model_says_what_is_missing(model):
     inputs = net_input(pairs(TASK, 4))
-    inputs["source_tree"] = None
+    inputs["source_spans"] = None
     with pytest.raises(MissingTreesError, match="--task tree_translation"):
         model(**inputs)
 

@@ -168,7 +168,7 @@ def test_without_attention_to_nodes_the_model_is_a_stock_transformer():
     stock = build(TASK, *stock_flags(), arch="transformer")
     stock.load_state_dict({name: weight for name, weight in ablated.state_dict().items() if not is_new(name)})
     inputs = net_input(BATCH)
-    expected = logits(stock, {name: value for name, value in inputs.items() if name != "source_tree"})
+    expected = logits(stock, {name: value for name, value in inputs.items() if name != "source_spans"})
     real = inputs["prev_output_tokens"].ne(PAD)
     torch.testing.assert_close(logits(ablated, inputs)[real], expected[real], rtol=1e-4, atol=1e-5)
 

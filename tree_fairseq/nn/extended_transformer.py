@@ -44,16 +44,17 @@ class ExtendedTransformer(TransformerModelBase):
 
 
 class TreeReadingTransformer(ExtendedTransformer):
-    """One whose encoder reads trees."""
+    """A transformer whose encoder reads trees."""
 
     def forward(
         self,
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        source_tree: Optional[dict[str, Tensor]] = None,
-        previous_tree: Optional[dict[str, Tensor]] = None,
+        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
         return_all_hiddens: bool = True,
+        source_spans: Optional[dict[str, Tensor]] = None,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
         **kwargs,
     ):
         """Scores target tokens.
@@ -62,19 +63,25 @@ class TreeReadingTransformer(ExtendedTransformer):
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
-            source_tree: what the encoder reads of the source's trees
-            previous_tree: where the target is trees, that of ``prev_output_tokens``; found out where left out
+            previous_symbol_tree: where the target is symbol trees, parents and branches of ``prev_output_tokens``; found out
+                where left out
             return_all_hiddens: keep every layer's states
+            source_spans: constituency trees of the source
+            source_symbol_tree: where the source is symbol trees, parents and branches of ``src_tokens``
             **kwargs: of the decoder
 
         Returns:
-            logits ``[B, T, vocabulary]`` and the decoder's dict
+            logits ``[B, T, V]`` and the decoder's dict
         """
+        trees = {"source_spans": source_spans, "source_symbol_tree": source_symbol_tree}
         encoder_out = self.encoder(
-            src_tokens, src_lengths=src_lengths, return_all_hiddens=return_all_hiddens, source_tree=source_tree
+            src_tokens,
+            src_lengths=src_lengths,
+            return_all_hiddens=return_all_hiddens,
+            **{name: tree for name, tree in trees.items() if tree is not None},
         )
-        if previous_tree is not None:
-            encoder_out["previous_tree"] = [previous_tree]
+        if previous_symbol_tree is not None:
+            encoder_out["previous_symbol_tree"] = [previous_symbol_tree]
         return self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths, **kwargs)
 
 

@@ -80,23 +80,23 @@ class TreeBatch:
     is_leaf: Tensor
 
     @classmethod
-    def from_net_input(cls, source_tree: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
+    def from_net_input(cls, source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
         """Views the collated dict as a batch over ``src_tokens``.
 
         Args:
-            source_tree: what :func:`collate_trees` returned
+            source_spans: what :func:`collate_trees` returned
             src_tokens: ``[B, N]``, padded on either side
             pad: padding id, the same for leaves and labels
         """
         is_leaf = src_tokens.ne(pad)
-        is_node = source_tree["end"] > source_tree["start"]
+        is_node = source_spans["end"] > source_spans["start"]
         # Sentences that are padded on the left begin later: the only place that knows it.
         first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)
         return cls(
-            label=source_tree["label"],
-            start=source_tree["start"] + first_leaf,
-            end=source_tree["end"] + first_leaf,
-            depth=source_tree["depth"],
+            label=source_spans["label"],
+            start=source_spans["start"] + first_leaf,
+            end=source_spans["end"] + first_leaf,
+            depth=source_spans["depth"],
             is_node=is_node,
             is_leaf=is_leaf,
         )

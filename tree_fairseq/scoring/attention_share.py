@@ -129,7 +129,7 @@ def attention_share(model: nn.Module, batches, dictionaries) -> dict:
             model(**inputs)
         real = sample["target"] != target_dictionary.pad()
         words += int(((source != source_dictionary.pad()) & (source != source_dictionary.eos())).sum())
-        nodes += int((inputs["source_tree"]["end"] > inputs["source_tree"]["start"]).sum())  # padding spans are empty
+        nodes += int((inputs["source_spans"]["end"] > inputs["source_spans"]["start"]).sum())  # padding spans are empty
         target_tokens += int(real.sum())
         for share, layer in zip(shares, weights):
             share.add(layer, position_kinds(source, layer.shape[-1], source_dictionary.eos()), real)

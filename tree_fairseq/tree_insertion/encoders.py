@@ -131,17 +131,17 @@ class GrowingTransformer(ExtendedTransformer):
         return build_encoder(cfg, src_dict, embed_tokens)
 
     def read(
-        self, src_tokens: Tensor, src_lengths: Tensor, source_tree: Optional[dict[str, Tensor]] = None
+        self, src_tokens: Tensor, src_lengths: Tensor, source_spans: Optional[dict[str, Tensor]] = None
     ) -> dict[str, list]:
         """Reads sources.
 
         Args:
             src_tokens: ``[B, S]``
             src_lengths: ``[B]``
-            source_tree: collated trees of the source, for an encoder that reads them, see :mod:`tree_fairseq.nn.tree_batch`
+            source_spans: collated trees of the source, for an encoder that reads them, see :mod:`tree_fairseq.nn.tree_batch`
 
         Returns:
             fairseq's dict of lists
         """
-        trees = {"source_tree": source_tree} if self.reads_trees else {}
+        trees = {"source_spans": source_spans} if self.reads_trees else {}
         return self.encoder(src_tokens, src_lengths=src_lengths, **trees)

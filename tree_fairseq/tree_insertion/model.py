@@ -78,7 +78,7 @@ class TreeInsertionTransformerModel(GrowingTransformer):
         src_tokens: Tensor,
         src_lengths: Tensor,
         partial_tree: dict[str, Tensor],
-        source_tree: Optional[dict[str, Tensor]] = None,
+        source_spans: Optional[dict[str, Tensor]] = None,
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial trees.
 
@@ -87,7 +87,7 @@ class TreeInsertionTransformerModel(GrowingTransformer):
             src_lengths: ``[B]``
             partial_tree: ``labels``, dictionary ids, and ``parents``, places in the row, each ``[B, N]`` int64, in preorder; labels are
                 padded on the right, parents are -1 for roots and padding
-            source_tree: collated trees of the source, for an encoder that reads them, see :mod:`tree_fairseq.nn.tree_batch`
+            source_spans: collated trees of the source, for an encoder that reads them, see :mod:`tree_fairseq.nn.tree_batch`
 
         Returns:
             - ``slot`` ``[Z]`` int64, ascending: the slots that there are, numbered ``4 · (N · row + node) + kind``, kinds as in
@@ -96,17 +96,17 @@ class TreeInsertionTransformerModel(GrowingTransformer):
             - ``delete`` ``[B, N]``, logits of each node being wrong, for nodes other than roots and padding; None if the model was not
               built to delete
         """
-        return self.decode(self.encode(src_tokens, src_lengths, source_tree), partial_tree)
+        return self.decode(self.encode(src_tokens, src_lengths, source_spans), partial_tree)
 
     def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, source_tree: Optional[dict[str, Tensor]] = None
+        self, src_tokens: Tensor, src_lengths: Tensor, source_spans: Optional[dict[str, Tensor]] = None
     ) -> Memory:
         """Reads sources, once for all steps of decoding; arguments as of :meth:`forward`.
 
         Returns:
             what the decoder's layers need; :meth:`Memory.select` keeps some rows of it
         """
-        return self.decoder.read(self.read(src_tokens, src_lengths, source_tree))
+        return self.decoder.read(self.read(src_tokens, src_lengths, source_spans))
 
     def decode(self, memory: Memory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial trees, one for each row of the memory; see :meth:`forward`."""

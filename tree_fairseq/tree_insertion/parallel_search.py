@@ -28,7 +28,7 @@ class InsertionModel(Protocol):
     """A model that grows trees; :class:`tree_fairseq.tree_insertion.model.TreeInsertionTransformerModel` is one."""
 
     def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, source_tree: dict[str, Tensor] | None = None
+        self, src_tokens: Tensor, src_lengths: Tensor, source_spans: dict[str, Tensor] | None = None
     ) -> InsertionMemory:
         """Reads sources, once for all steps."""
 
@@ -78,7 +78,7 @@ class InsertionEnsemble:
 
     def read(self, net_input: dict[str, Any]) -> list[InsertionMemory]:
         """What each model reads of the sources of a batch."""
-        inputs = {name: net_input[name] for name in ("src_tokens", "src_lengths", "source_tree") if name in net_input}
+        inputs = {name: net_input[name] for name in ("src_tokens", "src_lengths", "source_spans") if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
     def answer(self, memories: list[InsertionMemory], partial_tree: dict[str, Tensor]) -> SlotAnswers:

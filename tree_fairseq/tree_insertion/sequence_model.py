@@ -109,19 +109,19 @@ class LeftToRightModel(TreeSequenceModel):
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        source_tree: Optional[dict[str, Tensor]] = None,
+        source_spans: Optional[dict[str, Tensor]] = None,
     ):
         """Scores labels and brackets.
 
         Args:
-            src_tokens, src_lengths, source_tree: as :meth:`read` has them
+            src_tokens, src_lengths, source_spans: as :meth:`read` has them
             prev_output_tokens: ``[B, T]``, EOS and what stands before each token
 
         Returns:
             logits ``[B, T, V]`` and the decoder's dict
         """
         self.require_length(prev_output_tokens)
-        return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, source_tree))
+        return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, source_spans))
 
     def get_targets(self, sample, net_output) -> Tensor:
         """``[B, T]``: the sequence with numbered brackets; ``target`` itself has none, it is printed."""

@@ -14,7 +14,7 @@ from tree_fairseq.trees.symbols import parents_and_branches
 
 # FROM data/symbol_tree_batch: Where the symbols of a batch stand in their trees: parents and branches, by column.
 #
-# A batch of symbol trees travels in ``net_input["source_tree"]`` and ``net_input["previous_tree"]`` as a dict of two tensors
+# A batch of symbol trees travels in ``net_input["source_symbol_tree"]`` and ``net_input["previous_symbol_tree"]`` as a dict of two tensors
 # over the columns of ``src_tokens`` and ``prev_output_tokens``.
 
 
@@ -54,7 +54,7 @@ def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tens
 
 
 class SymbolTreePairDataset(WrappedPairs):
-    """Adds ``source_tree`` and ``previous_tree`` to the batches of a :class:`LanguagePairDataset`.
+    """Adds ``source_symbol_tree`` and ``previous_symbol_tree`` to the batches of a :class:`LanguagePairDataset`.
 
     A tree ends when no slot is open, so a source tree has no EOS, and none is to be predicted after a target tree.
 
@@ -89,9 +89,11 @@ class SymbolTreePairDataset(WrappedPairs):
             return batch
         net_input = batch["net_input"]
         if self.source_symbols is not None:
-            net_input["source_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
+            net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
         if self.target_symbols is not None and "prev_output_tokens" in net_input:
-            net_input["previous_tree"] = collate_symbol_trees(net_input["prev_output_tokens"], self.target_symbols)
+            net_input["previous_symbol_tree"] = collate_symbol_trees(
+                net_input["prev_output_tokens"], self.target_symbols
+            )
             ends = batch["target"].eq(self.dataset.eos)
             batch["target"] = batch["target"].masked_fill(ends, self.dataset.tgt_dict.pad())
             batch["ntokens"] -= int(ends.sum())

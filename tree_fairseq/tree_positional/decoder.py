@@ -63,7 +63,7 @@ class TreePositionalDecoder(TransformerDecoderBase):
 
         Args:
             prev_output_tokens: ``[R, T]``
-            encoder_out: of :class:`TreePositionalEncoder`; ``previous_tree`` in it holds the
+            encoder_out: of :class:`TreePositionalEncoder`; ``previous_symbol_tree`` in it holds the
                 :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``, which is found out if it is not there
             incremental_state: state of a decoding under way
             **kwargs: of the overridden method
@@ -77,7 +77,7 @@ class TreePositionalDecoder(TransformerDecoderBase):
         if incremental_state is not None:
             positions = self._growing_positions(prev_output_tokens, incremental_state)
         else:
-            positions = self._positions(prev_output_tokens, (encoder_out or {}).get("previous_tree"))
+            positions = self._positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
         with self.embed_positions.given(positions):
             return super().extract_features(*arguments, **kwargs)
 

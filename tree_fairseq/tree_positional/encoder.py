@@ -31,7 +31,7 @@ class TreePositionalEncoder(TransformerEncoderBase):
         src_lengths: Optional[Tensor] = None,
         return_all_hiddens: bool = False,
         token_embeddings: Optional[Tensor] = None,
-        source_tree: Optional[dict[str, Tensor]] = None,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
     ) -> dict[str, list]:
         """Encodes a batch.
 
@@ -40,7 +40,7 @@ class TreePositionalEncoder(TransformerEncoderBase):
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
             token_embeddings: ``[B, N, D]``, in the place of a look-up
-            source_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
+            source_symbol_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
 
         Returns:
             fairseq's dict of lists
@@ -51,10 +51,10 @@ class TreePositionalEncoder(TransformerEncoderBase):
         arguments = (src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         if not isinstance(self.embed_positions, TreePositions):
             return super().forward(*arguments)
-        if source_tree is None:
+        if source_symbol_tree is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
-        paths = branch_paths(source_tree["parents"], source_tree["branches"], self.embed_positions.levels)
+        paths = branch_paths(source_symbol_tree["parents"], source_symbol_tree["branches"], self.embed_positions.levels)
         with self.embed_positions.given(self.embed_positions.encode(paths)):
             return super().forward(*arguments)

@@ -132,7 +132,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         prev_output_tokens: Tensor,
         encoder_out: dict[str, list[Tensor]],
         incremental_state: Optional[dict] = None,
-        previous_tree: Optional[dict[str, Tensor]] = None,
+        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
         features_only: bool = False,
         **unused,
     ) -> tuple[Tensor, dict]:
@@ -142,7 +142,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             prev_output_tokens: ``[R, T]``, START and the symbols so far
             encoder_out: of the encoder
             incremental_state: state of a decoding under way
-            previous_tree: :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; found out where left out
+            previous_symbol_tree: :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; found out where left out
             features_only: leave out the last layer
             **unused: other arguments of fairseq's decoders
 
@@ -150,7 +150,9 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             logits ``[R, T, V]``, or those of the last column when decoding incrementally, and a dict with the attention to
             the source, ``[R, T, N]``, when not training
         """
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, previous_tree)
+        features, extra = self.extract_features(
+            prev_output_tokens, encoder_out, incremental_state, previous_symbol_tree
+        )
         return features if features_only else self.output_layer(features), extra
 
     def extract_features(
@@ -158,13 +160,13 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         prev_output_tokens: Tensor,
         encoder_out: dict[str, list[Tensor]],
         incremental_state: Optional[dict] = None,
-        previous_tree: Optional[dict[str, Tensor]] = None,
+        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
     ) -> tuple[Tensor, dict]:
         """The same as :meth:`forward` before the last layer, ``[R, T, D]``."""
         source = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
         roots = encoder_out["root_state"]
         if incremental_state is None:
-            slots = self._slots(prev_output_tokens, previous_tree)
+            slots = self._slots(prev_output_tokens, previous_symbol_tree)
             features, attention = self._all_levels(prev_output_tokens, slots, roots, source)
         else:
             features, attention = self._next_columns(prev_output_tokens, roots, source, incremental_state)

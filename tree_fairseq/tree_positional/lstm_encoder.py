@@ -62,14 +62,17 @@ class TreeToTreeLSTMEncoder(_MemoryEncoder):
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, source_tree: Optional[dict[str, Tensor]] = None
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
     ) -> dict[str, list[Tensor]]:
         """Encodes a batch.
 
         Args:
             src_tokens: ``[B, N]``, padded on either side
             src_lengths: ``[B]``, unread
-            source_tree: their :mod:`tree_fairseq.tree_positional.dataset`
+            source_symbol_tree: their :mod:`tree_fairseq.tree_positional.dataset`
 
         Returns:
             ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c of
@@ -78,13 +81,13 @@ class TreeToTreeLSTMEncoder(_MemoryEncoder):
         Raises:
             MissingTreesError: the batch says nothing of the trees' structure
         """
-        if source_tree is None:
+        if source_symbol_tree is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
-        parents, padding = source_tree["parents"], src_tokens.eq(self.padding_idx)
+        parents, padding = source_symbol_tree["parents"], src_tokens.eq(self.padding_idx)
         embedded = self.dropout(self.embed_tokens(src_tokens))
-        states = self.tree_lstm(embedded, parents, source_tree["branches"], ~padding)
+        states = self.tree_lstm(embedded, parents, source_symbol_tree["branches"], ~padding)
         root = (~padding & (parents < 0)).int().argmax(1)  # B
         rows = torch.arange(len(root), device=root.device)
         return {

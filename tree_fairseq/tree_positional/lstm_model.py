@@ -87,8 +87,8 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        source_tree: Optional[dict[str, Tensor]] = None,
-        previous_tree: Optional[dict[str, Tensor]] = None,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
+        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
         **kwargs,
     ):
         """Scores target symbols.
@@ -97,16 +97,18 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
-            source_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
-            previous_tree: that of ``prev_output_tokens``; found out where left out
+            source_symbol_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
+            previous_symbol_tree: that of ``prev_output_tokens``; found out where left out
             **kwargs: of the decoder
 
         Returns:
             logits ``[B, T, V]`` and the decoder's dict
         """
-        trees = {} if source_tree is None else {"source_tree": source_tree}
+        trees = {} if source_symbol_tree is None else {"source_symbol_tree": source_symbol_tree}
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **trees)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out, previous_tree=previous_tree, **kwargs)
+        return self.decoder(
+            prev_output_tokens, encoder_out=encoder_out, previous_symbol_tree=previous_symbol_tree, **kwargs
+        )
 
 
 def _set_defaults(args, width: int, dropout: float) -> None:

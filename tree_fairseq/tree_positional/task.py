@@ -63,7 +63,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
     """
 
     cfg: StructuralTranslationConfig
-    tree_inputs = ("source_tree", "previous_tree")
+    tree_inputs = ("source_symbol_tree", "previous_symbol_tree")
     reading_flag = "reads_symbol_trees"
 
     def __init__(self, cfg: StructuralTranslationConfig, src_dict, tgt_dict):
@@ -199,9 +199,9 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         net_input = dict(sample["net_input"])
         if isinstance(generator, SequenceGenerator):
             # The search knows the trees that it makes, and encoders want no others.
-            net_input.pop("previous_tree", None)
-        if self.source_symbols is not None and "source_tree" not in net_input:
-            net_input["source_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
+            net_input.pop("previous_symbol_tree", None)
+        if self.source_symbols is not None and "source_symbol_tree" not in net_input:
+            net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
         sample = {**sample, "net_input": net_input}
         return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
 

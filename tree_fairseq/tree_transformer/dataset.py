@@ -16,7 +16,7 @@ _FIELDS = ("label", "start", "end", "depth")
 
 
 class TreeLanguagePairDataset(WrappedPairs):
-    """Adds ``net_input["source_tree"]`` to the batches of a :class:`LanguagePairDataset`.
+    """Adds ``net_input["source_spans"]`` to the batches of a :class:`LanguagePairDataset`.
 
     Args:
         dataset: pairs of sentences
@@ -40,15 +40,15 @@ class TreeLanguagePairDataset(WrappedPairs):
         self.node_counts = node_counts
 
     def __getitem__(self, index: int) -> dict:
-        return {**self.dataset[index], "source_tree": self.trees[index]}
+        return {**self.dataset[index], "source_spans": self.trees[index]}
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
         """Collates pairs as the wrapped dataset does, and their trees in the same order."""
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
         if batch:
-            trees = {sample["id"]: sample["source_tree"] for sample in samples}
+            trees = {sample["id"]: sample["source_spans"] for sample in samples}
             in_order = [trees[index] for index in batch["id"].tolist()]
-            batch["net_input"]["source_tree"] = collate_trees(in_order, self.label_pad)
+            batch["net_input"]["source_spans"] = collate_trees(in_order, self.label_pad)
         return batch
 
     def num_tokens(self, index: int) -> int:
@@ -87,16 +87,16 @@ class InferenceDataset(TreeLanguagePairDataset):
     """
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """A batch with ``source_tree`` and its packed form."""
+        """A batch with ``source_spans`` and its packed form."""
         batch = super().collater(samples, pad_to_length)
         if batch:
-            batch["constraints"] = pack_trees(batch["net_input"]["source_tree"])
+            batch["constraints"] = pack_trees(batch["net_input"]["source_spans"])
         return batch
 
 
-def pack_trees(source_tree: dict[str, Tensor]) -> Tensor:
+def pack_trees(source_spans: dict[str, Tensor]) -> Tensor:
     """Collated trees as one tensor ``[B, 4, M]``; :func:`unpack_trees` is its inverse."""
-    return torch.stack([source_tree[name] for name in _FIELDS], dim=1)
+    return torch.stack([source_spans[name] for name in _FIELDS], dim=1)
 
 
 def unpack_trees(packed: Tensor) -> dict[str, Tensor]:

@@ -91,7 +91,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         src_lengths: Optional[Tensor] = None,
         return_all_hiddens: bool = False,
         token_embeddings: Optional[Tensor] = None,
-        source_tree: Optional[dict[str, Tensor]] = None,
+        source_spans: Optional[dict[str, Tensor]] = None,
     ) -> dict[str, list]:
         """Encodes a batch of sentences with their trees.
 
@@ -100,15 +100,15 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
             token_embeddings: ``[B, N, D]``, in the place of a look-up
-            source_tree: collated trees, see :mod:`tree_fairseq.nn.tree_batch`
+            source_spans: collated trees, see :mod:`tree_fairseq.nn.tree_batch`
 
         Returns:
             fairseq's dict of lists. ``encoder_out`` is ``[S, B, D]``, leaves first;
             ``tree_structure`` holds the trees, ``order`` the sentence of each decoder row; it is empty where rows are sentences
         """
-        if source_tree is None:
+        if source_spans is None:
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
-        batch = TreeBatch.from_net_input(source_tree, src_tokens, self.padding_idx)
+        batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)

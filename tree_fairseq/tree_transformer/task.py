@@ -70,7 +70,7 @@ class TreeTranslationTask(TranslationWithTreesTask):
     """
 
     cfg: TreeTranslationConfig
-    tree_inputs = ("source_tree",)
+    tree_inputs = ("source_spans",)
     reading_flag = "reads_trees"
     needs_source_trees = True
 
@@ -214,8 +214,8 @@ class TreeTranslationTask(TranslationWithTreesTask):
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates; trees that came packed as constraints are put back where models expect them."""
-        if constraints is not None and "source_tree" not in sample["net_input"]:
-            sample["net_input"]["source_tree"] = unpack_trees(constraints)
+        if constraints is not None and "source_spans" not in sample["net_input"]:
+            sample["net_input"]["source_spans"] = unpack_trees(constraints)
         return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens)
 
     # Training
