@@ -4,16 +4,21 @@ from tree_fairseq import compat
 from tree_fairseq.classification import criterion as classification_criterion
 from tree_fairseq.classification import (
     document_task,
+    folder_check,
+    preprocessing,
     sentence_task,
     sequence_classifiers,
     tree_lstm_classifier,
     tree_transformer_classifier,
     treeformer_classifier,
 )
+from tree_fairseq.data_bin import side_kinds
 from tree_fairseq.nn import command_output, pretrained_library, tasks
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.scoring import classification, regression
 from tree_fairseq.tree_insertion import criterion, model, sequence_insertion, sequence_model, task, tree_gru
+from tree_fairseq.tree_insertion import folder_check as insertion_check
+from tree_fairseq.tree_insertion import preprocessing as insertion_preprocessing
 from tree_fairseq.tree_positional import lstm_model
 from tree_fairseq.tree_positional import model as tree_positional_model
 from tree_fairseq.tree_positional import task as tree_positional_task
@@ -23,7 +28,10 @@ from tree_fairseq.treeformer import model as treeformer_model
 
 REGISTERING = (
     classification_criterion,
+    side_kinds,
     document_task,
+    folder_check,
+    preprocessing,
     sentence_task,
     sequence_classifiers,
     tree_lstm_classifier,
@@ -33,6 +41,8 @@ REGISTERING = (
     tasks,
     classification,
     regression,
+    insertion_check,
+    insertion_preprocessing,
     criterion,
     model,
     sequence_insertion,

@@ -21,9 +21,9 @@ from tree_fairseq.classification.class_trees import ClassNodes, line_reader
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.commands.export import export_forests
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import token_words
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import (
@@ -227,7 +227,8 @@ def _shape(tree: Tree):
 
 def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
     write_lines(tmp_path / "train.trees", ["(1 (1 a) (0 b) (1 c))"])
-    assert not Manifest.load(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).section(ClassificationRecord).binarize
+    manifest = Manifest.load(from_trees(tmp_path, tmp_path / "bin", splits=("train",)))
+    assert not manifest.section(ClassificationRecord).binarize
 
 
 def test_words_are_split_and_put_together_again(trees, codes, tmp_path):

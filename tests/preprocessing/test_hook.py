@@ -17,8 +17,8 @@ from fairseq_cli import preprocess
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.commands.export import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.errors import (
     DataFolderError,
     DestinationExistsError,

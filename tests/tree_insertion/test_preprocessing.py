@@ -15,6 +15,7 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.kinds import ExportRequest
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
@@ -190,7 +191,11 @@ def test_sources_may_have_trees(corpus, tmp_path):
     manifest = Manifest.load(data)
     assert manifest.sides["nl"].identity and (data / "train.nl-lf.nl.tree.bin").exists()
     assert check_folder(data) == []
-    assert export.language_of(manifest, "target") == "lf" and export.language_of(manifest, "source") == "nl"
+    for side, expected in (("source", None), ("target", corpus / "train.lf")):
+        lines = list(export.find_export(data, side)(ExportRequest(data, "train")))
+        assert expected is None or lines == expected.read_text(encoding="utf-8").splitlines()
+    with pytest.raises(InputError, match="both sides"):
+        export.find_export(data)
 
 
 def test_only_dictionaries(corpus, folder, tmp_path):

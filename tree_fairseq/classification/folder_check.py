@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,8 +12,10 @@ from tree_fairseq.classification.class_trees import ClassNodes
 from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TEXT, UNLABELLED, ClassificationRecord
 from tree_fairseq.classification.numbers import is_number
 from tree_fairseq.classification.sentences import SEPARATOR
+from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, register_kind
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import load_dictionary, token_ids, token_lengths, token_prefix, token_words
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, DataFolderError
@@ -103,18 +104,17 @@ def _expected_tokens(folder: Path, manifest: Manifest, split: str) -> np.ndarray
 # FROM data/class_export: Examples with their classes, as they were read: ``python -m tree_fairseq.commands.export data-bin --examples``.
 
 
-def export_examples(folder: str | os.PathLike, split: str, forests: Iterator[Forest]) -> Iterator[str]:
+def export_examples(request: ExportRequest) -> Iterator[str]:
     """The lines of a file of examples: a text, a tab and its class; or a tree whose labels are classes.
 
     Args:
-        folder: a folder for classification
-        split: such as ``train`` or ``test1``
-        forests: its trees (:func:`tree_fairseq.commands.export.export_forests`)
+        request: a folder for classification, and a split of it
 
     Raises:
         DataFolderError: the folder holds no classes of this split, or they are damaged.
     """
-    folder = Path(folder)
+    folder, split, words_from = request
+    forests = export_forests(folder, TEXT, split, words_from)
     manifest = Manifest.load(folder)
     record = manifest.verify_section(ClassificationRecord, folder, [split])
     classes = _classes(folder / record.splits[split].prefix, load_dictionary(folder, CLASS))
@@ -131,17 +131,16 @@ def export_examples(folder: str | os.PathLike, split: str, forests: Iterator[For
         yield write_forest(decode(SpanForest(words.leaves, names, words.spans)))
 
 
-def export_sentences(folder: str | os.PathLike, split: str) -> Iterator[str]:
+def export_sentences(request: ExportRequest) -> Iterator[str]:
     """The lines of a file of sentences, or pairs of them, and their classes or numbers; words that the dictionary lacks are ``<unk>``.
 
     Args:
-        folder: a folder for ``tree_sentence_classification``
-        split: such as ``train`` or ``test1``
+        request: a folder for ``tree_sentence_classification``, and a split of it
 
     Raises:
         DataFolderError: the folder holds none of this split, or they are damaged.
     """
-    folder = Path(folder)
+    folder, split, _ = request
     record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
     texts = token_words(folder / token_prefix(split, TEXT, CLASS, TEXT), load_dictionary(folder, TEXT))
     classes = token_words(folder / record.splits[split].prefix, load_dictionary(folder, CLASS))
@@ -159,3 +158,16 @@ def _joined(forest: Forest, options: ParserOptions) -> Forest:
     if options.subword_model is None:
         return forest
     return join_words(forest, sentencepiece_word if options.subword_model.endswith(".model") else bpe_word)
+
+
+def _sentence_exports(manifest: Manifest) -> dict[str, Export]:
+    record = manifest.section(ClassificationRecord)
+    return {"source": export_sentences} if record is not None and record.task == SENTENCE_TASK else {}
+
+
+def _example_exports(manifest: Manifest) -> dict[str, Export]:
+    is_classification = manifest.section(ClassificationRecord) is not None
+    return _sentence_exports(manifest) or ({"source": export_examples} if is_classification else {})
+
+
+register_kind("classification", DataKind(class_problems, _sentence_exports, _example_exports))

@@ -17,7 +17,12 @@ from typing import Any, Callable
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.arguments import given_classes, settled_arguments
+from tree_fairseq.classification.arguments import (
+    add_classification_arguments,
+    given_classes,
+    is_classification,
+    settled_arguments,
+)
 from tree_fairseq.classification.class_trees import word_options
 from tree_fairseq.classification.examples import (
     ClassCensus,
@@ -47,6 +52,7 @@ from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputE
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.arguments import sides_from_arguments
+from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan, Split
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
@@ -353,3 +359,8 @@ class ClassificationPlan(PreprocessPlan):
             for split in self.splits
             for kind in (TEXT, CLASS, "words")
         }
+
+
+register_preprocessing(
+    "classification", Preprocessing(add_classification_arguments, is_classification, preprocess_classification)
+)

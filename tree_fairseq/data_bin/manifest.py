@@ -344,7 +344,7 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     names = {entry.name for entry in dataclasses.fields(Manifest)} - {"sections", "unread"}
     sections = {name: value for name, value in values.items() if name not in names and value is not None}
     records = {name: _SECTIONS[name].from_json(value) for name, value in sections.items() if name in _SECTIONS}
-    unread = {name: value for name, value in sections.items() if name not in _SECTIONS}
+    unread = {name: dict(value) for name, value in sections.items() if name not in _SECTIONS}
     everything = [*sides.values(), *symbols.values(), *records.values()]
     prefixes = [split.prefix for side in everything for split in side.splits.values()]
     if outside := [

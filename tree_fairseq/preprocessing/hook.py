@@ -14,9 +14,38 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from types import ModuleType
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from fairseq import options
+
+from tree_fairseq.data_bin.symbol_sides import add_symbol_arguments, modality
+from tree_fairseq.preprocessing.arguments import add_tree_arguments
+from tree_fairseq.preprocessing.run import preprocess_with_trees
+
+StockMain = Callable[[Namespace], None]
+
+
+class Preprocessing(NamedTuple):
+    """What ``fairseq-preprocess`` does for one kind of data set.
+
+    Attributes:
+        add_arguments: adds the kind's own group of arguments
+        applies: whether arguments ask for this kind; arguments that a caller from Python has made may lack ours
+        preprocess: does the work, given the arguments and fairseq's own ``main``
+    """
+
+    add_arguments: Callable[[ArgumentParser], None]
+    applies: Callable[[Namespace], bool]
+    preprocess: Callable[[Namespace, StockMain], None]
+
+
+_KINDS: dict[str, Preprocessing] = {}
+
+
+def register_preprocessing(name: str, kind: Preprocessing) -> None:
+    """Adds what ``fairseq-preprocess`` does for a kind of data set, or replaces that of the same name."""
+    _KINDS[name] = kind
+
 
 _MODULE = "fairseq_cli.preprocess"
 # Set on a wrapper, so that nothing is wrapped twice, also when this package is imported under two names.
@@ -44,47 +73,30 @@ def _with_tree_arguments(
     stock: Callable[[ArgumentParser], ArgumentParser],
 ) -> Callable[[ArgumentParser], ArgumentParser]:
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
-        from tree_fairseq.classification.arguments import add_classification_arguments
-        from tree_fairseq.data_bin.symbol_sides import add_symbol_arguments
-        from tree_fairseq.preprocessing.arguments import add_tree_arguments
-        from tree_fairseq.tree_insertion.preprocessing import add_insertion_arguments
-
         stock(parser)
         add_tree_arguments(parser)
         add_symbol_arguments(parser)
-        add_classification_arguments(parser)
-        add_insertion_arguments(parser)
+        for kind in _KINDS.values():
+            kind.add_arguments(parser)
         return parser
 
     return add_preprocess_args
 
 
-def _with_trees(stock: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
+def _has_trees(args: Namespace) -> bool:
+    is_parsed = getattr(args, "tree_parser", None) is not None
+    return is_parsed or any(modality(args, side) != "sequence" for side in ("source", "target"))
+
+
+def _with_trees(stock: StockMain) -> StockMain:
     def main(args: Namespace) -> None:
-        from tree_fairseq.classification.arguments import is_classification
-        from tree_fairseq.data_bin.symbol_sides import modality
-        from tree_fairseq.tree_insertion.preprocessing import is_insertion
-
-        if is_classification(args):
-            from tree_fairseq.classification.preprocessing import preprocess_classification
-
-            preprocess_classification(args, stock)
-            return
-        if is_insertion(args):
-            from tree_fairseq.tree_insertion.preprocessing import preprocess_insertion
-
-            preprocess_insertion(args, stock)
-            return
-        # A caller from Python may have made its arguments without our parser.
-        if (
-            getattr(args, "tree_parser", None) is None
-            and modality(args, "source") == modality(args, "target") == "sequence"
-        ):
+        preprocess = next((kind.preprocess for kind in _KINDS.values() if kind.applies(args)), None)
+        if preprocess is not None:
+            preprocess(args, stock)
+        elif _has_trees(args):
+            preprocess_with_trees(args, stock)
+        else:
             stock(args)
-            return
-        from tree_fairseq.preprocessing.run import preprocess_with_trees
-
-        preprocess_with_trees(args, stock)
 
     return main
 

@@ -1,4 +1,4 @@
-"""What is wrong with the content of the files of a folder for insertion-based decoding."""
+"""The check of a folder for insertion-based decoding, and its trees as text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, register_kind
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.token_files import load_dictionary, token_ids
+from tree_fairseq.data_bin.token_files import load_dictionary, token_ids, token_words
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.tree_insertion.dictionary import require_labels
 from tree_fairseq.tree_insertion.record import STORE_SUFFIX, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.store import InsertionStore, StoredInsertions, open_store
 from tree_fairseq.tree_insertion.target import insert
 from tree_fairseq.tree_insertion.trajectories import Trajectory
+from tree_fairseq.trees.notations import notation_named
 
 _PROBLEMS_SHOWN = 5
 
@@ -120,3 +122,25 @@ def _leads_to(way: Trajectory, target: np.ndarray) -> bool:
         sources, parents = insert(parents, slots[chosen].tolist())
         nodes = np.concatenate([nodes, candidates[chosen]])[sources]
     return np.array_equal(nodes, np.arange(len(target))) and np.array_equal(parents, target)
+
+
+def export_insertion_trees(request: ExportRequest) -> Iterator[str]:
+    """Writes the targets of a split in their notation, line by line; labels that the dictionary lacks are ``<unk>``.
+
+    Raises:
+        DataFolderError: there are no such trees, or a file is damaged.
+    """
+    folder = request.folder
+    record = Manifest.load(folder).verify_section(InsertionRecord, folder, [request.split])
+    notation = notation_named(record.notation)
+    prefix = folder / record.splits[request.split].prefix
+    stored = open_store(Path(f"{prefix}.{STORE_SUFFIX}"), record.ways)
+    for index, words in enumerate(token_words(prefix, load_dictionary(folder, record.lang))):
+        yield notation.write(record.words.decode(words, stored[index].parents[1:] - 1))
+
+
+def _exports(manifest: Manifest) -> dict[str, Export]:
+    return {} if manifest.section(InsertionRecord) is None else {"target": export_insertion_trees}
+
+
+register_kind("insertion", DataKind(insertion_problems, _exports))

@@ -24,6 +24,7 @@ from tree_fairseq.data_bin.token_files import found_impl, token_file_names, toke
 from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.files import require_room
+from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
@@ -309,3 +310,6 @@ class InsertionPlan(PreprocessPlan):
                 most,
             )
         return unknown.total()
+
+
+register_preprocessing("insertion", Preprocessing(add_insertion_arguments, is_insertion, preprocess_insertion))

@@ -1,0 +1,95 @@
+"""The registry of the kinds of data set that a folder can hold: how each is checked and written back as text.
+
+A kind that adds a section to ``tree.json`` also registers that (:func:`tree_fairseq.data_bin.manifest.register_section`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Callable, NamedTuple, Optional
+
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.errors import TreeFairseqError
+
+_PROBLEMS_SHOWN = 5
+
+
+class ExportRequest(NamedTuple):
+    """What a user wants to see of a folder.
+
+    Attributes:
+        folder: a preprocessed folder
+        split: such as ``train`` or ``valid1``
+        words_from: the text of the split, to have its own words in place of ``<unk>``
+    """
+
+    folder: Path
+    split: str
+    words_from: Optional[str] = None
+
+
+Export = Callable[[ExportRequest], Iterable[str]]
+
+
+def _no_exports(manifest: Manifest) -> dict[str, Export]:
+    return {}
+
+
+class DataKind(NamedTuple):
+    """A kind of data set.
+
+    Attributes:
+        problems: yields everything that is wrong with the content of a folder's files of this kind, one sentence each; it may raise
+            an error that makes it impossible to go on
+        exports: returns functions that write the trees of a folder back as lines of text, by side (``source`` or ``target``)
+        examples: the same for whole examples as they were read, such as a text with its class
+    """
+
+    problems: Callable[[Path, Manifest], Iterator[str]]
+    exports: Callable[[Manifest], dict[str, Export]]
+    examples: Callable[[Manifest], dict[str, Export]] = _no_exports
+
+
+_KINDS: dict[str, DataKind] = {}
+
+
+def register_kind(name: str, kind: DataKind) -> None:
+    """Adds a kind of data set, or replaces the one of the same name."""
+    _KINDS[name] = kind
+
+
+def registered_kinds() -> list[DataKind]:
+    """All kinds, in the order in which they were registered."""
+    return list(_KINDS.values())
+
+
+def with_last_error(problems: Iterable[str]) -> Iterator[str]:
+    """Yields problems, and the error that ends their iteration, if there is one, as the last of them."""
+    try:
+        yield from problems
+    except TreeFairseqError as error:
+        yield str(error)
+
+
+def first_problems(path: object, problems: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Yields the first few problems of a file and the number of all others.
+
+    Args:
+        path: the file
+        problems: number of a line, from 1, and what is wrong with it
+    """
+    found = 0
+    for line, problem in problems:
+        found += 1
+        if found <= _PROBLEMS_SHOWN:
+            yield f"{path}, line {line}: {problem}"
+    if found > _PROBLEMS_SHOWN:
+        yield f"{path}: {found - _PROBLEMS_SHOWN} more such problems"
+
+
+def count_problems(name: object, counted: dict[str, int], record: object) -> Iterator[str]:
+    """Yields the numbers of a split that differ from those in its record, which has an attribute for each."""
+    for what, number in counted.items():
+        if number != getattr(record, what):
+            yield f"{name} has {number} {what} where {getattr(record, what)} were written"

@@ -1,0 +1,186 @@
+"""The two kinds of data set that belong to a side: constituency trees beside their tokens, and symbol trees."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from fairseq.data import Dictionary
+
+from tree_fairseq.data_bin.kinds import (
+    DataKind,
+    Export,
+    ExportRequest,
+    count_problems,
+    first_problems,
+    register_kind,
+    with_last_error,
+)
+from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
+from tree_fairseq.data_bin.manifest import Manifest, SplitRecord
+from tree_fairseq.data_bin.side_files import require_equal_lengths
+from tree_fairseq.data_bin.structure import malformed_lines
+from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord
+from tree_fairseq.data_bin.token_files import load_dictionary, require_same_tokens, token_ids, token_words
+from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.errors import CorruptFileError, SymbolTreeError
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.spans import SpanForest, decode
+from tree_fairseq.trees.text import read_lines, tokens
+from tree_fairseq.trees.tree import Forest
+
+_LINES_AT_A_TIME = 20_000
+
+
+def export_forests(
+    folder: str | os.PathLike, lang: str, split: str, words_from: str | os.PathLike | None = None
+) -> Iterator[Forest]:
+    """Reads the constituency trees of a split; words and labels that the dictionaries lack are ``<unk>``.
+
+    Args:
+        folder: a folder with trees
+        lang: language of the trees
+        split: such as ``train`` or ``valid1``
+        words_from: the text of the split, to have its own words in place of ``<unk>``
+
+    Raises:
+        DataFolderError: there are no such trees, or a file is damaged.
+        InputError: the text is not that of the split.
+    """
+    folder = Path(folder)
+    manifest = Manifest.load(folder)
+    manifest.verify_quickly(folder, lang, [split])
+    prefix = folder / manifest.split(lang, split).prefix
+    labels = load_label_dictionary(folder / manifest.side(lang).labels)
+    dictionary = load_dictionary(folder, lang)
+    trees = TreeStore(f"{prefix}.tree")
+    require_equal_lengths(trees, prefix)
+    if words_from is None:
+        words: Iterable[list[str]] = token_words(prefix, dictionary)
+    else:
+        require_same_tokens(words_from, prefix, dictionary)
+        words = map(tokens, read_lines(words_from))
+    return _forests(trees, words, labels)
+
+
+def _forests(trees: TreeStore, words: Iterable[list[str]], labels: Dictionary) -> Iterator[Forest]:
+    names = labels.symbols
+    for index, leaves in enumerate(words):
+        tree = trees[index]
+        spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
+        yield decode(SpanForest(leaves, [names[label] for label in tree.label.tolist()], spans))
+
+
+def _export_brackets(lang: str, request: ExportRequest) -> Iterable[str]:
+    return map(write_forest, export_forests(request.folder, lang, request.split, request.words_from))
+
+
+def _constituency_exports(manifest: Manifest) -> dict[str, Export]:
+    return {side.side: functools.partial(_export_brackets, lang) for lang, side in manifest.sides.items()}
+
+
+def _constituency_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    for lang, side in manifest.sides.items():
+        yield from with_last_error(_side_problems(folder, lang, side.labels, side.splits))
+
+
+def _side_problems(folder: Path, lang: str, labels_name: str, splits: dict[str, SplitRecord]) -> Iterator[str]:
+    labels = load_label_dictionary(folder / labels_name)
+    dictionary = load_dictionary(folder, lang)
+    for record in splits.values():
+        tokens = folder / record.prefix
+        yield from with_last_error(_token_problems(tokens, dictionary))
+        yield from with_last_error(_tree_problems(tokens, labels, record))
+
+
+def _token_problems(prefix: Path, dictionary: Dictionary) -> Iterator[str]:
+    """Yields the first token that the dictionary does not have."""
+    for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
+            raise CorruptFileError(
+                f"{prefix}, line {number}: a token id is outside the dictionary of {len(dictionary)} symbols"
+            )
+    yield from ()
+
+
+def _tree_problems(tokens: Path, labels: Dictionary, record: SplitRecord) -> Iterator[str]:
+    trees = TreeStore(f"{tokens}.tree")
+    yield from with_last_error(_length_problems(trees, tokens))
+    counted = {
+        "lines": len(trees),
+        "leaves": int(trees.leaf_counts.sum(dtype=np.int64)),
+        "nodes": int(trees.node_counts.sum(dtype=np.int64)),
+    }
+    yield from count_problems(trees.prefix, counted, record)
+    yield from first_problems(trees.prefix, _malformed_trees(trees, labels))
+
+
+def _length_problems(trees: TreeStore, tokens: Path) -> Iterator[str]:
+    require_equal_lengths(trees, tokens)
+    yield from ()
+
+
+def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int, str]]:
+    """Yields the lines whose arrays do not make up a tree, or whose labels do not exist."""
+    for first in range(0, len(trees), _LINES_AT_A_TIME):
+        block = trees.block(first, first + _LINES_AT_A_TIME)
+        ids = block.rows[:, 0]
+        wrong = (ids >= len(labels)) | ((ids < labels.nspecial) & (ids != labels.unk()))
+        mislabelled = np.zeros(len(block.leaf_counts), bool)
+        mislabelled[np.repeat(np.arange(len(block.node_counts)), block.node_counts)[wrong]] = True
+        for lines, problem in (
+            (malformed_lines(block), "its spans are no tree"),
+            (mislabelled, f"a label id is outside the label dictionary of {len(labels)} symbols"),
+        ):
+            for line in np.flatnonzero(lines).tolist():
+                yield first + line + 1, problem
+
+
+def _export_symbols(lang: str, request: ExportRequest) -> Iterator[str]:
+    """Writes the symbol trees of a split in their notation; symbols that the dictionary lacks are ``<unk>``."""
+    folder = request.folder
+    manifest = Manifest.load(folder)
+    manifest.verify_quickly(folder, lang, [request.split])
+    side = manifest.symbols[lang]
+    notation = notation_named(side.notation)
+    prefix = folder / manifest.symbol_split(lang, request.split).prefix
+    for symbols in token_words(prefix, load_dictionary(folder, lang)):
+        yield notation.write(side.encoding.decode(symbols))
+
+
+def _symbol_exports(manifest: Manifest) -> dict[str, Export]:
+    return {side.side: functools.partial(_export_symbols, lang) for lang, side in manifest.symbols.items()}
+
+
+def _symbol_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    for lang, side in manifest.symbols.items():
+        yield from with_last_error(_symbol_side_problems(folder, lang, side))
+
+
+def _symbol_side_problems(folder: Path, lang: str, side: SymbolSideRecord) -> Iterator[str]:
+    dictionary = load_dictionary(folder, lang)
+    for name in side.splits:
+        yield from with_last_error(_symbol_split_problems(folder, lang, name, side, dictionary))
+
+
+def _symbol_split_problems(
+    folder: Path, lang: str, name: str, side: SymbolSideRecord, dictionary: Dictionary
+) -> Iterator[str]:
+    record = side.splits[name]
+    lines = symbols = 0
+    for words in token_words(folder / record.prefix, dictionary):
+        lines += 1
+        symbols += len(words)
+        try:
+            side.encoding.decode(words)
+        except SymbolTreeError as error:
+            yield str(error.at(folder / record.prefix, lines))
+    yield from count_problems(f"{name} of {lang}", {"lines": lines, "symbols": symbols}, record)
+
+
+register_kind("constituency", DataKind(_constituency_problems, _constituency_exports))
+register_kind("symbols", DataKind(_symbol_problems, _symbol_exports))
