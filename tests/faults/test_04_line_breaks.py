@@ -28,7 +28,7 @@ def test_a_hidden_line_break_is_refused_with_its_place(tmp_path, character):
         next(lines)
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 2, 5)
     assert f"U+{ord(character):04X}" in str(caught.value)
-    assert "replace it by a blank" in str(caught.value)
+    assert "Replace the character by a blank" in str(caught.value)
 
 
 def test_windows_files_read_like_others(tmp_path):

@@ -9,19 +9,13 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests.strategies import deep_tree
+from tests.trees.inverses import debinarize, restore_unary
 from tree_fairseq.drawing.tree_drawing import tree_to_svg, tree_to_text
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
-from tree_fairseq.trees.transforms import (
-    binarize,
-    collapse_unary,
-    debinarize,
-    drop_empty_elements,
-    restore_unary,
-    strip_function_tags,
-)
+from tree_fairseq.trees.transforms import binarize, collapse_unary, strip_function_tags
 from tree_fairseq.trees.tree import Tree, check_preterminals
 
 
@@ -59,17 +53,17 @@ def test_brackets_and_spans(tree):
 def test_transforms(tree):
     assert restore_unary(collapse_unary(tree, "join")) == tree
     assert collapse_unary(tree).height() <= tree.height()
-    for form in ("left", "right", "lcrs"):
-        assert debinarize(binarize(tree, form), form) == tree
-    assert strip_function_tags(tree) == drop_empty_elements(tree) == tree
+    for form in ("left", "right"):
+        assert debinarize(binarize(tree, form)) == tree
+    assert strip_function_tags(tree) == tree
 
 
-@pytest.mark.parametrize("form", ["left", "right", "lcrs"])
+@pytest.mark.parametrize("form", ["left", "right"])
 def test_wide_trees_become_deep_ones_and_wide_again(form):
     wide = Tree("S", deep_tree(2).children * 10_000)
     binary = binarize(wide, form)
     assert binary.height() > 10_000
-    assert debinarize(binary, form) == wide
+    assert debinarize(binary) == wide
 
 
 def test_subwords(tree):

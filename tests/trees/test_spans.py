@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import any_trees, forests, plain_trees, trees
+from tests.trees.inverses import split_label
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans, reduced_depth, unary_chains
-from tree_fairseq.trees.transforms import collapse_unary, split_label
+from tree_fairseq.trees.transforms import collapse_unary
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import any_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
-from tree_fairseq.trees.tree import Tree, check_preterminals, forest_leaves, tree_from_preorder
+from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.tree import Tree, binary_tree, check_preterminals, forest_leaves, tree_from_preorder
 
 SENTENCE = Tree(
     "S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])]
@@ -137,3 +139,35 @@ def test_misplaced_words_are_named():
         check_preterminals((Tree("word"),))
     with pytest.raises(MixedChildrenError, match="'b'.*'NP'"):
         check_preterminals((Tree("NP", [Tree("NN", [Tree("a")]), Tree("b")]),))
+
+
+def recursive_binary(words, split, start, end):
+    if end - start == 1:
+        return Tree("X", [Tree(words[start])])
+    middle = split[start, end]
+    return Tree("X", [recursive_binary(words, split, start, middle), recursive_binary(words, split, middle, end)])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_binary_tree_is_the_recursion(seed):
+    chance = random.Random(seed)
+    words = [f"w{k}" for k in range(chance.randrange(1, 12))]
+    n = len(words)
+    split = {(start, end): chance.randrange(start + 1, end) for start in range(n) for end in range(start + 2, n + 1)}
+    assert binary_tree(words, lambda start, end: split[start, end], "X") == recursive_binary(words, split, 0, n)
+
+
+def test_splits_are_asked_for_from_the_root_down_and_from_left_to_right():
+    asked = []
+
+    def middle(start, end):
+        asked.append((start, end))
+        return (start + end) // 2
+
+    binary_tree("abcd", middle, "X")
+    assert asked == [(0, 4), (0, 2), (2, 4)]
+
+
+def test_binary_tree_of_many_words():
+    tree = binary_tree(["w"] * 20_000, lambda start, end: start + 1, "X")
+    assert len(encode((tree,)).labels) == 39_999

@@ -24,16 +24,7 @@ from pathlib import Path
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError, ScoringError
 from tree_fairseq.scoring.breakdowns import differences, group_metrics, read_groups
-from tree_fairseq.scoring.outcomes import (
-    SCHEMES,
-    VALIDITY,
-    Judgement,
-    as_digits,
-    from_digits,
-    read_output,
-    size,
-    unordered_labels,
-)
+from tree_fairseq.scoring.outcomes import SCHEMES, VALIDITY, Judgement, as_digits, from_digits, read_output, size
 from tree_fairseq.scoring.outputs import INVALID, LINES, PARTIAL, Outputs, read_complete, reader_named
 from tree_fairseq.scoring.runs import (
     OUTCOMES_FILE,
@@ -49,6 +40,7 @@ from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.unordered import unordered_labels
 
 # FROM scoring/structural_runs: A run's outputs beside the corpus's own lines: metrics, differences from other runs, outcomes of single sentences.
 

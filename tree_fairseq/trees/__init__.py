@@ -1,5 +1,5 @@
-"""Trees as data: reading, writing, transforming and drawing them, and their encoding as arrays.
+"""Trees as data: reading, writing and transforming them, and encoding them as arrays and symbols.
 
-Pure Python and numpy. A *line* of a corpus is a *forest*, the trees of its sentences, and the leaves of the forest are
-the tokens of the line.
+Pure Python and numpy. A *line* of a corpus holds a *forest*, one tree for each sentence, and the leaves of the forest
+are the tokens of the line.
 """

@@ -1,9 +1,8 @@
 """Bracketed trees, one forest a line: ``(S (NP (DT the) (NN man)) (VP (VBZ sleeps)))``.
 
-The reader is strict: a line either gives a forest whose written form reads back equal, or a `TreeFormatError` that says
-where the fault is.  Every leaf is the only child of its preterminal.  Blanks and tabs separate, and nothing else does.
-
-Brackets in words are escaped, see `tree_fairseq.trees.strict_reader`.
+The reader is strict: it returns a forest whose written form reads back equal, or raises a `TreeFormatError` with the
+place of the fault. Every leaf is the only child of its preterminal. Only blanks and tabs separate. Brackets in words
+are escaped, see `tree_fairseq.trees.strict_reader`.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from tree_fairseq.trees.strict_reader import (
 from tree_fairseq.trees.tree import Forest, Tree, misplaced_word
 
 DEPTH_LIMIT = 100_000
-"""How deep a tree may be where the caller sets no limit."""
+"""The greatest depth of a tree if the caller sets no other limit."""
 
-# One match for a preterminal with its word, for an opened constituent, or for a run of closing brackets; the last
-# alternative catches whatever the strict reader has to judge.
+# Each match is a preterminal with its word, the beginning of a constituent, or a run of closing brackets. The last
+# alternative matches anything else, which only the strict reader can judge.
 _NODE = re.compile(r"\(([^ \t()]++)[ \t]*+(?:([^ \t()]++)[ \t]*+\))?|(\)++|[^ \t])")
 
 
@@ -41,19 +40,19 @@ def read_forest(
     line_number: int | None = None,
     depth_limit: int = DEPTH_LIMIT,
 ) -> Forest:
-    """Read the trees of one line.
+    """Reads the trees of one line.
 
     Args:
-        line: bracketed trees, one after the other; bytes are taken for UTF-8.  One line end at the end is ignored.
-        path: the file, for error messages only.
-        line_number: the number of the line in it, from 1, for error messages only.
-        depth_limit: how many brackets may be open at once.
+        line: bracketed trees, one after the other; bytes are decoded as UTF-8, and one line break at the end is ignored
+        path: the file, for error messages only
+        line_number: the number of the line in the file, from 1, for error messages only
+        depth_limit: how many brackets may be open at once
 
     Returns:
-        the forest; ``()`` for a blank line.
+        the forest; ``()`` for a blank line
 
     Raises:
-        TreeFormatError: one of its subclasses, with the column.
+        TreeFormatError: one of its subclasses, with the column
     """
     try:
         return StrictReader(_clean_line(line), depth_limit).read()
@@ -62,26 +61,30 @@ def read_forest(
 
 
 def _clean_line(line: str | bytes) -> str:
-    """The line as text, without its end, once it is known to hold no character that is refused everywhere."""
+    """The line as text without its line break, after a check of its characters."""
     if isinstance(line, bytes):
         try:
-            line = line.decode("utf-8")
+            text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             message = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
             column = len(line[: error.start].decode("utf-8")) + 1
             raise UnsupportedCharacterError(message, column=column) from None
-    if line.endswith("\n"):
-        line = line[:-1].removesuffix("\r")
-    return check_characters(line)
+    else:
+        text = line
+    return check_characters(_without_line_break(text))
+
+
+def _without_line_break(line: str) -> str:
+    return line[:-1].removesuffix("\r") if line.endswith("\n") else line
 
 
 def read_tree(line: str | bytes) -> Tree:
-    """Read a line that holds exactly one tree.
+    """Reads a line that holds exactly one tree.
 
     Raises:
-        EmptyTreeError: the line is blank.
-        OutsideTreeError: there are several trees.
-        TreeFormatError: as `read_forest` has it.
+        EmptyTreeError: the line is blank
+        OutsideTreeError: there are several trees
+        TreeFormatError: the line is malformed, see `read_forest`
     """
     forest = read_forest(line)
     if not forest:
@@ -98,33 +101,31 @@ def read_spans(
     line_number: int | None = None,
     depth_limit: int = DEPTH_LIMIT,
 ) -> SpanForest:
-    """The arrays of ``encode(read_forest(line))``, several times faster: no tree is built.
+    """Returns ``encode(read_forest(line))`` without building trees, which is several times faster.
 
     Arguments and errors are those of `read_forest`.
     """
     try:
         spans = _read_spans_fast(line, depth_limit)
     except IndexError:
-        # A closing bracket without an opening one.
-        spans = None
+        spans = None  # a closing bracket without an opening one
     if spans is not None:
         return spans
-    # The strict reader names the fault, or accepts what the fast path does not know.
+    # The strict reader names the fault, or accepts a line that the fast path does not understand.
     return encode(read_forest(line, path=path, line_number=line_number, depth_limit=depth_limit))
 
 
 def _read_spans_fast(line: str | bytes, depth_limit: int) -> SpanForest | None:
-    """The spans of a line, or None where only the strict reader can tell whether it is well formed."""
+    """The spans of a line, or None if only the strict reader can decide whether the line is well formed."""
     if isinstance(line, bytes):
         return None
-    if line.endswith("\n"):
-        line = line[:-1].removesuffix("\r")
+    line = _without_line_break(line)
     if REFUSED.search(line) or "=" in line and INDEXED_LEAF.search(line):
         return None
     labels: list[str] = []
     leaves: list[str] = []
-    flat: list[int] = []  # start, end, depth of each node
-    open_ends: list[int] = []  # where in `flat` the end of each open node has to be written
+    flat: list[int] = []  # start, end and depth of each node
+    open_ends: list[int] = []  # for each open node, the index in `flat` of its end
     position = 0
     for label, word, rest in _NODE.findall(line):
         if word:
@@ -140,7 +141,7 @@ def _read_spans_fast(line: str | bytes, depth_limit: int) -> SpanForest | None:
             for _ in rest:
                 end = open_ends.pop()
                 if flat[end - 1] == position:
-                    return None  # no word inside
+                    return None  # the constituent holds no word
                 flat[end] = position
         else:
             return None
@@ -152,11 +153,11 @@ def _read_spans_fast(line: str | bytes, depth_limit: int) -> SpanForest | None:
 
 
 def write_forest(forest: Forest) -> str:
-    """Write the trees of one line, separated by blanks; `read_forest` reads an equal forest back.
+    """Writes the trees of one line, separated by blanks; `read_forest` reads an equal forest back.
 
     Raises:
-        TreeFormatError: the forest has no written form: a word that is not alone under its tag, an empty word or label,
-            whitespace in a word or label, a bracket in a label.
+        TreeFormatError: the forest cannot be written, because a word is not alone under its tag, a word or label is
+            empty or contains whitespace, or a label contains a bracket
     """
     parts: list[str] = []
     for tree in forest:
@@ -169,7 +170,7 @@ def write_forest(forest: Forest) -> str:
 
 
 def _write_tree(tree: Tree, parts: list[str]) -> list[str]:
-    """Append the written form of a tree to ``parts``; returns its words."""
+    """Appends the written form of a tree to ``parts``, and returns its words."""
     words: list[str] = []
     stack: list[Tree | None] = [tree]
     while stack:

@@ -1,7 +1,7 @@
 """Trees as arrays: the label, the span ``[start, end)`` and the depth of every node, in preorder.
 
-Spans are half-open and count leaves from the start of the line, so that the trees of a forest follow one another.
-Preorder, spans and depths determine the forest; nothing else is stored.
+Spans are half-open and count leaves from the start of the line, so the trees of a forest follow one another. Preorder,
+spans and depths determine the forest.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tree_fairseq.trees.tree import Forest, Tree, misplaced_word
 
 @dataclass(frozen=True, eq=False)
 class SpanForest:
-    """A forest as arrays; `M` is the number of its nodes, words not counted.
+    """A forest as arrays; M is the number of its nodes, not counting words.
 
     Attributes:
-        leaves: the words from left to right.
-        labels: the label of each node in preorder, preterminals and unary chains included, `M` of them.
-        spans: int32 ``[M, 3]``, the columns start, end and depth; the depth of a root is 0.
+        leaves: the words from left to right
+        labels: the labels of the M nodes in preorder, including preterminals and unary chains
+        spans: int32 ``[M, 3]``, the columns start, end and depth; the depth of a root is 0
     """
 
     leaves: list[str]
@@ -34,27 +34,25 @@ class SpanForest:
             return NotImplemented
         return self.leaves == other.leaves and self.labels == other.labels and np.array_equal(self.spans, other.spans)
 
-    __hash__ = None
-
 
 def spans_from_flat(leaves: list[str], labels: list[str], flat: list[int]) -> SpanForest:
-    """A `SpanForest` from the rows start, end, depth in one list of ``3 M`` numbers."""
-    # By way of an array: faster than numpy's own reading of a list of this length.
+    """A `SpanForest` from one list of ``3 M`` numbers: start, end and depth of each node."""
+    # Going through an array is faster than numpy's conversion of a list of this length.
     spans = np.frombuffer(array("i", flat), dtype=np.int32) if flat else np.empty(0, dtype=np.int32)
     return SpanForest(leaves, labels, spans.reshape(-1, 3))
 
 
 def encode(forest: Forest) -> SpanForest:
-    """The arrays of a forest; the inverse is `decode`.
+    """Converts a forest to arrays; the inverse is `decode`.
 
     Raises:
-        MixedChildrenError: a word is not the only child of its parent.
-        OutsideTreeError: one of the trees is a bare word.
+        MixedChildrenError: a word is not the only child of its parent
+        OutsideTreeError: one of the trees is a bare word
     """
     leaves: list[str] = []
     labels: list[str] = []
     flat: list[int] = []
-    # A node to enter with its depth, or None and where in `flat` the end of the node that was left has to be written.
+    # A node to enter and its depth, or None and the index in `flat` of the end of the node to leave.
     stack: list[tuple[Tree | None, int]] = [(tree, 0) for tree in reversed(forest)]
     while stack:
         node, number = stack.pop()
@@ -77,10 +75,10 @@ def encode(forest: Forest) -> SpanForest:
 
 
 def decode(encoded: SpanForest) -> Forest:
-    """The forest that `encode` took apart.
+    """Converts arrays to the forest that they encode; the inverse of `encode`.
 
     Raises:
-        TreeFormatError: the arrays are no forest in preorder.
+        TreeFormatError: the arrays do not describe a forest in preorder
     """
     rows = encoded.spans.tolist()
     if len(rows) != len(encoded.labels):
@@ -95,9 +93,11 @@ def decode(encoded: SpanForest) -> Forest:
             waiting.append([])
         children = waiting[depth + 1][::-1]
         waiting[depth + 1] = []
-        # What lies deeper than a child should have found its parent before.
+        # Nodes deeper than a child should have been given to their parents before.
         if len(waiting) > depth + 2 and any(waiting[depth + 2 :]):
-            raise TreeFormatError(f"node {number} at depth {depth} is no parent of the deeper nodes that follow it")
+            raise TreeFormatError(
+                f"node {number} at depth {depth} is not the parent of the deeper nodes that follow it"
+            )
         del waiting[depth + 2 :]
         _check_tiling(number, (start, end), children, len(encoded.leaves))
         subtrees = [child for child, _, _ in children] or [Tree(encoded.leaves[start])]
@@ -111,49 +111,50 @@ def decode(encoded: SpanForest) -> Forest:
 def _check_tiling(
     number: int | None, span: tuple[int, int], children: list[tuple[Tree, int, int]], leaf_count: int
 ) -> None:
-    """Check that a node lies within the line and that its children cover it without gap or overlap."""
+    """Checks that a node lies within the line and that its children cover it without gap or overlap."""
     name = "the line" if number is None else f"node {number}"
     start, end = span
     if not 0 <= start < end <= leaf_count:
         raise TreeFormatError(f"{name} has the span [{start}, {end}) among {leaf_count} leaves")
     if not children:
         if number is None or end != start + 1:
-            raise TreeFormatError(f"{name} spans [{start}, {end}) and has no children")
+            raise TreeFormatError(f"{name} spans [{start}, {end}) but has no children")
         return
     reached = start
     for _, child_start, child_end in children:
         if child_start != reached:
-            raise TreeFormatError(f"{name} has a child at {child_start} where one at {reached} is due")
+            raise TreeFormatError(f"{name} has a child at {child_start} where one at {reached} is expected")
         reached = child_end
     if reached != end:
-        raise TreeFormatError(f"{name} ends at {end} and its children at {reached}")
+        raise TreeFormatError(f"{name} ends at {end}, but its children end at {reached}")
 
 
 def reduce_spans(spans: np.ndarray) -> np.ndarray:
-    """Which nodes a model sees: those over two leaves or more, and of each unary chain the lowest only.
+    """Selects the nodes that a model reads: those over two or more leaves, and of each unary chain only the lowest.
 
-    Preterminals go with that, except those of split words, which cover their pieces.
+    This drops preterminals, except those of split words, which cover several pieces.
 
     Args:
-        spans: int ``[M, 3]`` (or more columns), start and end first, in preorder.
+        spans: int ``[M, 3]`` (or more columns), start and end first, in preorder
 
     Returns:
-        int64, the rows to keep, in order.
+        int64, the rows to keep, in order
     """
     if not len(spans):
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(_is_lowest(spans) & (spans[:, 1] - spans[:, 0] >= 2))
+    is_lowest = np.concatenate((~_equals_next(spans), [True]))
+    return np.flatnonzero(is_lowest & (spans[:, 1] - spans[:, 0] >= 2))
 
 
 def unary_chains(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes that `reduce_spans` keeps, and where the unary chain of each begins.
+    """The nodes that `reduce_spans` keeps, and the top of the unary chain of each.
 
     Args:
-        spans: int ``[M, 3]``, in preorder.
+        spans: int ``[M, 3]``, in preorder
 
     Returns:
-        ``(kept, chain_start)``, both int64 of one length: the chain of ``kept[k]`` are the rows
-        ``chain_start[k] … kept[k]``, its top first.
+        ``(kept, chain_start)``, int64 arrays of the same length: the chain of ``kept[k]`` consists of the rows
+        ``chain_start[k] … kept[k]``, its top first
     """
     kept = reduce_spans(spans)
     if not len(kept):
@@ -164,26 +165,22 @@ def unary_chains(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _equals_next(spans: np.ndarray) -> np.ndarray:
-    """bool ``[M - 1]``: whether the next row has the same span, which in preorder makes it the only child."""
+    """bool ``[M - 1]``: whether the next row has the same span. In preorder it is the only child then."""
     return (spans[1:, :2] == spans[:-1, :2]).all(axis=1)
 
 
-def _is_lowest(spans: np.ndarray) -> np.ndarray:
-    return np.concatenate((~_equals_next(spans), [True]))
-
-
 def reduced_depth(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The depth of each node among the nodes given, for instance among those that were kept.
+    """The depth of each node among the given nodes, for instance among those that `reduce_spans` keeps.
 
-    In preorder the nodes before a node are its ancestors and the nodes that end before it starts, so its depth is its
-    rank less the number of those that end before it.
+    In preorder a node follows its ancestors and the nodes that end before it starts. Its depth is therefore its rank
+    minus the number of nodes that end before it starts.
 
     Args:
-        start: int ``[M]``, in preorder.
-        end: int ``[M]``.
+        start: int ``[M]``, in preorder
+        end: int ``[M]``
 
     Returns:
-        int32 ``[M]``, 0 at each root.
+        int32 ``[M]``, 0 at each root
     """
     ended = np.searchsorted(np.sort(end), start, side="right")
     return (np.arange(len(start)) - ended).astype(np.int32)

@@ -1,9 +1,15 @@
-"""The reader that judges: it accepts a line of bracketed trees or says what is wrong with it and where."""
+"""Reads a line of bracketed trees or reports what is wrong with it and where; also escapes brackets in words.
+
+A bracket in a word is escaped when the word is written: ``(`` becomes ``-LRB-`` and ``)`` becomes ``-RRB-``, as in the
+Penn treebank. Backslashes make this invertible: ``k`` backslashes before a bracket are doubled, and ``k`` backslashes
+before characters that really are ``-LRB`` or ``-RRB`` become ``2k + 1``. Labels are not escaped: the tag ``-LRB-`` is
+written as is.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tree_fairseq.errors import (
     DepthLimitError,
@@ -16,26 +22,19 @@ from tree_fairseq.errors import (
     UnlabelledTreeError,
     UnsupportedCharacterError,
 )
-from tree_fairseq.trees.text import character_name
+from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree
 
-# FROM trees/escapes: Which characters a bracketed line can hold, and how brackets in words are written.
-#
-# A bracket in a word is escaped when written and only then: ``(`` becomes ``-LRB-`` and ``)`` becomes ``-RRB-``, as in the
-# Penn treebank.  A backslash marks a word that really holds the characters ``-LRB``, so that all words can be written:
-# backslashes right before a bracket are doubled, ``k`` of them before a literal ``-LRB`` or ``-RRB`` become ``2k + 1``.
-# Labels are not escaped: the tag ``-LRB-`` is just that.
-
-# All of Unicode's whitespace (str.isspace) except blank and tab: fairseq would split a token at any of it.
+# All of Unicode's whitespace (str.isspace) except blank and tab, because fairseq splits tokens at all of it.
 _WHITESPACE = "\n\x0b\x0c\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_SURROGATES = "\ud800-\udfff"  # UTF-8 cannot hold them
+_SURROGATES = "\ud800-\udfff"  # UTF-8 cannot encode them
 
 REFUSED = re.compile(f"[{_WHITESPACE}{_SURROGATES}]")
-"""What no line of trees may hold anywhere."""
+"""Matches a character that a line of trees may not contain anywhere."""
 
 _REFUSED_IN_WORD = re.compile(f"[ \t{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")
-# Both begin at the first of a run of backslashes, which keeps them linear in its length.
+# Both begin at the first of a run of backslashes, so that their time is linear in its length.
 _TO_ESCAPE = re.compile(r"(?<!\\)(\\*+)(?:([()])|(-[LR]RB))")
 _ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*+)(?:\\(-[LR]RB)|(-[LR]RB-))")
 
@@ -43,12 +42,12 @@ CHARACTER_HINT = "Replace it in the tree and in the text by a visible character.
 
 
 def escape(word: str) -> str:
-    """A word as it stands between brackets; the inverse is `unescape`."""
+    """A word as it is written between brackets; the inverse is `unescape`."""
     return _TO_ESCAPE.sub(_escape_match, word) if "(" in word or ")" in word or "RB" in word else word
 
 
 def unescape(text: str) -> str:
-    """The word that `escape` wrote, or that a treebank holds (``-LRB-`` is ``(``)."""
+    """The word that `escape` wrote or that a treebank contains (``-LRB-`` is ``(``)."""
     return _ESCAPED.sub(_unescape_match, text) if "RB" in text else text
 
 
@@ -66,10 +65,10 @@ def _unescape_match(found: re.Match) -> str:
 
 
 def check_characters(line: str) -> str:
-    """The line itself, if it holds nothing that is refused everywhere.
+    """Returns the line if all its characters are supported.
 
     Raises:
-        UnsupportedCharacterError: with the column of the first such character.
+        UnsupportedCharacterError: with the column of the first character that is not
     """
     found = REFUSED.search(line)
     if found:
@@ -79,11 +78,11 @@ def check_characters(line: str) -> str:
 
 
 def check_label(label: str) -> str:
-    """The label itself, if it can be written.
+    """Returns the label if it can be written.
 
     Raises:
-        UnlabelledTreeError: it is empty.
-        UnsupportedCharacterError: it holds whitespace or a bracket.
+        UnlabelledTreeError: it is empty
+        UnsupportedCharacterError: it contains whitespace or a bracket
     """
     if not label:
         raise UnlabelledTreeError("a constituent without a label cannot be written")
@@ -94,11 +93,11 @@ def check_label(label: str) -> str:
 
 
 def check_word(word: str) -> str:
-    """The word itself, if it can be written.
+    """Returns the word if it can be written.
 
     Raises:
-        EmptyTreeError: it is empty.
-        UnsupportedCharacterError: it holds whitespace.
+        EmptyTreeError: it is empty
+        UnsupportedCharacterError: it contains whitespace
     """
     if not word:
         raise EmptyTreeError("an empty word cannot be written")
@@ -109,7 +108,7 @@ def check_word(word: str) -> str:
 
 
 INDEXED_LEAF = re.compile(r"[ \t)]\d+=")
-"""Found in every line that has leaves like ``0=word``, and in some others."""
+"""Matches in every line that has leaves like ``0=word``, and in some other lines."""
 
 _INDEX = re.compile(r"([0-9]{1,9})=.")
 _TOKEN = re.compile(r"[()]|[^ \t()]+")
@@ -117,13 +116,13 @@ _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
 
 
 def refuse_indexed_leaves(leaves: list[str], column: int | None = None) -> None:
-    """Refuse the leaves ``0=a 2=b 1=c``: no reading of them as words is meant.  A single such leaf may be a word."""
+    """Raises an error for leaves such as ``0=a 2=b 1=c``, which are not words. A single such leaf may be a word."""
     if len(leaves) < 2 or not _INDEX.match(leaves[0]):
         return
-    found = [_INDEX.match(leaf) for leaf in leaves]
-    if all(found) and sorted(int(match[1]) for match in found) == list(range(len(leaves))):
+    indices = [int(match[1]) for leaf in leaves if (match := _INDEX.match(leaf))]
+    if len(indices) == len(leaves) and sorted(indices) == list(range(len(leaves))):
         raise DiscontinuousTreeError(
-            "leaves that carry their position, such as " + repr(leaves[0]),
+            f"leaves that carry their position, such as {leaves[0]!r}",
             column=column,
             hint="Discontinuous trees are not supported; make them projective with the tool of their treebank first.",
         )
@@ -131,19 +130,19 @@ def refuse_indexed_leaves(leaves: list[str], column: int | None = None) -> None:
 
 @dataclass
 class _OpenNode:
-    """A constituent that has not been closed yet."""
+    """A constituent that has not been closed yet; its label is empty until it has been read."""
 
     column: int
-    label: str | None
-    children: list[Tree]
+    label: str = ""
+    children: list[Tree] = field(default_factory=list)
 
 
 class StrictReader:
-    """Reads one line token by token and knows what is wrong where it stops.
+    """Reads one line token by token.
 
     Args:
-        line: a line without its end that holds no refused character.
-        depth_limit: how many brackets may be open at once.
+        line: a line without its line break that has passed `check_characters`
+        depth_limit: how many brackets may be open at once
     """
 
     def __init__(self, line: str, depth_limit: int):
@@ -157,7 +156,7 @@ class StrictReader:
         """The forest of the line.
 
         Raises:
-            TreeFormatError: one of its subclasses, with the column.
+            TreeFormatError: one of its subclasses, with the column
         """
         for found in _TOKEN.finditer(self.line):
             text, column = found.group(), found.start() + 1
@@ -171,29 +170,29 @@ class StrictReader:
             count = len(self.open_nodes)
             subject = "1 bracket is" if count == 1 else f"{count} brackets are"
             message = f"{subject} never closed, the first of them opened here"
-            raise UnclosedTreeError(message, column=self.open_nodes[0].column, hint="A tree has to stand on one line.")
+            raise UnclosedTreeError(message, column=self.open_nodes[0].column, hint="Write each tree on one line.")
         return tuple(self.trees)
 
     def _open(self, column: int) -> None:
         if self.open_nodes:
             parent = self.open_nodes[-1]
-            if parent.label is None:
+            if not parent.label:
                 hint = "Write a label after each opening bracket, such as (ROOT (S ...))."
                 raise UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
             if parent.children and not parent.children[0].children:
-                message = f"a constituent beside the word {_shorten(parent.children[0].label)!r}"
+                message = f"a constituent beside the word {shorten(parent.children[0].label)!r}"
                 raise MixedChildrenError(message, column=column, hint=_MIXED_HINT)
         if len(self.open_nodes) >= self.depth_limit:
             message = f"the tree is deeper than {self.depth_limit}"
-            raise DepthLimitError(message, column=column, hint="Raise the depth limit if this is meant.")
-        self.open_nodes.append(_OpenNode(column, None, []))
+            raise DepthLimitError(message, column=column, hint="Raise the depth limit if the tree is correct.")
+        self.open_nodes.append(_OpenNode(column))
 
     def _close(self, column: int) -> None:
         if not self.open_nodes:
             raise ExtraCloseError("a closing bracket without an opening one", column=column, hint="Remove it.")
         node = self.open_nodes.pop()
         if not node.children:
-            shown = "()" if node.label is None else f"({_shorten(node.label)} )"
+            shown = f"({shorten(node.label)} )" if node.label else "()"
             hint = "Remove it, or write the word; a bracket as a word is written -LRB- or -RRB-."
             raise EmptyTreeError(f"the constituent {shown} holds no word", column=node.column, hint=hint)
         tree = Tree(node.label, node.children)
@@ -206,20 +205,15 @@ class StrictReader:
 
     def _text(self, text: str, column: int) -> None:
         if not self.open_nodes:
-            hint = "Only whole trees, (S ...), may stand on a line."
+            hint = "A line may contain only whole trees, such as (S ...)."
             if text.startswith("\ufeff"):
                 hint = "Save the file without a byte order mark."
-            raise OutsideTreeError(f"{_shorten(text)!r} belongs to no tree", column=column, hint=hint)
+            raise OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)
         node = self.open_nodes[-1]
-        if node.label is None:
+        if not node.label:
             node.label = text
             return
         if node.children:
-            beside = "a constituent" if node.children[0].children else f"the word {_shorten(node.children[0].label)!r}"
-            raise MixedChildrenError(f"the word {_shorten(text)!r} beside {beside}", column=column, hint=_MIXED_HINT)
+            beside = "a constituent" if node.children[0].children else f"the word {shorten(node.children[0].label)!r}"
+            raise MixedChildrenError(f"the word {shorten(text)!r} beside {beside}", column=column, hint=_MIXED_HINT)
         node.children.append(Tree(unescape(text)))
-
-
-def _shorten(text: str) -> str:
-    """Enough of a text to recognise it in a message."""
-    return text if len(text) <= 40 else text[:39] + "…"

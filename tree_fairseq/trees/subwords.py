@@ -1,7 +1,7 @@
-"""Subword pieces as subtrees: the leaves of a forest become the pieces that its words were split into.
+"""Subword pieces as subtrees: every word of a forest is replaced by the pieces that it was split into.
 
-A word of two pieces or more becomes a constituent that keeps the word's tag, ``(NN w)`` to
-``(NN (NN_sub p1) (NN_sub p2))``; a word that is one piece stays a preterminal.
+A word of two or more pieces becomes a constituent with the tag of the word: ``(NN w)`` becomes
+``(NN (NN_sub p1) (NN_sub p2))``. A word that is one piece stays a preterminal.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from tree_fairseq.errors import PieceAlignmentError
-from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
+from tree_fairseq.trees.tree import Forest, Tree, check_preterminals, forest_leaves
 
 SUBWORD_SUFFIX = "_sub"
-"""What is added to the tag of a split word to make the tag of its pieces."""
+"""Added to the tag of a split word to make the tag of its pieces."""
 
 WORD_START = "\u2581"
 """SentencePiece's sign for a blank: a piece that begins with it begins a word."""
@@ -22,21 +22,21 @@ _BYTE_PIECES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
 def split_words(forest: Forest, pieces: Sequence[Sequence[str]]) -> Forest:
-    """Replace every word by its pieces.
+    """Replaces every word by its pieces.
 
     Args:
-        forest: the trees of a line.
-        pieces: for each leaf from left to right its pieces, one at least.
+        forest: the trees of a line
+        pieces: the pieces of each word from left to right, at least one for each word
 
     Returns:
-        a forest whose leaves are all the pieces in order.
+        a forest whose leaves are all pieces in order
 
     Raises:
-        PieceAlignmentError: there are more or fewer lists than words, or a word has no piece.
-        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent.
+        PieceAlignmentError: there are more or fewer lists than words, or a word has no pieces
+        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
     """
     check_preterminals(forest)
-    word_count = sum(not node.children for tree in forest for node in tree.preorder())
+    word_count = len(forest_leaves(forest))
     if len(pieces) != word_count:
         raise PieceAlignmentError(f"pieces of {len(pieces)} words for a line of {word_count} words")
     remaining = iter(pieces)
@@ -53,7 +53,7 @@ def split_words(forest: Forest, pieces: Sequence[Sequence[str]]) -> Forest:
 
 def _word_tree(tag: str, pieces: Sequence[str]) -> Tree:
     if not pieces:
-        raise PieceAlignmentError(f"a word tagged {tag} has no piece")
+        raise PieceAlignmentError(f"a word tagged {tag} has no pieces")
     if len(pieces) == 1:
         return Tree(tag, (Tree(pieces[0]),))
     return Tree(tag, (_piece_tree(tag, piece) for piece in pieces))
@@ -64,19 +64,19 @@ def _piece_tree(label: str, piece: str) -> Tree:
 
 
 def join_words(forest: Forest, join: Callable[[Sequence[str]], str] = "".join) -> Forest:
-    """Undo `split_words`: every split word becomes one leaf again.
+    """Makes every split word one leaf again; the inverse of `split_words`.
 
-    A split word is known by its form, so the inverse holds for trees without such a form of their own.
+    `is_split_word` recognises split words by their shape, so the original trees may not contain this shape themselves.
 
     Args:
-        forest: the trees of a line over pieces.
-        join: gives the word for its pieces; called for every word, also for one of a single piece.
+        forest: the trees of a line over pieces
+        join: returns the word for its pieces; called for every word, also for a word of a single piece
     """
 
     def rejoin(node: Tree, children: list[Tree]) -> Tree:
         if is_split_word(node):
             return _join_under(node.label, node.children, join)
-        # A preterminal is joined by its parent, which knows whether it is a word or the piece of one.
+        # The parent joins a preterminal, because it determines whether that is a word or a piece of one.
         joined = [
             _join_under(child.label, [child], join) if child.is_preterminal else result
             for child, result in zip(node.children, children, strict=True)
@@ -92,21 +92,20 @@ def _join_under(tag: str, preterminals: Sequence[Tree], join: Callable[[Sequence
 
 
 def is_split_word(node: Tree) -> bool:
-    """Whether a node is what `split_words` makes of a word of several pieces."""
+    """Whether a node has the shape that `split_words` gives to a word of several pieces."""
     piece_tag = node.label + SUBWORD_SUFFIX
     return len(node.children) >= 2 and all(child.label == piece_tag and child.is_preterminal for child in node.children)
 
 
 def join_bpe(tokens: Sequence[str], joiner: str = "@@") -> tuple[list[str], list[list[str]]]:
-    """Join the tokens that subword-nmt split: all but the last piece of a word end with the joiner.
+    """Joins the tokens that subword-nmt split: all pieces of a word except the last end with the joiner.
 
     Args:
-        tokens: the tokens of a line.
-        joiner: the sign at the end of a piece that is continued.
+        tokens: the tokens of a line
+        joiner: the mark at the end of a piece that is continued
 
     Returns:
-        ``(words, pieces)``, as many of each; the pieces of all words in order are the tokens.  A line that ends in the
-        middle of a word gives the word as far as it goes.
+        ``(words, pieces)``: the words and the pieces of each; a word that the line cuts off ends with the line
     """
     pieces: list[list[str]] = []
     continues = False
@@ -120,19 +119,19 @@ def join_bpe(tokens: Sequence[str], joiner: str = "@@") -> tuple[list[str], list
 
 
 def bpe_word(pieces: Sequence[str], joiner: str = "@@") -> str:
-    """The word whose subword-nmt pieces are given; where nothing is left without joiners, the pieces as they stand."""
+    """The word of subword-nmt pieces; if they consist of joiners alone, the joiners themselves."""
     return "".join(piece.removesuffix(joiner) for piece in pieces) or "".join(pieces)
 
 
 def join_sentencepiece(pieces: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Join SentencePiece's pieces: the first piece of a word begins with ``\u2581``.
+    """Joins SentencePiece's pieces: the first piece of a word begins with ``\u2581``.
 
     Args:
-        pieces: the pieces of a line.
+        pieces: the pieces of a line
 
     Returns:
-        ``(words, pieces_per_word)``, as many of each; the pieces of all words in order are the given ones.  A lone
-        ``\u2581`` belongs to the word after it, at the end of the line to the word before it.
+        ``(words, pieces_per_word)``: the words and the pieces of each. A ``\u2581`` by itself belongs to the word after
+        it, or at the end of the line to the word before it.
     """
     grouped: list[list[str]] = []
     only_blank = False
@@ -149,10 +148,9 @@ def join_sentencepiece(pieces: Sequence[str]) -> tuple[list[str], list[list[str]
 
 
 def sentencepiece_word(pieces: Sequence[str]) -> str:
-    """The word whose SentencePiece pieces are given.
+    """The word of SentencePiece pieces; if they consist of ``\u2581`` alone, these signs themselves.
 
-    Pieces that stand for single bytes (``<0xE2>``) are put together to characters; where nothing is left without
-    ``\u2581``, the pieces as they stand.
+    Pieces for single bytes (``<0xE2>``) are decoded to characters.
     """
     text = _BYTE_PIECES.sub(_decode_bytes, "".join(pieces))
     return text.strip(WORD_START) or "".join(pieces)
@@ -162,7 +160,7 @@ def _decode_bytes(found: re.Match) -> str:
     text = found.group()
     values = bytes(int(text[place : place + 2], 16) for place in range(3, len(text), 6))
     decoded = values.decode("utf-8", errors="replace")
-    # A word must stay one token: bytes of whitespace or of no character are left spelled out.
+    # A word must stay one token, so bytes that are whitespace or not valid UTF-8 stay as they are.
     return text if "\ufffd" in decoded or any(character.isspace() for character in decoded) else decoded
 
 
@@ -172,29 +170,29 @@ def align_pieces(
     piece_offsets: Sequence[tuple[int, int]],
     pieces: Sequence[str],
 ) -> Forest:
-    """Replace the words by the pieces of the raw text, by character offset.
+    """Replaces the words by the pieces of the raw text, which are aligned by character offset.
 
-    A piece goes to the token that it overlaps, together with that token's other pieces as in `split_words`.  A piece
-    over several tokens becomes a leaf of their lowest common ancestor; a token all of whose characters went to such
-    pieces disappears.  A piece over no token (a blank, or a piece of no width) goes to the token that follows, at the
-    end of the text to the last one.  A piece over two trees goes to the first of them.
+    A piece becomes a leaf at the token that it overlaps, as in `split_words`. A piece over several tokens becomes a
+    leaf of their lowest common ancestor, and a token disappears if such pieces cover all its characters. A piece over
+    no token (a blank, or a piece without width) goes to the token after it, or at the end of the text to the last one.
+    A piece over two trees goes to the first.
 
     Args:
-        forest: the trees of the text's sentences over the parser's tokens.
-        token_offsets: ``[start, end)`` of each leaf in the text, from left to right; tokens may coincide (the parts of
-            a contraction).
-        piece_offsets: ``[start, end)`` of each piece, from left to right.
-        pieces: the pieces.
+        forest: the trees of the sentences of the text, over the tokens of the parser
+        token_offsets: ``[start, end)`` of each leaf in the text, from left to right; tokens may have the same offsets
+            (the parts of a contraction)
+        piece_offsets: ``[start, end)`` of each piece, from left to right
+        pieces: the pieces
 
     Returns:
-        a forest whose leaves are all the pieces in order.
+        a forest whose leaves are all pieces in order
 
     Raises:
-        PieceAlignmentError: numbers of tokens, offsets or pieces differ, or there are pieces and no token.
-        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent.
+        PieceAlignmentError: the numbers of tokens, offsets or pieces differ, or there are pieces but no token
+        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
     """
     check_preterminals(forest)
-    word_count = sum(not node.children for tree in forest for node in tree.preorder())
+    word_count = len(forest_leaves(forest))
     if len(token_offsets) != word_count:
         raise PieceAlignmentError(f"offsets of {len(token_offsets)} tokens for a line of {word_count} words")
     if len(piece_offsets) != len(pieces):
@@ -209,14 +207,15 @@ def align_pieces(
 def _tokens_of_pieces(
     forest: Forest, token_offsets: Sequence[tuple[int, int]], piece_offsets: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """The first and the last token of each piece, within one tree; both never decrease from piece to piece."""
-    last_of_tree = []
+    """The first and the last token of each piece, within one tree. Both never decrease from piece to piece."""
+    last_of_tree: list[int] = []
     for tree in forest:
-        size = sum(not node.children for node in tree.preorder())
+        size = len(tree.leaves())
         last_of_tree += [len(last_of_tree) + size - 1] * size
     placed = []
     count = len(token_offsets)
-    # Neither is reset for a piece: offsets that step back, which normalisation can cause, must not reorder the pieces.
+    # Neither is reset for a piece, because offsets that decrease, which normalisation can cause, must not reorder
+    # pieces.
     first = last = 0
     for start, end in piece_offsets:
         while first < count - 1 and token_offsets[first][1] <= start:
@@ -229,28 +228,25 @@ def _tokens_of_pieces(
 
 
 class _PieceAligner:
-    """Puts pieces where their tokens were; `node` is folded over the trees of a line in order.
-
-    Args:
-        pieces: all pieces of the line.
-        placed: the first and the last token of each.
-    """
+    """Puts pieces in the places of their tokens; `node` is folded over the trees of a line in order."""
 
     def __init__(self, pieces: Sequence[str], placed: Sequence[tuple[int, int]]):
-        self.own_pieces: dict[int, list[str]] = {}
-        # Pieces over several tokens, by their last token.
-        self.crossing: dict[int, list[tuple[int, str]]] = {}
+        self.own_pieces: dict[int, list[str]] = {}  # by token
+        self.crossing: dict[
+            int, list[tuple[int, str]]
+        ] = {}  # by last token: pieces over several, with their first token
         for piece, (first, last) in zip(pieces, placed, strict=True):
             if first == last:
                 self.own_pieces.setdefault(first, []).append(piece)
             else:
                 self.crossing.setdefault(last, []).append((first, piece))
         self.token = 0
-        # Pieces all of whose tokens were seen, but not yet their common ancestor; their first tokens never decrease.
+        # Pieces whose tokens have all been visited but whose common ancestor has not; their first tokens never
+        # decrease.
         self.waiting: list[tuple[int, str]] = []
 
     def node(self, node: Tree, children: list[tuple[Tree | None, int, int]]) -> tuple[Tree | None, int, int]:
-        """The node over pieces (None if it has none) and the tokens ``[start, end)`` that it covered."""
+        """The node over pieces (None if it has none) and the span of the tokens that it covered."""
         if not node.children:
             return None, self.token, self.token
         if node.is_preterminal:
@@ -271,7 +267,7 @@ class _PieceAligner:
 def _with_joined_pieces(
     label: str, children: list[tuple[Tree | None, int, int]], joined: list[tuple[int, str]]
 ) -> Tree | None:
-    """A constituent of its remaining children and, each behind the child in which it begins, of the pieces joined."""
+    """A constituent of its remaining children; each joined piece follows the child in which it begins."""
     subtrees: list[Tree] = []
     done = 0
     for subtree, _, end in children:

@@ -1,17 +1,17 @@
 r"""Symbol trees (programs, logical forms) as sequences of symbols that carry their arity.
 
-A *symbol* is a label, a mark and an arity: ``next_to:t^2``. With the order of traversal, the arities alone say where each
-symbol stands, so that the sequence is the tree (Shiv & Quirk 2019).
+A *symbol* is a label, a mark and an arity: ``next_to:t^2``. Given the order of traversal, the arities determine the
+position of each symbol, so the sequence determines the tree (Shiv & Quirk 2019).
 
 ========  ==========================================================================================================
 form      arity
 ========  ==========================================================================================================
-``lcrs``  of the left-child right-sibling binary tree: 0 without children and next sibling, 1 with a next sibling
-          only, which then stands on branch 1, and 2 with children, where ``<null>`` says that no sibling follows
-``none``  number of children, which stand on branches 0, 1, ...
+``lcrs``  of the left-child right-sibling binary tree: 0 without children and next sibling; 1 with a next sibling
+          only, which is on branch 1; 2 with children on branch 0 and the next sibling or ``<null>`` on branch 1
+``none``  number of children, which are on branches 0, 1, ...
 ========  ==========================================================================================================
 
-``<unk:a>`` stands for any unknown symbol of arity a. In a label ``\s`` is a blank, ``\e`` an empty label and ``\\`` a
+``<unk:a>`` represents any unknown symbol of arity a. In a label ``\s`` is a blank, ``\e`` an empty label and ``\\`` a
 backslash.
 """
 
@@ -29,14 +29,14 @@ TRAVERSALS = ("dfs", "bfs")
 BINARIZATIONS = ("lcrs", "none")
 
 NULL = "<null>"
-"""The symbol, of arity 0, of an absent next sibling."""
+"""The symbol, of arity 0, of a missing next sibling."""
 
 UNKNOWN_LABEL = "<unk>"
 """The label of an unknown symbol in a decoded tree."""
 
 ARITY_MARK = "^"
 
-# As the encoding writes them; nine digits are more than any tree has children.
+# Nine digits are enough for the children of any tree.
 _ARITY = "0|[1-9][0-9]{0,8}"
 _UNKNOWN = re.compile(rf"<unk:({_ARITY})>")
 _TO_ESCAPE = re.compile(r"[\s\\]")
@@ -44,40 +44,41 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
 
 
 def escape_label(label: str) -> str:
-    """A label as one word, without blanks and not empty; the inverse is `unescape_label`."""
-    return _TO_ESCAPE.sub(lambda found: _escape(found.group()), label) or r"\e"
+    """A label as one nonempty word without blanks; the inverse is `unescape_label`."""
+    return _TO_ESCAPE.sub(_escape, label) or r"\e"
 
 
 def unescape_label(word: str) -> str:
-    """The label that `escape_label` wrote so."""
-    return _ESCAPED.sub(lambda found: _unescape(found[1], found[2]), word)
+    """The label of a word that `escape_label` returned."""
+    return _ESCAPED.sub(_unescape, word)
 
 
 def unknown_symbol(arity: int) -> str:
-    """The symbol that stands for unknown ones of this arity."""
+    """The symbol that represents unknown symbols of this arity."""
     return f"<unk:{arity}>"
 
 
 def parents_and_branches(
     arities: Sequence[int], first_branches: Sequence[int], traversal: str
 ) -> tuple[list[int], list[int]]:
-    """Where each symbol of a sequence stands.
+    """The parent and the branch of each symbol of a sequence.
 
     Args:
-        arities: of the symbols, in order of traversal
+        arities: the arities of the symbols, in order of traversal
         first_branches: the branch of each symbol's first child
         traversal: ``dfs`` (preorder) or ``bfs`` (level order)
 
     Returns:
-        for each symbol, the place of its parent in the sequence and its branch under it; -1 and -1 for the root
+        for each symbol, the index of its parent in the sequence and its branch under the parent; -1 and -1 for the root
 
     Raises:
         ArityMismatchError: the sequence ends too early
-        MultipleRootsError: symbols follow when the tree is complete
+        MultipleRootsError: symbols follow after the tree is complete
     """
     open_slots = deque([(-1, -1)])
     take = open_slots.pop if traversal == "dfs" else open_slots.popleft
-    parents, branches = [], []
+    parents: list[int] = []
+    branches: list[int] = []
     for place, (arity, first) in enumerate(zip(arities, first_branches, strict=True)):
         if not open_slots:
             raise MultipleRootsError(f"the tree is complete after {place} of {len(arities)} symbols")
@@ -96,7 +97,7 @@ def parents_and_branches(
 
 @dataclass(frozen=True)
 class SymbolEncoding:
-    """Turns trees into sequences of symbols and back.
+    """Converts trees to sequences of symbols and back.
 
     Attributes:
         traversal: ``dfs`` or ``bfs``
@@ -113,7 +114,7 @@ class SymbolEncoding:
             raise ValueError(f"no traversal {self.traversal!r} of trees with binarization {self.binarization!r}")
         if len(self.mark) != 1 or self.mark.isspace() or self.mark.isalnum() or self.mark in "\\<>":
             raise ValueError(
-                f"the mark is one character, no letter, digit or blank and none of \\<>, unlike {self.mark!r}"
+                f"the mark is one character other than letters, digits, blanks and \\<>, unlike {self.mark!r}"
             )
 
     def join(self, label: str, arity: int) -> str:
@@ -130,7 +131,7 @@ class SymbolEncoding:
         return f"{escape_label(label)}{self.mark}{arity}"
 
     def split(self, symbol: str) -> tuple[str, int]:
-        """Label and arity of a symbol.
+        """The label and the arity of a symbol.
 
         Raises:
             ArityMismatchError: it has no arity
@@ -141,11 +142,13 @@ class SymbolEncoding:
             return UNKNOWN_LABEL, int(unknown[1])
         label, mark, arity = symbol.rpartition(self.mark)
         if not (mark and label and re.fullmatch(_ARITY, arity)):
-            raise ArityMismatchError(f"{symbol!r} is no symbol with an arity, such as {self.mark.join(('and', '2'))!r}")
+            raise ArityMismatchError(
+                f"{symbol!r} is not a symbol with an arity, such as {self.mark.join(('and', '2'))!r}"
+            )
         return unescape_label(label), int(arity)
 
     def first_branch(self, arity: int) -> int:
-        """The branch of the first child of a symbol: an only child of the binary form is a sibling, on branch 1."""
+        """The branch of a symbol's first child; in the ``lcrs`` form an only child is the next sibling, on branch 1."""
         return 1 if self.binarization == "lcrs" and arity == 1 else 0
 
     def encode(self, tree: Tree) -> list[str]:
@@ -160,25 +163,24 @@ class SymbolEncoding:
         """The tree of a sequence of symbols.
 
         Raises:
-            EmptySymbolTreeError: there are none
-            ArityMismatchError: they make no complete tree, or one that no tree is encoded by
-            MultipleRootsError: they make more than one
+            EmptySymbolTreeError: the sequence is empty
+            ArityMismatchError: the symbols are not a complete tree, or not one that `encode` returns
+            MultipleRootsError: the symbols are more than one tree
         """
         if not symbols:
-            raise EmptySymbolTreeError("there are no symbols, and a tree has at least one")
+            raise EmptySymbolTreeError("there are no symbols, but a tree has at least one")
         if self.binarization == "none" and NULL in symbols:
-            raise ArityMismatchError(f"{NULL} stands in a tree that was not binarized")
+            raise ArityMismatchError(f"{NULL} in a tree that was not binarized")
         labels, arities = zip(*map(self.split, symbols))
         firsts = [self.first_branch(arity) for arity in arities]
         parents, branches = parents_and_branches(arities, firsts, self.traversal)
-        return (
-            self._join_siblings(symbols, labels, arities, parents, branches)
-            if self.binarization == "lcrs"
-            else (tree_of_parents(labels, parents))
-        )
+        if self.binarization == "none":
+            return tree_of_parents(labels, parents)
+        return _tree_of_siblings(symbols, labels, arities, parents, branches)
 
     def _encode_children(self, tree: Tree) -> list[str]:
-        symbols, waiting = [], deque([tree])
+        symbols: list[str] = []
+        waiting = deque([tree])
         while waiting:
             node = waiting.pop() if self.traversal == "dfs" else waiting.popleft()
             symbols.append(self.join(node.label, len(node.children)))
@@ -187,7 +189,7 @@ class SymbolEncoding:
 
     def _encode_siblings(self, tree: Tree) -> list[str]:
         symbols: list[str] = []
-        # Siblings and the place among them of the node that is meant; past the last one it is <null>.
+        # Siblings and the index of one of them; the index after the last one is <null>.
         waiting: deque[tuple[Sequence[Tree], int]] = deque([((tree,), 0)])
         while waiting:
             siblings, place = waiting.pop() if self.traversal == "dfs" else waiting.popleft()
@@ -207,41 +209,42 @@ class SymbolEncoding:
                 symbols.append(self.join(node.label, 0))
         return symbols
 
-    def _join_siblings(
-        self,
-        symbols: Sequence[str],
-        labels: Sequence[str],
-        arities: Sequence[int],
-        parents: Sequence[int],
-        branches: Sequence[int],
-    ) -> Tree:
-        lower: list[deque[Tree]] = [deque() for _ in labels]
-        following: list[deque[Tree]] = [deque() for _ in labels]
-        # Both traversals have every node before what stands below it.
-        for place in range(len(labels) - 1, -1, -1):
-            parent, branch, is_null = parents[place], branches[place], symbols[place] == NULL
-            if arities[place] > 2:
-                raise ArityMismatchError(f"{symbols[place]!r} has more than the two branches of a binary tree")
-            if is_null and (parent < 0 or branch != 1 or arities[parent] != 2):
-                raise ArityMismatchError(f"{NULL} stands where a symbol must be")
-            if following[place] and parent < 0 or arities[place] == 1 and not following[place]:
-                wrong = "the root has a sibling" if parent < 0 else f"no sibling follows {symbols[place]!r}"
-                raise ArityMismatchError(wrong)
-            chain = following[place]
-            if not is_null:
-                chain.appendleft(Tree(labels[place], lower[place]))
-            if parent < 0:
-                return chain[0]
+
+def _tree_of_siblings(
+    symbols: Sequence[str],
+    labels: Sequence[str],
+    arities: Sequence[int],
+    parents: Sequence[int],
+    branches: Sequence[int],
+) -> Tree:
+    """The tree of a sequence in the ``lcrs`` form."""
+    lower: list[deque[Tree]] = [deque() for _ in labels]
+    following: list[deque[Tree]] = [deque() for _ in labels]
+    # In both traversals every node precedes the nodes below it.
+    for place in range(len(labels) - 1, -1, -1):
+        parent, branch, is_null = parents[place], branches[place], symbols[place] == NULL
+        if arities[place] > 2:
+            raise ArityMismatchError(f"{symbols[place]!r} has more than the two branches of a binary tree")
+        if is_null and (parent < 0 or branch != 1 or arities[parent] != 2):
+            raise ArityMismatchError(f"{NULL} in the place of a symbol")
+        if following[place] and parent < 0:
+            raise ArityMismatchError("the root has a sibling")
+        if arities[place] == 1 and not following[place]:
+            raise ArityMismatchError(f"no sibling follows {symbols[place]!r}")
+        chain = following[place]
+        if not is_null:
+            chain.appendleft(Tree(labels[place], lower[place]))
+        if parent >= 0:
             (following if branch == 1 else lower)[parent] = chain
-        raise AssertionError("a sequence has a root")
+    return following[0][0]
 
 
 def tree_of_parents(labels: Sequence[str], parents: Sequence[int]) -> Tree:
-    """The tree of nodes of which each stands after its parent and after its siblings on the left.
+    """The tree of nodes that are listed after their parents and after their siblings on the left.
 
     Args:
-        labels: of the nodes
-        parents: their parents' places; that of the root, which is the first, does not matter
+        labels: the labels of the nodes, the root first
+        parents: the indices of their parents; that of the root is ignored
     """
     children: list[deque[Tree]] = [deque() for _ in labels]
     for place in range(len(labels) - 1, 0, -1):
@@ -249,11 +252,11 @@ def tree_of_parents(labels: Sequence[str], parents: Sequence[int]) -> Tree:
     return Tree(labels[0], children[0])
 
 
-def _escape(character: str) -> str:
+def _escape(found: re.Match) -> str:
+    character = found.group()
     return {" ": r"\s", "\\": r"\\"}.get(character) or f"\\u{ord(character):04x}"
 
 
-def _unescape(code: str | None, letter: str | None) -> str:
-    if code is not None:
-        return chr(int(code, 16))
-    return {"s": " ", "e": ""}.get(letter, letter)
+def _unescape(found: re.Match) -> str:
+    code, letter = found.groups()
+    return chr(int(code, 16)) if code else {"s": " ", "e": ""}.get(letter, letter)

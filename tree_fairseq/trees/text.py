@@ -1,4 +1,4 @@
-"""Lines and tokens of text files, cut where fairseq cuts them and nowhere else."""
+"""Lines and tokens of text files, split exactly where fairseq splits them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from tree_fairseq.errors import LineBreakError, TextFormatError
 
-# Python's text mode ends a line at "\r", str.splitlines at all of these: a file that holds one has a different number of
-# lines for different readers.
+# Python's text mode ends a line at "\r", and str.splitlines at all of these, so different readers count different
+# numbers of lines in a file that contains one.
 _LINE_BREAK = re.compile("[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROL_NAMES = {
     "\n": "LINE FEED",
@@ -27,21 +27,26 @@ _BLOCK = 1 << 20
 
 
 def tokens(line: str) -> list[str]:
-    """The tokens of a line, as ``fairseq.tokenizer.tokenize_line`` has them: cut at any run of Unicode whitespace."""
+    """The tokens of a line, split at any run of Unicode whitespace like ``fairseq.tokenizer.tokenize_line`` does."""
     return line.split()
 
 
 def character_name(character: str) -> str:
-    """How messages name a character: ``U+00A0 NO-BREAK SPACE``."""
+    """The name of a character for messages: ``U+00A0 NO-BREAK SPACE``."""
     name = _CONTROL_NAMES.get(character) or unicodedata.name(character, "")
     return f"U+{ord(character):04X} {name}".rstrip()
 
 
+def shorten(text: str) -> str:
+    """The beginning of a text, long enough to recognise it in a message."""
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
 def check_line(line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> str:
-    """The line itself, if no character in it can be taken for a line break.
+    """Returns the line if it contains no character that any reader treats as a line break.
 
     Raises:
-        LineBreakError: with the place of the first such character.
+        LineBreakError: with the place of the first such character
     """
     found = _LINE_BREAK.search(line)
     if found:
@@ -50,20 +55,20 @@ def check_line(line: str, path: str | os.PathLike | None = None, line_number: in
             path,
             line_number,
             found.start() + 1,
-            "Some programs end the line here and others do not, so that lines would no longer correspond; replace it by a"
-            " blank.",
+            "Some programs end the line here and others do not, so parallel lines would no longer match. Replace the"
+            " character by a blank.",
         )
     return line
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[str]:
-    r"""The lines of a UTF-8 file, without their end (``\n`` or ``\r\n``).
+    r"""Yields the lines of a UTF-8 file, without their line breaks (``\n`` or ``\r\n``).
 
     Raises:
-        LineBreakError: a line holds a character that other readers take for a line break (a lone carriage return,
-            U+2028, a form feed, ...).
-        TextFormatError: a line is not valid UTF-8.
-        OSError: the file cannot be read.
+        LineBreakError: a line contains a character that other readers treat as a line break (a lone carriage return,
+            U+2028, a form feed, ...)
+        TextFormatError: a line is not valid UTF-8
+        OSError: the file cannot be read
     """
     with open(path, "rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -79,7 +84,7 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
 
 
 def count_lines(path: str | os.PathLike) -> int:
-    """How many lines `read_lines` would give; bytes are counted, nothing is decoded or checked."""
+    """The number of lines that `read_lines` would yield, counted in bytes without decoding or checking them."""
     count = 0
     last = b"\n"
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""The tree itself: immutable, and walked without recursion, so that its depth is bounded by memory alone."""
+"""The tree itself: immutable, and traversed without recursion, so that only memory bounds its depth."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Result = TypeVar("Result")
 class Tree:
     """A labelled, ordered tree.
 
-    A tree without children is a *leaf* and its label is a word.  In a constituency tree every leaf is the only child of
-    its parent, the *preterminal*, whose label is the word's tag; the class itself does not insist on that, the bracket
-    writer and the span encoding do.
+    A tree without children is a *leaf* and its label is a word. In a constituency tree every leaf is the only child of
+    its parent, the *preterminal*, whose label is the tag of the word. The class itself does not require that; the
+    bracket writer and the span encoding do.
 
     Args:
-        label: the label, or the word of a leaf.
-        children: the subtrees in order.
+        label: the label, or the word of a leaf
+        children: the subtrees in order
 
     Raises:
-        TypeError: the label is no string or a child is no tree.
+        TypeError: the label is not a string, or a child is not a tree
     """
 
     __slots__ = ("label", "children")
@@ -37,7 +37,7 @@ class Tree:
         for child in children:
             if not isinstance(child, Tree):
                 raise TypeError(f"a child is a Tree, not {type(child).__name__}")
-        # Through the slots themselves: __setattr__ is closed to keep trees immutable.
+        # These set the slots directly, because __setattr__ keeps trees immutable.
         _set_label(self, label)
         _set_children(self, children)
 
@@ -54,7 +54,7 @@ class Tree:
 
     @property
     def is_preterminal(self) -> bool:
-        """Whether the only child is a leaf."""
+        """Whether the node has exactly one child and that child is a leaf."""
         return len(self.children) == 1 and not self.children[0].children
 
     def preorder(self) -> Iterator[Tree]:
@@ -76,13 +76,13 @@ class Tree:
         return reversed(backwards)
 
     def fold(self, function: Callable[[Tree, list[Result]], Result]) -> Result:
-        """Compute a value from the leaves up.
+        """Computes a value from the leaves up.
 
         Args:
-            function: called once per node with the node and the values of its children.
+            function: called once for each node, with the node and the values of its children
 
         Returns:
-            the value of the root.
+            the value of the root
         """
         values: list[Result] = []
         for node in self.postorder():
@@ -104,19 +104,19 @@ class Tree:
         """The same tree over other words.
 
         Args:
-            words: the new words from left to right, as many as there are leaves.
+            words: the new words from left to right, one for each leaf
 
         Raises:
-            ValueError: there are more or fewer words than leaves.
+            ValueError: there are more or fewer words than leaves
         """
-        leaf_count = sum(not node.children for node in self.preorder())
+        leaf_count = len(self.leaves())
         if len(words) != leaf_count:
             raise ValueError(f"{len(words)} words for a tree of {leaf_count} leaves")
         remaining = iter(words)
         return self.fold(lambda node, children: Tree(node.label, children) if children else Tree(next(remaining)))
 
     def map_labels(self, function: Callable[[str], str]) -> Tree:
-        """The same tree with ``function`` applied to the label of every node that is no leaf."""
+        """The same tree with ``function`` applied to every label that is not a word."""
         return self.fold(lambda node, children: Tree(function(node.label), children) if children else node)
 
     def __eq__(self, other: object) -> bool:
@@ -153,7 +153,7 @@ class Tree:
         return "".join(parts)
 
     def __reduce__(self):
-        # Flat lists: pickle would follow nested children by recursion and overflow on deep trees.
+        # Flat lists, because pickle follows nested children by recursion and overflows on deep trees.
         nodes = list(self.preorder())
         return tree_from_preorder, ([node.label for node in nodes], [len(node.children) for node in nodes])
 
@@ -164,11 +164,11 @@ class Tree:
         return self
 
 
-_set_label = Tree.label.__set__
-_set_children = Tree.children.__set__
+_set_label = Tree.__dict__["label"].__set__
+_set_children = Tree.__dict__["children"].__set__
 
 Forest = tuple[Tree, ...]
-"""The trees of one line of a corpus, one for each sentence; a blank line is ``()``."""
+"""The trees of one line of a corpus, one for each sentence; ``()`` for a blank line."""
 
 
 def forest_leaves(forest: Forest) -> list[str]:
@@ -177,19 +177,19 @@ def forest_leaves(forest: Forest) -> list[str]:
 
 
 def misplaced_word(word: str, parent: Tree | None) -> TreeFormatError:
-    """The error for a word that is a tree by itself (``parent`` is None) or not the only child of its parent."""
+    """The error for a word that is a tree by itself (``parent`` is None) or that has siblings."""
     if parent is None:
-        return OutsideTreeError(f"the word {word!r} stands outside of any constituent", hint="Give it a tag.")
+        return OutsideTreeError(f"the word {word!r} is outside of all constituents", hint="Give it a tag.")
     message = f"the word {word!r} is not alone under {parent.label!r}"
     return MixedChildrenError(message, hint="Give every word a tag of its own, as in (NP (DT the) (NN man)).")
 
 
 def check_preterminals(forest: Forest) -> None:
-    """Check that every word is the only child of its parent.
+    """Checks that every word is the only child of its parent.
 
     Raises:
-        OutsideTreeError: one of the trees is a bare word.
-        MixedChildrenError: a word has siblings.
+        OutsideTreeError: one of the trees is a bare word
+        MixedChildrenError: a word has siblings
     """
     for tree in forest:
         if not tree.children:
@@ -205,13 +205,13 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     """The tree whose nodes have these labels and numbers of children in preorder, words included.
 
     Raises:
-        ValueError: the numbers describe no single tree.
+        ValueError: the numbers do not describe exactly one tree
     """
     built: list[Tree] = []  # subtrees to the right of the current node, the rightmost first
     for label, count in zip(reversed(labels), reversed(child_counts), strict=True):
         first = len(built) - count
         if first < 0:
-            raise ValueError(f"the node {label!r} misses {-first} of its {count} children")
+            raise ValueError(f"the node {label!r} lacks {-first} of its {count} children")
         children = built[first:]
         del built[first:]
         built.append(Tree(label, reversed(children)))
@@ -220,32 +220,26 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     return built[0]
 
 
-# FROM trees/binary: Binary trees from the places where their phrases are split.
-
-
 def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:
-    """A tree in which every phrase of two words or more has two children.
+    """The tree with a given split point in every phrase of two or more words.
 
     Args:
-        words: the words, one at least.
-        split: called with the span ``[start, end)`` of every such phrase, from the root down and from left to right; gives
-            the word that the right child begins with.
-        label: of every phrase, and the tag of every word.
+        words: at least one word
+        split: called with the span ``[start, end)`` of each such phrase, from the root down and from left to right;
+            returns the index of the first word of the right child
+        label: the label of every phrase and the tag of every word
     """
-    # Spans in preorder with their split points, then built from the right end back: no recursion.
-    spans = []
+    labels: list[str] = []
+    child_counts: list[int] = []
     stack = [(0, len(words))]
     while stack:
         start, end = stack.pop()
-        spans.append((start, end))
-        if end - start > 1:
-            middle = split(start, end)
-            stack.extend(((middle, end), (start, middle)))
-    built: list[Tree] = []
-    for start, end in reversed(spans):
         if end - start == 1:
-            built.append(Tree(label, [Tree(words[start])]))
+            labels += (label, words[start])
+            child_counts += (1, 0)
         else:
-            left, right = built.pop(), built.pop()
-            built.append(Tree(label, [left, right]))
-    return built[0]
+            labels.append(label)
+            child_counts.append(2)
+            middle = split(start, end)
+            stack += ((middle, end), (start, middle))
+    return tree_from_preorder(labels, child_counts)

@@ -1,8 +1,8 @@
-"""The notations that corpora of symbol trees are written in, by name."""
+"""The notations in which corpora of symbol trees are written, by name."""
 
 from __future__ import annotations
 
-from tree_fairseq.trees.notations.json_trees import JsonNotation
+from tree_fairseq.trees.notations.json_values import JsonNotation
 from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.notations.s_expressions import BracketNotation
 from tree_fairseq.trees.notations.term_grammars import FUNQL, PROLOG, VARIABLE_FREE
@@ -17,14 +17,14 @@ NOTATIONS: dict[str, Notation] = {
     "prolog": TermNotation(PROLOG),
     "variable-free": TermNotation(VARIABLE_FREE),
 }
-"""All notations: each reads a line to a tree and writes a tree as a line."""
+"""All notations: each reads a line as a tree and writes a tree as a line."""
 
 
 def notation_named(name: str) -> Notation:
     """The notation of this name.
 
     Raises:
-        ValueError: there is none
+        ValueError: the name is unknown
     """
     if name not in NOTATIONS:
         raise ValueError(f"no notation {name!r}; there are {', '.join(sorted(NOTATIONS))}")

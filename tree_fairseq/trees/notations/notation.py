@@ -1,7 +1,8 @@
-r"""What all notations have in common: lines become trees and trees become lines.
+r"""The interface of all notations: lines become trees, and trees become lines.
 
-Every tree can be written in every notation, and ``read(write(tree)) == tree``.  What a notation has no character for in a
-name is written as ``\u`` and four hexadecimal digits, an empty name as ``\e``; names in corpora hardly ever look so.
+Every tree can be written in every notation, and ``read(write(tree)) == tree``. A character of a name that the notation
+does not allow is written as ``\u`` and four hexadecimal digits, and an empty name as ``\e``. Names in corpora rarely
+contain either.
 """
 
 from __future__ import annotations
@@ -14,76 +15,67 @@ from tree_fairseq.errors import EmptySymbolTreeError, InputError, NotationError
 from tree_fairseq.trees.tree import Tree
 
 GROUP = "()"
-"""The label of brackets that no head stands before, such as those of ``((f a) b)`` and of ``(x)``."""
+"""The label of brackets without a head, such as those of ``((f a) b)`` and of ``(x)``."""
 
 EMPTY_NAME = r"\e"
 
 LITERAL_CODE = r"\\(?=u[0-9a-f]{4})"
-"""A backslash that would be read as the beginning of a code."""
+"""Pattern of a backslash that would be read as the beginning of a code."""
 
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 
 
 class Notation(ABC):
-    """One way of writing symbol trees."""
+    """A notation of symbol trees."""
 
     def read(self, line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> Tree:
-        """The tree that a line holds.
+        """Reads the tree of a line.
 
         Args:
             line: one line of a corpus
-            path, line_number: where it comes from, for messages
+            path, line_number: the place of the line, for messages
 
         Raises:
-            EmptySymbolTreeError: it holds none
-            MultipleRootsError: it holds more than one
-            NotationError: it is not written in this notation
+            EmptySymbolTreeError: the line contains no tree
+            MultipleRootsError: the line contains more than one tree
+            NotationError: the line is not written in this notation
         """
         try:
             if line.startswith("\ufeff"):
                 raise NotationError("a byte order mark", column=1, hint="Save the file without it.")
             if not line or line.isspace():
-                raise EmptySymbolTreeError(
-                    "an empty line where a tree should be", hint="Remove it, and its parallel line."
-                )
+                message = "an empty line where a tree should be"
+                raise EmptySymbolTreeError(message, hint="Remove it, and its parallel line.")
             return self._read(line)
         except InputError as error:
             raise error.at(path, line_number) from None
 
     @abstractmethod
     def write(self, tree: Tree) -> str:
-        """The tree on one line, in the spacing that corpora of this notation have."""
+        """Writes a tree on one line, with the spacing that corpora of this notation use."""
 
     @abstractmethod
     def _read(self, line: str) -> Tree:
-        """As ``read``, of a line that is not blank; errors know the column only."""
+        """Reads a line that is not blank; errors contain the column only."""
 
 
 def unescape_name(text: str) -> str:
-    """The name that ``escape_name`` wrote so."""
+    """The name that `escape_name` wrote."""
     if "\\" not in text:
         return text
     return "" if text == EMPTY_NAME else _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def escape_name(name: str, refused: re.Pattern) -> str:
-    """A name as it can be written where the characters that ``refused`` finds mean something else.
-
-    The pattern has to find ``LITERAL_CODE`` too.
-    """
+    """Writes a name with codes for the parts that ``refused`` matches; the pattern must match `LITERAL_CODE`, too."""
     if name in ("", EMPTY_NAME):
         return escape_first(name) if name else EMPTY_NAME
     return refused.sub(lambda found: "".join(map(_code, found[0])), name)
 
 
 def escape_first(name: str) -> str:
-    """A name whose first character is written as a code, so that it is nothing but a name."""
+    """Writes the first character of a name as a code, so that the result can only be read as a name."""
     return _code(name[0]) + name[1:]
-
-
-def shorten(text: str) -> str:
-    """Enough of a text to recognise it in a message."""
-    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _code(character: str) -> str:

@@ -1,16 +1,16 @@
-r"""S-expressions: lambda calculus, bracketed trees, Lisp.
+r"""S-expressions, as in lambda calculus, bracketed trees and Lisp.
 
 =====================  ==============================================================
 text                   tree
 =====================  ==============================================================
 ``x``                  a leaf
-``( f a b )``          ``f`` over ``a`` and ``b``; ``f`` is a word and not alone
-``( x )``, ``()``      ``()`` over ``x``, and over nothing: brackets without a head
+``( f a b )``          ``f`` over ``a`` and ``b``, if ``f`` is a word
+``( x )``, ``()``      ``()`` over ``x`` and over nothing: brackets without a head
 ``( ( f a ) b )``      ``()`` over ``f`` (over ``a``) and ``b``
-``"two words ( "``     a leaf, its label with the quotation marks
+``"two words ( "``     a leaf; the quotation marks are part of its label
 =====================  ==============================================================
 
-A quotation mark before a blank or a bracket is a word of its own, as in treebanks.
+A quotation mark before a blank or a bracket is a word by itself, as in treebanks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tree_fairseq.trees.notations.notation import (
     Notation,
     escape_first,
     escape_name,
-    shorten,
     unescape_name,
 )
+from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
 
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
@@ -40,17 +40,15 @@ class BracketNotation(Notation):
 
     def _read(self, line: str) -> Tree:
         columns: list[int] = []
-        # Of each open bracket, and of the line itself, what stands in it so far.
-        contents: list[list[Tree]] = [[]]
-        # Whether the bracket begins with a word, which is its head if more follows.
-        headed: list[bool] = [False]
+        contents: list[list[Tree]] = [[]]  # the trees in the line so far, then those in each open bracket
+        headed: list[bool] = [False]  # whether the line and each open bracket begin with a word
         for found in _TOKEN.finditer(line):
             kind = found.lastgroup
             if len(contents) == 1 and contents[0] and kind != "close":
                 raise MultipleRootsError(
                     f"{shorten(found.group())!r} follows a complete tree",
                     column=found.start() + 1,
-                    hint="A line holds one tree, ( f a b ), and nothing beside it.",
+                    hint="A line contains one tree, such as ( f a b ), and nothing else.",
                 )
             if kind == "open":
                 columns.append(found.start() + 1)
@@ -61,8 +59,9 @@ class BracketNotation(Notation):
                     message = "a closing bracket without an opening one"
                     raise NotationError(message, column=found.start() + 1, hint="Remove it.")
                 columns.pop()
-                tree = _bracketed(contents.pop(), headed.pop())
-                contents[-1].append(tree)
+                inner = contents.pop()
+                has_head = headed.pop() and len(inner) > 1
+                contents[-1].append(Tree(inner[0].label, inner[1:]) if has_head else Tree(GROUP, inner))
             else:
                 headed[-1] = headed[-1] or not contents[-1]
                 contents[-1].append(Tree(_label(found)))
@@ -71,12 +70,13 @@ class BracketNotation(Notation):
             raise NotationError(
                 f"{number} never closed, the first of them opened here",
                 column=columns[0],
-                hint="Close every bracket; a tree has to stand on one line.",
+                hint="Close every bracket, and write each tree on one line.",
             )
         tree = contents[0][0]
         if tree == Tree(GROUP) and "(" in line:
-            message = "brackets with nothing between them are no tree"
-            raise EmptySymbolTreeError(message, hint="Write a symbol, or remove the line.")
+            raise EmptySymbolTreeError(
+                "there is nothing between the brackets", hint="Write a symbol, or remove the line."
+            )
         return tree
 
     def write(self, tree: Tree) -> str:
@@ -99,14 +99,8 @@ class BracketNotation(Notation):
         return " ".join(parts)
 
 
-def _bracketed(content: list[Tree], headed: bool) -> Tree:
-    if headed and len(content) > 1:
-        return Tree(content[0].label, content[1:])
-    return Tree(GROUP, content)
-
-
 def _is_headless(node: Tree) -> bool:
-    """Whether the brackets of a node are written without its label: only where its first child is not taken for a head."""
+    """Whether a node is written without its label, because its first child cannot be read as a head."""
     children = node.children
     return node.label == GROUP and (len(children) < 2 or bool(children[0].children) or children[0].label == GROUP)
 
@@ -119,7 +113,7 @@ def _label(token: re.Match) -> str:
         raise NotationError(
             f"the string that begins with {shorten(text)!r} does not end before a blank or a bracket",
             column=token.start() + 1,
-            hint='Close it with ", and write \\" for a quotation mark inside.',
+            hint='Close it with ", and write \\" for a quotation mark inside it.',
         )
     return unescape_name(text)
 

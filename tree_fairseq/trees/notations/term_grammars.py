@@ -1,11 +1,11 @@
-r"""How Prolog, FunQL and COGS's variable-free forms are written: names, operators, spacing.
+r"""The grammars of Prolog, FunQL and COGS's variable-free forms: names, operators and spacing.
 
 ===============================  =====================================================================
 text                             tree
 ===============================  =====================================================================
 ``f ( a , b )``                  ``f`` over ``a`` and ``b``
-``'new york'``                   a leaf, its label with the quotation marks
-``a , b , c``                    ``,`` over three; ``;`` and ``AND`` are alike
+``'new york'``                   a leaf; the quotation marks are part of its label
+``a , b , c``                    ``,`` over all three; the same with ``;`` and ``AND``
 ``A \= B``                       ``\=`` over ``A`` and ``B``
 ``\+ a``                         ``\+`` over ``a``; ``\+ ( a , b )`` is ``\+`` over ``,``
 ``[ a , b ]``, ``[ a | T ]``     ``[]`` over ``a`` and ``b``, ``[|]`` over ``a`` and ``T``
@@ -13,7 +13,7 @@ text                             tree
 ``agent = Emma``                 ``agent=`` over ``Emma``
 ``nmod . in = room``             ``nmod.in=`` over ``room``
 ``LAMBDA a . LAMBDA e . f``      ``LAMBDA a.`` over ``LAMBDA e.`` over ``f``
-``( a )``                        ``()`` over ``a``, where ``a`` would do
+``( a )``                        ``()`` over ``a``, if the brackets are not needed
 ===============================  =====================================================================
 """
 
@@ -27,11 +27,10 @@ from tree_fairseq.trees.notations.notation import LITERAL_CODE, escape_first, es
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 
 WHOLE = 1200
-"""The priority that brackets and whole lines admit."""
+"""The highest priority of a term in brackets or of a whole line."""
 
 ARGUMENT = 999
-"""The priority that arguments and the items of lists admit."""
-
+"""The highest priority of an argument or of an item of a list."""
 
 _END = r"(?![^\s(),;\[\]|])"
 
@@ -41,8 +40,8 @@ class Infix:
     """An operator between terms.
 
     Attributes:
-        priority: as in Prolog, the higher the looser
-        left, right: the priority that operands may have without brackets
+        priority: as in Prolog, where a higher priority binds more loosely
+        left, right: the highest priorities of the operands without brackets
         chained: whether ``a , b , c`` is one node with three children
     """
 
@@ -52,8 +51,8 @@ class Infix:
     chained: bool = False
 
 
-def chain(priority: int) -> Infix:
-    """An operator between any number of terms."""
+def _chain(priority: int) -> Infix:
+    """An operator between two or more terms."""
     return Infix(priority, priority - 1, priority - 1, chained=True)
 
 
@@ -62,9 +61,9 @@ class Prefix:
     """Operators before a term.
 
     Attributes:
-        pattern: of their text
+        pattern: pattern of their text
         label: pattern of their labels
-        priority: also that of their operand
+        priority: their priority, and the highest priority of their operand
     """
 
     pattern: str
@@ -74,18 +73,18 @@ class Prefix:
 
 @dataclass(frozen=True)
 class TermGrammar:
-    """One way of writing terms.
+    """The grammar of a notation of terms.
 
     Attributes:
-        name: of the notation, for messages
+        name: the name of the notation, for messages
         word: pattern of a name without quotation marks
-        refused: pattern of what no such name can hold
+        refused: pattern of the parts that such a name may not contain
         infixes: operators between terms, by their text
         prefixes: operators before a term
         quoted: pattern of names in quotation marks
-        lists: whether there are lists in square brackets
-        spaced: whether blanks stand around brackets
-        joints: characters of names that have blanks around them in text and none in labels
+        lists: whether square brackets contain lists
+        spaced: whether brackets are surrounded by blanks
+        joints: characters of names that are surrounded by blanks in text but not in labels
     """
 
     name: str
@@ -100,7 +99,7 @@ class TermGrammar:
 
     @cached_property
     def token(self) -> re.Pattern:
-        """The kinds of tokens; ``text`` is what is none of them."""
+        """Matches a token; the matching group has the name of its kind. Unexpected characters are ``text``."""
         operators = sorted(self.infixes, key=len, reverse=True)
         kinds = {
             "quoted": rf"(?:{self.quoted}){_END}",
@@ -120,24 +119,25 @@ class TermGrammar:
         return unescape_name(text)
 
     def text_of(self, label: str) -> str:
-        """A name: the inverse of ``label_of``."""
+        """The text of a name; the inverse of `label_of`."""
         if label == UNKNOWN_LABEL or re.fullmatch(self.quoted, label):
             return label
         name = escape_name(label, self._refused)
         text = self.joined(name)
         found = self.token.match(text)
-        return text if found.lastgroup == "word" and found.end() == len(text) else self.joined(escape_first(name))
+        is_word = found is not None and found.lastgroup == "word" and found.end() == len(text)
+        return text if is_word else self.joined(escape_first(name))
 
     def joined(self, label: str) -> str:
-        """A label in which blanks stand around the joints."""
+        """A label with blanks around the joints."""
         return re.sub(rf"[{self.joints}]", r" \g<0> ", label).rstrip() if self.joints else label
 
     def prefix_of(self, label: str) -> Prefix | None:
-        """The operator that has this label."""
+        """The operator with this label, or None."""
         return next((prefix for prefix in self.prefixes if re.fullmatch(prefix.label, label)), None)
 
     def prefix_priority(self, text: str) -> int:
-        """The priority of an operator as it stands in a line."""
+        """The priority of an operator with this text."""
         return next(prefix.priority for prefix in self.prefixes if re.fullmatch(prefix.pattern, text))
 
     @cached_property
@@ -156,9 +156,9 @@ PROLOG = TermGrammar(
     refused=rf"{_REFUSED}|-(?=>)|:(?=-)",
     infixes={
         ":-": Infix(1200, 1199, 1199),
-        ";": chain(1100),
+        ";": _chain(1100),
         "->": Infix(1050, 1049, 1050),
-        ",": chain(1000),
+        ",": _chain(1000),
         **dict.fromkeys(("=", "\\=", "==", "\\==", "=:=", "=\\=", "<", ">", "=<", ">="), Infix(700, 699, 699)),
     },
     prefixes=(Prefix(r"\\\+", r"\\\+", 900),),
@@ -184,7 +184,7 @@ VARIABLE_FREE = TermGrammar(
     "variable-free",
     word=_NAME,
     refused=r"[\s(),;=*\\]|^\.|\.$|\.(?=\.)",
-    infixes={"AND": chain(1000)},
+    infixes={"AND": _chain(1000)},
     prefixes=(
         Prefix(rf"\bLAMBDA\s+{_PART}\s*\.", rf"LAMBDA {_PLAIN}\.", 1100),
         Prefix(rf"{_NAME}\s*=", rf"{_PLAIN}(?:\.{_PLAIN})*=", 990),

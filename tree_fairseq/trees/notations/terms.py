@@ -1,19 +1,25 @@
-"""Terms with operators, ``f ( a , b ) , g ( c )``: Prolog and what looks like it."""
+"""Writes and reads terms with operators, such as Prolog's ``f ( a , b ) , g ( c )``."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
+
+from tree_fairseq.errors import MultipleRootsError, NotationError
 from tree_fairseq.trees.notations.notation import GROUP, Notation
 from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, Infix, TermGrammar
-from tree_fairseq.trees.notations.term_reader import LIST, TAILED_LIST, TermReader
+from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
+
+LIST = "[]"
+"""The label of a list."""
+
+TAILED_LIST = "[|]"
+"""The label of a list whose last child is the rest of the list."""
 
 
 class TermNotation(Notation):
-    """Trees as terms of a grammar.
-
-    Args:
-        grammar: names, operators and spacing
-    """
+    """Trees as terms of a grammar."""
 
     def __init__(self, grammar: TermGrammar):
         self.grammar = grammar
@@ -21,11 +27,11 @@ class TermNotation(Notation):
         self._comma = f"{self._blank}, "
 
     def _read(self, line: str) -> Tree:
-        return TermReader(line, self.grammar).read()
+        return _TermReader(line, self.grammar).read()
 
     def write(self, tree: Tree) -> str:
         parts: list[str] = []
-        # What is still to be written: text, or a tree with the priority that it may have without brackets.
+        # The rest of the output: text, or a tree and the highest priority that it may have without brackets.
         stack: list[str | tuple[Tree, int]] = [(tree, WHOLE)]
         while stack:
             item = stack.pop()
@@ -54,8 +60,8 @@ class TermNotation(Notation):
         return prefix.priority if prefix else 0
 
     def _pieces(self, node: Tree) -> list[str | tuple[Tree, int]]:
-        """What a node is written as, its children as trees."""
-        grammar, children = self.grammar, node.children
+        """The text of a node, with its children as trees."""
+        grammar, children, blank = self.grammar, node.children, self._blank
         if infix := self._infix(node):
             operator = ", " if node.label == "," and not grammar.spaced else f" {node.label} "
             limits = [infix.left, *[infix.right] * (len(children) - 1)]
@@ -65,11 +71,9 @@ class TermNotation(Notation):
         if grammar.lists and node.label == TAILED_LIST and len(children) > 1:
             return ["[ ", *self._listed(children[:-1]), " | ", (children[-1], ARGUMENT), " ]"]
         if grammar.lists and node.label == LIST:
-            return [f"[{self._blank}", *self._listed(children), f"{self._blank if children else ''}]"]
+            return [f"[{blank}", *self._listed(children), f"{blank if children else ''}]"]
         name = grammar.text_of(node.label)
-        return (
-            [f"{name}{self._blank}({self._blank}", *self._listed(children), f"{self._blank})"] if children else [name]
-        )
+        return [f"{name}{blank}({blank}", *self._listed(children), f"{blank})"] if children else [name]
 
     def _listed(self, trees: tuple[Tree, ...]) -> list[str | tuple[Tree, int]]:
         return _separated(trees, [ARGUMENT] * len(trees), self._comma)
@@ -80,3 +84,200 @@ def _separated(trees: tuple[Tree, ...], limits: list[int], separator: str) -> li
     for tree, limit in zip(trees, limits, strict=True):
         pieces += [separator, (tree, limit)]
     return pieces[1:]
+
+
+@dataclass
+class _Operand:
+    """A term that has been read, and the number of brackets around it."""
+
+    tree: Tree
+    priority: int
+    groups: int
+    column: int
+
+
+@dataclass
+class _Operator:
+    """An operator whose last operand has not been read; ``limits`` are the highest priorities of its operands."""
+
+    label: str
+    priority: int
+    limits: list[int]
+
+
+@dataclass
+class _Open:
+    """The line, or a bracket that has not been closed.
+
+    ``head`` is the name before ``(`` or the label of a list, and None if the bracket does not contain arguments.
+    """
+
+    column: int
+    closer: str
+    head: str | None = None
+    arguments: list[Tree] = field(default_factory=list)
+    operands: list[_Operand] = field(default_factory=list)
+    operators: list[_Operator] = field(default_factory=list)
+    expects_term: bool = True
+
+    @property
+    def accepts_arguments(self) -> bool:
+        """Whether a comma begins another argument."""
+        return self.head is not None and not (self.closer == "]" and self.head == TAILED_LIST)
+
+
+class _TermReader:
+    """Reads one line by operator precedence, without recursion."""
+
+    def __init__(self, line: str, grammar: TermGrammar):
+        self.grammar = grammar
+        self.tokens = list(grammar.token.finditer(line))
+        self.open: list[_Open] = [_Open(1, "")]
+        self.end = len(line.rstrip()) + 1
+
+    def read(self) -> Tree:
+        place = 0
+        while place < len(self.tokens):
+            token = self.tokens[place]
+            place += 1
+            if self.open[-1].expects_term:
+                place += self._term(token, self.tokens[place] if place < len(self.tokens) else None)
+            else:
+                self._after_term(token)
+        if len(self.open) > 1:
+            count = len(self.open) - 1
+            number = "a bracket is" if count == 1 else f"{count} brackets are"
+            raise NotationError(
+                f"{number} never closed, the first of them opened here",
+                column=self.open[1].column,
+                hint="Close every bracket, and write each tree on one line.",
+            )
+        whole = self._expression(self.open[0], "the end of the line", self.end)
+        return self._placed(whole, WHOLE)
+
+    def _term(self, token: re.Match, following: re.Match | None) -> int:
+        """Reads a token where a term begins, and returns how many more tokens it has read."""
+        text, kind, here, column = token.group(), token.lastgroup, self.open[-1], token.start() + 1
+        if text == "(":
+            self.open.append(_Open(column, ")"))
+        elif text == "[" and kind == "mark":
+            self.open.append(_Open(column, "]", LIST))
+        elif text == here.closer == "]" and not here.arguments and not here.operators:
+            self._add(_Operand(Tree(LIST), 0, 0, self.open.pop().column))
+        elif kind == "prefix":
+            priority = self.grammar.prefix_priority(text)
+            here.operators.append(_Operator(self.grammar.label_of(text), priority, [priority]))
+        elif kind in ("word", "quoted", "unknown"):
+            label = text if kind == "quoted" else self.grammar.label_of(text)
+            if following is not None and following.group() == "(":
+                self.open.append(_Open(following.start() + 1, ")", label))
+                return 1
+            self._add(_Operand(Tree(label), 0, 0, column))
+        else:
+            raise self._unexpected(token)
+        return 0
+
+    def _after_term(self, token: re.Match) -> None:
+        """Reads a token where an operator, a comma or a closing bracket is expected."""
+        text, here, column = token.group(), self.open[-1], token.start() + 1
+        if text == "," and here.accepts_arguments:
+            self._finish_argument(here, text, column)
+        elif token.lastgroup == "infix":
+            self._operator(text)
+        elif text == "|" and here.closer == "]" and here.accepts_arguments:
+            self._finish_argument(here, text, column)
+            here.head = TAILED_LIST
+        elif text in (")", "]"):
+            self._close(text, column)
+        else:
+            raise self._unexpected(token)
+
+    def _operator(self, text: str) -> None:
+        """Reduces the operators to the left that bind more tightly, and opens this one."""
+        here, infix = self.open[-1], self.grammar.infixes[text]
+        while here.operators and here.operators[-1].priority <= infix.left:
+            self._reduce(here)
+        last = here.operators[-1] if here.operators else None
+        if infix.chained and last is not None and last.label == text:
+            last.limits.append(infix.right)
+        else:
+            here.operators.append(_Operator(text, infix.priority, [infix.left, infix.right]))
+        here.expects_term = True
+
+    def _reduce(self, here: _Open) -> None:
+        operator = here.operators.pop()
+        first = len(here.operands) - len(operator.limits)
+        operands = here.operands[first:]
+        del here.operands[first:]
+        children = [self._placed(operand, limit) for operand, limit in zip(operands, operator.limits, strict=True)]
+        here.operands.append(_Operand(Tree(operator.label, children), operator.priority, 0, operands[0].column))
+
+    def _expression(self, here: _Open, text: str, column: int) -> _Operand:
+        """The term between the last bracket or comma and this column."""
+        if here.expects_term:
+            raise _missing_term(text, column)
+        while here.operators:
+            self._reduce(here)
+        here.expects_term = True
+        return here.operands.pop()
+
+    def _finish_argument(self, here: _Open, text: str, column: int) -> None:
+        here.arguments.append(self._placed(self._expression(here, repr(text), column), ARGUMENT))
+
+    def _close(self, text: str, column: int) -> None:
+        here = self.open[-1]
+        if here.closer != text:
+            message = f"{text!r} where {here.closer!r} should be" if here.closer else f"{text!r} closes nothing"
+            raise NotationError(message, column=column, hint="Close every bracket with one of its own kind.")
+        if here.head is not None:
+            self._finish_argument(here, text, column)
+            self.open.pop()
+            self._add(_Operand(Tree(here.head, here.arguments), 0, 0, here.column))
+            return
+        inner = self._expression(here, repr(text), column)
+        self.open.pop()
+        self._add(_Operand(inner.tree, inner.priority, inner.groups + 1, here.column))
+
+    def _add(self, operand: _Operand) -> None:
+        self.open[-1].operands.append(operand)
+        self.open[-1].expects_term = False
+
+    def _placed(self, operand: _Operand, limit: int) -> Tree:
+        """The tree of a term in its place, with a `GROUP` node for each pair of brackets that is not needed there."""
+        needs_brackets = operand.priority > limit
+        if needs_brackets and not operand.groups:
+            raise NotationError(
+                f"{shorten(operand.tree.label)!r} binds too loosely here without brackets",
+                column=operand.column,
+                hint="Put the term that begins here into brackets.",
+            )
+        tree = operand.tree
+        for _ in range(operand.groups - needs_brackets):
+            tree = Tree(GROUP, (tree,))
+        return tree
+
+    def _unexpected(self, token: re.Match) -> NotationError | MultipleRootsError:
+        text, column, here = token.group(), token.start() + 1, self.open[-1]
+        if token.lastgroup == "text":
+            return NotationError(
+                f"{text!r} has no meaning in {self.grammar.name} notation",
+                column=column,
+                hint="Put a name that contains it into quotation marks, and close them.",
+            )
+        if here.expects_term:
+            return _missing_term(repr(text), column)
+        if text == "," or token.lastgroup in ("infix", "mark"):
+            return NotationError(f"{text!r} does not belong between these terms", column=column, hint="Remove it.")
+        if len(self.open) == 1:
+            return MultipleRootsError(
+                f"{shorten(text)!r} follows a complete tree",
+                column=column,
+                hint="A line contains one tree; join terms with an operator.",
+            )
+        message = f"no comma or operator before {shorten(text)!r}"
+        return NotationError(message, column=column, hint="Write one, or remove the term.")
+
+
+def _missing_term(before: str, column: int) -> NotationError:
+    hint = "Write the term, or remove the operator or comma before it."
+    return NotationError(f"a term is missing before {before}", column=column, hint=hint)

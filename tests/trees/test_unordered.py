@@ -1,4 +1,4 @@
-"""Exact match with unordered children, against all permutations."""
+"""Equality with unordered children, against all permutations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
-from tree_fairseq.scoring.outcomes import UnorderedForms, unordered_labels
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.unordered import UnorderedForms, unordered_labels
 
 UNORDERED = ("and", "or")
 TREES = symbol_trees(labels=("and", "or", "f", "x"), max_children=3, max_leaves=7)
