@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import UnorderedForms, unordered_labels
+from tree_fairseq.trees.unordered import UnorderedForms, exact_matches, unordered_labels
 
 UNORDERED = ("and", "or")
 TREES = symbol_trees(labels=("and", "or", "f", "x"), max_children=3, max_leaves=7)
@@ -76,3 +76,11 @@ def test_deep_trees():
         deep = Tree("and", (Tree("a"), deep))
     forms = UnorderedForms(UNORDERED)
     assert forms.number(deep) == forms.number(shuffled(deep, random.Random(1)))
+
+
+def test_missing_and_unknown_outputs_never_match():
+    first, second = Tree("and", [Tree("x"), Tree("y")]), Tree("and", [Tree("y"), Tree("x")])
+    unknown = Tree("and", [Tree("<unk>")])
+    outputs, references = [first, first, None, unknown], [first, second, first, unknown]
+    assert exact_matches(outputs, references) == [True, False, False, False]
+    assert exact_matches(outputs, references, UNORDERED) == [True, True, False, False]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.scoring.breakdowns import by_bounds, by_group
 from tree_fairseq.trees.notations import Notation
-from tree_fairseq.trees.symbols import UNKNOWN_LABEL, SymbolEncoding
+from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import UnorderedForms
+from tree_fairseq.trees.unordered import exact_matches
 
 # FROM scoring/ifttt: How IFTTT programs are compared: channels, functions, productions (Quirk, Mooney and Galley 2015, section 6).
 #
@@ -126,14 +126,11 @@ class Judgement:
         ``accuracy``: the tree is the reference. ``accuracy_unordered``: it is, with the children of some labels in any
         order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
         """
-        forms = UnorderedForms(self.unordered)
-        found = {"accuracy": [], "accuracy_unordered": [], VALIDITY: []}
-        for output, reference in zip(self.outputs, self.references, strict=True):
-            known = output is not None and not _has_unknown(output)
-            same = known and output == reference
-            found["accuracy"].append(same)
-            found["accuracy_unordered"].append(same or known and forms.number(output) == forms.number(reference))
-            found[VALIDITY].append(output is not None)
+        found = {
+            "accuracy": exact_matches(self.outputs, self.references),
+            "accuracy_unordered": exact_matches(self.outputs, self.references, self.unordered),
+            VALIDITY: [output is not None for output in self.outputs],
+        }
         if self.scheme == "ifttt":
             found |= self._program_outcomes()
         return found
@@ -180,7 +177,3 @@ def as_digits(outcomes: Mapping[str, Sequence[bool]]) -> dict[str, str]:
 def from_digits(outcomes: Mapping[str, str]) -> dict[str, list[bool]]:
     """The inverse of :func:`as_digits`."""
     return {name: [digit == "1" for digit in digits] for name, digits in outcomes.items()}
-
-
-def _has_unknown(tree: Tree) -> bool:
-    return any(node.label == UNKNOWN_LABEL for node in tree.preorder())

@@ -9,7 +9,6 @@ from fairseq import utils
 from tree_fairseq.errors import StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.command_output import print_after, print_brackets
 from tree_fairseq.nn.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
-from tree_fairseq.scoring.outcomes import Judgement
 from tree_fairseq.scoring.outputs import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.model import TreeInsertionTransformerModel
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
@@ -20,6 +19,7 @@ from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, Se
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.tree_transformer.task import TreeTranslationConfig, TreeTranslationTask
 from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.unordered import exact_matches
 
 _DEFAULTS = InsertionLimits()
 _COMMAND = "fairseq_cli.generate"
@@ -156,8 +156,7 @@ class InsertionInferenceTask(ValidationAccuracyTask, TreeTranslationTask):
         """How many targets of a batch are met, up to the order of children where ``--eval-unordered`` leaves it open."""
         outputs = [self.tree_of(ranked[0]) if ranked else None for ranked in hypotheses]
         references = [self.target_dictionary.tree(target) for target in sample["target"].tolist()]
-        judgement = Judgement(outputs, references, tuple((self.cfg.eval_unordered or "").split()))
-        return sum(judgement.outcomes["accuracy_unordered"])
+        return sum(exact_matches(outputs, references, (self.cfg.eval_unordered or "").split()))
 
     def tree_of(self, hypothesis: dict) -> Optional[Tree]:
         """The tree of a hypothesis, None where it is not one tree."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.tree import Tree
 
 _UNORDERED = ("and", "or")
@@ -41,3 +42,19 @@ class UnorderedForms:
         if node.label in self.unordered:
             children = sorted(children)
         return self._numbers.setdefault((node.label, tuple(children)), len(self._numbers))
+
+
+def exact_matches(
+    outputs: Iterable[Tree | None], references: Iterable[Tree], unordered: Iterable[str] = ()
+) -> list[bool]:
+    """Whether each output equals its reference, up to the order of the children of nodes with these labels.
+
+    An output that is not a tree (None) and a tree with an unknown symbol are never a match.
+    """
+    forms = UnorderedForms(unordered)
+    return [
+        output is not None
+        and all(node.label != UNKNOWN_LABEL for node in output.preorder())
+        and forms.number(output) == forms.number(reference)
+        for output, reference in zip(outputs, references, strict=True)
+    ]
