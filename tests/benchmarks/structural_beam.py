@@ -15,6 +15,8 @@ from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Figure, Report, milliseconds
 from tests.benchmarks.translation_models import dictionary, stock_batch
 from tests.tree_positional.all_trees import Vocabulary
+from tree_fairseq.nn.sides import SYMBOLS as SYMBOL_TREES
+from tree_fairseq.nn.sides import Side
 from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS
@@ -33,8 +35,7 @@ def a_task(vocabulary: Vocabulary) -> SimpleNamespace:
     return SimpleNamespace(
         source_dictionary=dictionary(SOURCE_WORDS),
         target_dictionary=vocabulary.dictionary,
-        source_symbols=None,
-        target_symbols=vocabulary.table,
+        target_side=Side(SYMBOL_TREES, symbols=vocabulary.table),
         cfg=SimpleNamespace(),
     )
 
@@ -67,7 +68,9 @@ def speed(settings: Settings):
     options = {"beam_size": BEAM, "max_len_a": 0, "max_len_b": symbols, "min_len": symbols}
     models = {name: build(architecture, task) for name, architecture in ARCHITECTURES.items()}
     made = {
-        "tree": StructuralGenerator([models["tree"]], task.target_dictionary, symbols=task.target_symbols, **options),
+        "tree": StructuralGenerator(
+            [models["tree"]], task.target_dictionary, symbols=task.target_side.symbols, **options
+        ),
         "stock": SequenceGenerator([models["stock"]], task.target_dictionary, **options),
     }
 
@@ -117,7 +120,7 @@ def validity(settings: Settings) -> tuple[int, int, int]:
             guesses = StructuralGenerator(
                 [model],
                 task.target_dictionary,
-                symbols=task.target_symbols,
+                symbols=task.target_side.symbols,
                 beam_size=1,
                 max_len_b=chance.randrange(5, 40),
             ).generate([model], batch)
@@ -131,7 +134,7 @@ def validity(settings: Settings) -> tuple[int, int, int]:
             "max_len_b": limit_b,
             "len_penalty": chance.choice([0, 1, 2]),
         }
-        made = StructuralGenerator([model], task.target_dictionary, symbols=task.target_symbols, **options)
+        made = StructuralGenerator([model], task.target_dictionary, symbols=task.target_side.symbols, **options)
         words = chance.randrange(1, 20)
         limit = int(limit_a * (words + 1) + limit_b)
         for hypotheses in made.generate([model], stock_batch(task, BATCH, words, 1)):

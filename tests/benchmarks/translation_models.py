@@ -15,6 +15,7 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import Adam
 
 from tests.benchmarks.random_trees import random_tree
+from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
@@ -39,11 +40,12 @@ class Task(SimpleNamespace):
     """
 
     def __init__(self, words: int = WORDS, labels: int = LABELS):
-        shared = dictionary(words)
+        shared, names = dictionary(words), dictionary(labels)
         super().__init__(
             source_dictionary=shared,
             target_dictionary=shared,
-            label_dictionary=dictionary(labels),
+            label_dictionary=names,
+            source_side=Side(CONSTITUENCY, labels=names),
             cfg=SimpleNamespace(),
         )
 

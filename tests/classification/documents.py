@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tests.nn.tiny import PAD, build, tiny_task
 from tests.nn.tree_rows import SYMBOLS
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
+from tree_fairseq.nn.tasks import trees_read
 
 NUM_CLASSES = 3
 ARCHITECTURES = [f"{name}_classifier_tiny" for name in ("tree_transformer", "tree_lstm", "transformer", "lstm")]
@@ -40,7 +41,7 @@ def inputs_of(model, rows: dict[str, Tensor], node_logits: bool = False) -> dict
     texts = [text[text != PAD] for text in texts]
     tokens = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=PAD)
     inputs = {"src_tokens": tokens, "src_lengths": torch.tensor([len(text) for text in texts])}
-    if getattr(model, "reads_trees", False):
+    if "sentence_trees" in trees_read(model):
         inputs.update(sentence_trees=rows, node_logits=node_logits)
     return inputs
 

@@ -124,7 +124,7 @@ class Listener(nn.Module):
 def test_only_models_that_read_trees_see_them(row_data, monkeypatch, reads_trees):
     task, dataset = load(row_data, "valid")
     listener = Listener()
-    listener.reads_trees = reads_trees
+    listener.tree_inputs = ("sentence_trees",) if reads_trees else ()
     monkeypatch.setattr("fairseq.models.build_model", lambda *args: listener)
     monkeypatch.setattr("fairseq.quantization_utils.quantize_model_scalar", lambda model, cfg: model)
     model = task.build_model(Namespace())

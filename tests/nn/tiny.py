@@ -10,6 +10,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
+from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.tree_transformer import model  # noqa: F401  (registers the architectures)
 
@@ -28,10 +29,12 @@ def tiny_task(words: int = 20, labels: int = 6, joined: bool = False) -> SimpleN
     """What a model asks its task for: three dictionaries."""
     source = dictionary(*(f"s{k}" for k in range(words)))
     target = source if joined else dictionary(*(f"t{k}" for k in range(words + 3)))
+    names = dictionary(*(f"L{k}" for k in range(labels)))
     return SimpleNamespace(
         source_dictionary=source,
         target_dictionary=target,
-        label_dictionary=dictionary(*(f"L{k}" for k in range(labels))),
+        label_dictionary=names,
+        source_side=Side(CONSTITUENCY, labels=names),
     )
 
 

@@ -9,6 +9,7 @@ import torch
 
 from tests.nn.tiny import build, dictionary, random_tree, stack
 from tests.tree_insertion.partial_trees import PAD, random_batch
+from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
@@ -22,7 +23,7 @@ def insertion_task(words: int = 20, deletion: bool = False) -> SimpleNamespace:
     return SimpleNamespace(
         source_dictionary=dictionary(*(f"s{k}" for k in range(words))),
         target_dictionary=dictionary(ROOT_LABEL, *(f"t{k}" for k in range(LABELS))),
-        label_dictionary=dictionary(*(f"L{k}" for k in range(6))),
+        source_side=Side(CONSTITUENCY, labels=dictionary(*(f"L{k}" for k in range(6)))),
         insertion=object(),
         cfg=SimpleNamespace(deletion=deletion),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
@@ -9,9 +11,9 @@ from torch.nn import functional
 
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
 from tests.tree_insertion.partial_trees import PAD, preorder
+from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
 from tree_fairseq.tree_insertion.preorder import structure_tokens
 from tree_fairseq.tree_insertion.target import KINDS
-from tree_fairseq.tree_transformer.model import TreeTransformerDecoder
 
 VARIANTS = {
     "transformer": (),
@@ -166,7 +168,10 @@ def logits_of(model, states: torch.Tensor, inputs: dict) -> torch.Tensor:
 def test_without_relations_it_is_fairseqs_decoder_over_a_set_of_nodes(variant):
     model = build_insertion(*VARIANTS[variant]).double()
     inputs = inputs_of(variant)
-    kind = TreeTransformerDecoder if "tree" in VARIANTS[variant] else TransformerDecoderBase
+    memory_type = model.decoder.memory_type
+    kind = TransformerDecoderBase
+    if memory_type is not STATES:
+        kind = functools.partial(MemoryDecoder, memory_type=memory_type)
     with torch.no_grad():
         states = stock_states(model, inputs, inputs["partial_tree"]["labels"], kind)
         assert not torch.allclose(model(**inputs)["logits"], logits_of(model, states, inputs), atol=1e-3)

@@ -80,9 +80,9 @@ def test_a_task_that_grows_no_trees_is_refused():
 
 def test_an_encoder_of_trees_needs_them():
     task = insertion_task()
-    assert build(task, "--insertion-encoder", "tree", arch=TINY).reads_trees
-    assert not build(task, arch=TINY).reads_trees
-    del task.label_dictionary
+    assert build(task, "--insertion-encoder", "tree", arch=TINY).tree_inputs == ("source_spans",)
+    assert build(task, arch=TINY).tree_inputs == ()
+    del task.source_side
     with pytest.raises(MissingTreesError, match="preprocess with --tree-parser"):
         build(task, "--insertion-encoder", "tree", arch=TINY)
 

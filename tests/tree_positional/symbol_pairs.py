@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 
 from tests.nn.tiny import build, dictionary
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
+from tree_fairseq.nn import sides
 from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.tree_positional.dataset import collate_symbol_trees
 from tree_fairseq.trees.symbols import SymbolEncoding
@@ -17,6 +18,11 @@ from tree_fairseq.trees.tree import Tree
 
 ARCH = "tree_positional_transformer_tiny"
 MODALITIES = [(True, True), (False, True), (True, False), (False, False)]
+
+
+def task_side(symbols) -> sides.Side:
+    """A side of symbol trees; of a sequence where ``symbols`` is None."""
+    return sides.Side() if symbols is None else sides.Side(sides.SYMBOLS, symbols=symbols)
 
 
 def random_tree(chance: random.Random, size: int) -> Tree:
@@ -82,8 +88,8 @@ class Pairs:
         self.task = SimpleNamespace(
             source_dictionary=self.source.dictionary,
             target_dictionary=self.target.dictionary,
-            source_symbols=self.source.symbols,
-            target_symbols=self.target.symbols,
+            source_side=task_side(self.source.symbols),
+            target_side=task_side(self.target.symbols),
         )
 
     def model(self, *flags: str, arch: str = ARCH, seed: int = 0):

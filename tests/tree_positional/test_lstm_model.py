@@ -15,7 +15,7 @@ from torch.nn import functional
 from tests.nn.direct_tree_lstm import direct_attention, direct_child, direct_tree_lstm
 from tests.nn.tiny import PAD, arguments
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch, symbol_trees
-from tests.tree_positional.symbol_pairs import Pairs
+from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.tree_positional.lstm_model import TreeToTreeLSTMModel
 from tree_fairseq.tree_positional.search import StructuralGenerator
@@ -75,8 +75,8 @@ def test_it_is_the_model_of_the_paper(encoding, trees, feeds, seed):
     task = SimpleNamespace(
         source_dictionary=batch.dictionary,
         target_dictionary=batch.dictionary,
-        source_symbols=batch.table,
-        target_symbols=batch.table,
+        source_side=task_side(batch.table),
+        target_side=task_side(batch.table),
     )
     torch.manual_seed(seed)
     flags = SMALL if feeds else (*SMALL, "--no-parent-attention-feeding")
@@ -313,6 +313,6 @@ def test_what_does_not_fit_is_refused():
     del inputs["source_symbol_tree"]
     with pytest.raises(MissingTreesError, match="--task structural_translation"):
         model_of(pairs)(**inputs)
-    del pairs.task.target_symbols
+    del pairs.task.source_side, pairs.task.target_side
     with pytest.raises(MissingTreesError, match="--task structural_translation"):
         model_of(pairs)

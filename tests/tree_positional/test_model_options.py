@@ -11,7 +11,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from tests.nn.tiny import arguments, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS
-from tests.tree_positional.symbol_pairs import Pairs
+from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
 
 PAIRS = Pairs(True, True)
@@ -141,7 +141,7 @@ def test_query_positions_are_added_to_a_trained_model(caplog):
 def joined() -> Pairs:
     pairs = Pairs(True, True)
     pairs.task.source_dictionary = pairs.source.dictionary = pairs.target.dictionary
-    pairs.task.source_symbols = pairs.source.symbols = pairs.target.symbols
+    pairs.task.source_side, pairs.source.symbols = task_side(pairs.target.symbols), pairs.target.symbols
     pairs.source.sequences = pairs.target.sequences[::-1]
     return pairs
 

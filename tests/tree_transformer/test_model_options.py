@@ -59,7 +59,7 @@ def test_flags_override_an_architecture():
 
 def test_a_task_without_trees_is_refused():
     task = tiny_task()
-    del task.label_dictionary
+    del task.source_side
     with pytest.raises(MissingTreesError, match="--task tree_translation"):
         build(task)
 

@@ -171,7 +171,7 @@ def test_keys_are_not_tiled_over_beams(model, monkeypatch):
     held = []
 
     def note(attention, query, memory):
-        held.append((query.size(1), len(memory["prev_key"])))
+        held.append((query.size(1), len(memory.keys)))
         return without_weights(attention, query, memory)
 
     without_weights = ChartCrossAttention._without_weights

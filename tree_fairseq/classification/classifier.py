@@ -113,7 +113,7 @@ class SequenceClassifier(Classifier):
 class TreeClassifier(Classifier):
     """A classifier that reads trees: every example is the root of a document, and every node and leaf of it has a state."""
 
-    reads_trees = True
+    tree_inputs = ("sentence_trees",)
 
     def forward(
         self,

@@ -22,7 +22,7 @@ from tree_fairseq.classification.task import ClassTask
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
-from tree_fairseq.nn.tasks import TreeTaskConfig
+from tree_fairseq.nn.tasks import TreeTaskConfig, trees_read
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.trees.tree import Forest
 
@@ -181,7 +181,7 @@ class TreeClassificationTask(ClassTask):
             InputError: it is to be trained on the classes of nodes, and has no states of nodes
         """
         model = super().build_model(cfg, from_checkpoint)
-        reads_trees = getattr(model, self.reading_flag, False)
+        reads_trees = bool(trees_read(model))
         if str(self.cfg.label_nodes) == "all" and not reads_trees:
             raise InputError(
                 f"--label-nodes all trains the states of nodes, and {type(model).__name__} reads sequences",

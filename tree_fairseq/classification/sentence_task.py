@@ -20,7 +20,7 @@ from tree_fairseq.classification.sentences import NewSentences, NewTexts, Senten
 from tree_fairseq.classification.task import ClassTask
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, InputError, LongSentenceError
-from tree_fairseq.nn.tasks import TreeTaskConfig
+from tree_fairseq.nn.tasks import TreeTaskConfig, trees_read
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class TreeSentenceClassificationTask(ClassTask):
         """
         arch = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
         model = ARCH_MODEL_REGISTRY.get(arch) or MODEL_REGISTRY.get(arch)
-        if getattr(model, self.reading_flag, False):
+        if trees_read(model):
             raise InputError(
                 f"--arch {arch} reads trees, and --task {self.name} has none", hint="Use --task tree_classification."
             )

@@ -30,7 +30,6 @@ class ClassTask(TreeTask):
     """
 
     tree_inputs = ("sentence_trees",)
-    reading_flag = "reads_trees"
     name: str
     """Of the task, as it is registered."""
     labels_all_nodes = False

@@ -1,60 +1,100 @@
-"""What our models share that are fairseq's transformer with flags, an encoder and a decoder of their own."""
+"""fairseq's transformer with an encoder of the registry, and the flags and defaults of such models."""
 
 import copy
 import dataclasses
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import fields, make_dataclass
-from typing import Optional
+from dataclasses import field, fields, make_dataclass
+from typing import Any, Optional
 
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoder
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.models.transformer.transformer_config import EncDecBaseConfig
 from torch import Tensor
 
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.encoders import encoder_of, registered_encoders
+from tree_fairseq.nn.shared_memory import MemoryDecoder
+from tree_fairseq.nn.sides import TREE_INPUTS
+
 
 class ExtendedTransformer(TransformerModelBase):
-    """fairseq's transformer. Subclasses say which flags they add, and may name the classes of encoder and decoder.
+    """fairseq's transformer with more flags, an encoder of the registry, and a decoder that attends to its memory.
 
     Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be fine-tuned.
+
+    Attributes:
+        tree_inputs: names of the trees that the model reads in ``net_input``
     """
 
-    flags: type[FairseqDataclass]
+    flags: type[FairseqDataclass] = FairseqDataclass
     """Flags beside those of fairseq's transformer."""
-    encoder_class: type[FairseqEncoder]
-    decoder_class: type
+    default_encoder = "transformer"
+    """Name of the encoder."""
+
+    def __init__(self, cfg, encoder, decoder):
+        super().__init__(cfg, encoder, decoder)
+        self.tree_inputs = encoder_of(cfg).tree_inputs
+
+    @classmethod
+    def all_flags(cls) -> type[FairseqDataclass]:
+        """All flags beside those of fairseq's transformer."""
+        return cls.flags
 
     @classmethod
     def add_args(cls, parser):
         """Adds fairseq's flags and ours; architectures set the defaults."""
-        for flags in (TransformerConfig, cls.flags):
+        for flags in (TransformerConfig, cls.all_flags()):
             gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix="")
 
     @classmethod
+    def build_model(cls, cfg, task):
+        """Builds the model.
+
+        Raises:
+            MissingTreesError: the encoder reads trees, and the source has none of the kind
+        """
+        cfg.source_encoder = getattr(cfg, "source_encoder", cls.default_encoder)
+        encoder_of(cfg).prepare(cfg, task)
+        return super().build_model(cfg, task)
+
+    @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder."""
-        return cls.encoder_class(cfg, src_dict, embed_tokens)
+        """The encoder of the configuration."""
+        return encoder_of(cfg).build(cfg, src_dict, embed_tokens)
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """The decoder."""
-        return cls.decoder_class(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+        """fairseq's decoder over the encoder's memory."""
+        return MemoryDecoder(
+            cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
+        )
 
+    def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:
+        """Encodes sources.
 
-class TreeReadingTransformer(ExtendedTransformer):
-    """A transformer whose encoder reads trees."""
+        Args:
+            src_tokens: ``[B, N]``
+            src_lengths: ``[B]``
+            **options: of the encoder; trees that it does not read may be among them
+
+        Returns:
+            fairseq's dict of lists
+        """
+        unread = set(TREE_INPUTS.values()).difference(self.tree_inputs)
+        read = {name: value for name, value in options.items() if name not in unread}
+        return self.encoder(src_tokens, src_lengths=src_lengths, **read)
 
     def forward(
         self,
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
-        return_all_hiddens: bool = True,
         source_spans: Optional[dict[str, Tensor]] = None,
         source_symbol_tree: Optional[dict[str, Tensor]] = None,
+        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
+        return_all_hiddens: bool = True,
         **kwargs,
     ):
         """Scores target tokens.
@@ -63,29 +103,69 @@ class TreeReadingTransformer(ExtendedTransformer):
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
-            previous_symbol_tree: where the target is symbol trees, parents and branches of ``prev_output_tokens``; found out
-                where left out
-            return_all_hiddens: keep every layer's states
-            source_spans: constituency trees of the source
+            source_spans: constituency trees of the source, see :mod:`tree_fairseq.nn.tree_batch`
             source_symbol_tree: where the source is symbol trees, parents and branches of ``src_tokens``
+            previous_symbol_tree: where the target is symbol trees, those of ``prev_output_tokens``; computed where left out
+            return_all_hiddens: keep every layer's states
             **kwargs: of the decoder
 
         Returns:
             logits ``[B, T, V]`` and the decoder's dict
         """
         trees = {"source_spans": source_spans, "source_symbol_tree": source_symbol_tree}
-        encoder_out = self.encoder(
-            src_tokens,
-            src_lengths=src_lengths,
-            return_all_hiddens=return_all_hiddens,
-            **{name: tree for name, tree in trees.items() if tree is not None},
-        )
+        encoder_out = self.read(src_tokens, src_lengths, return_all_hiddens=return_all_hiddens, **trees)
         if previous_symbol_tree is not None:
             encoder_out["previous_symbol_tree"] = [previous_symbol_tree]
         return self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths, **kwargs)
 
 
-# FROM models/encoder_options: fairseq's options of a transformer, less those of a decoder.
+class EncoderChoiceTransformer(ExtendedTransformer):
+    """A transformer whose encoder the user chooses. Its flags are those of all encoders beside its own."""
+
+    encoder_option = "source_encoder"
+    """Name of the option that chooses the encoder."""
+
+    @classmethod
+    def all_flags(cls) -> type[FairseqDataclass]:
+        """The model's flags, the choice of the encoder and the encoders' flags."""
+        return flags_with_encoders(cls.flags, cls.encoder_option, cls.default_encoder)
+
+    @classmethod
+    def build_with_encoder(cls, cfg, args, task):
+        """Builds the model, and leaves in ``args``, which checkpoints keep, the description of a pretrained encoder.
+
+        Raises:
+            MissingTreesError: the encoder reads trees, and the source has none of the kind
+            InputError: options that do not go with each other, or an encoder that cannot be loaded
+        """
+        cfg.source_encoder = str(getattr(args, cls.encoder_option))
+        cfg.pretrained_folder = getattr(args, "encoder_path", None)
+        if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
+            flag = cls.encoder_option.replace("_", "-")
+            raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add --{flag} pretrained.")
+        cfg.pretrained_description = getattr(args, "pretrained_description", None)
+        model = super().build_model(cfg, task)
+        args.pretrained_description = cfg.pretrained_description
+        return model
+
+
+def flags_with_encoders(flags: type[FairseqDataclass], choice: str, default: str) -> type[FairseqDataclass]:
+    """Options of a model, the choice of an encoder, and the options of all encoders.
+
+    Args:
+        flags: the model's own
+        choice: name of the option that names the encoder
+        default: its default
+    """
+    what = "; ".join(f"{encoder.name}: {encoder.help}" for encoder in registered_encoders())
+    chosen = field(default=default, metadata={"help": f"encoder of the source ({what})"})
+    options = {choice: (choice, ChoiceEnum([encoder.name for encoder in registered_encoders()]), chosen)}
+    for config in (flags, *(encoder.config for encoder in registered_encoders())):
+        for option in fields(config):
+            if not option.name.startswith("_"):
+                options.setdefault(option.name, (option.name, option.type, copy.copy(option)))
+    return make_dataclass(flags.__name__, list(options.values()), bases=(FairseqDataclass,))
+
 
 _SIZES = (
     "embed_path",
@@ -125,9 +205,6 @@ def add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefi
         delete_default=True,
         with_prefix=prefix,
     )
-
-
-# FROM models/sizes: Defaults that architectures set where nothing is given.
 
 
 def set_sizes(args: Namespace, layers: int, width: int, feed_forward: int, heads: int) -> None:

@@ -1,13 +1,14 @@
-"""Cross-attention to sentences of which there is one copy, whatever the beam."""
+"""The memory that an encoder leaves for decoders, and cross-attention to it: one copy of each sentence, whatever the beam."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Union
 
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import MultiheadAttention
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 
@@ -49,89 +50,6 @@ def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor]
     return None if torch.equal(sentences, torch.arange(count, device=order.device)) else sentences, beams
 
 
-class SharedMemoryAttention(MultiheadAttention):
-    """fairseq's decoder cross-attention, whose keys and values are projected once a sentence and layer.
-
-    They are put where fairseq keeps those of a decoding that is under way, so fairseq's own attention does the rest.
-    Subclasses say what is projected.
-    """
-
-    def read(self, states: Tensor, memory: Any) -> dict[str, Tensor]:
-        """Projects B sentences.
-
-        Args:
-            states: of the encoder
-            memory: what is known of them beside, ``order`` among it: ``[rows]`` int64, sentence of each row, or None where
-                rows are sentences
-
-        Returns:
-            ``prev_key`` and ``prev_value`` ``[B, H, S, D / H]``, ``prev_key_padding_mask`` ``[B, S]`` bool, nowhere all true
-        """
-        raise NotImplementedError
-
-    def forward(
-        self,
-        query: Tensor,
-        key: Optional[Tensor],
-        value: Optional[Tensor],
-        key_padding_mask: Any,
-        incremental_state: Optional[dict] = None,
-        need_weights: bool = True,
-        need_head_weights: bool = False,
-        **kwargs,
-    ) -> tuple[Tensor, Optional[Tensor]]:
-        """Attends from target positions to sentences.
-
-        Args:
-            query: ``[T, rows, D]``, rows = B in training, B * K or fewer in generation
-            key: what :meth:`read` takes; read once a decoding
-            value: the same; unread
-            key_padding_mask: the memory, handed on unread by fairseq's decoder layer
-            incremental_state: state of a decoding under way
-            need_weights: return attention weights
-            need_head_weights: of each head
-            **kwargs: of :class:`fairseq.modules.MultiheadAttention`
-
-        Returns:
-            ``[T, rows, D]`` and, where asked for, the attention weights over S positions
-        """
-        state = {} if incremental_state is None else incremental_state
-        if "prev_key" not in self._get_input_buffer(state):
-            # fairseq would set the number of beams, but looks for a method that its models do not have.
-            projected, self.beam_size = self._project(key, key_padding_mask)
-            self._set_input_buffer(state, projected)
-        if not (need_weights or need_head_weights):
-            return self._without_weights(query, self._get_input_buffer(state)), None
-        weights = {"need_weights": need_weights, "need_head_weights": need_head_weights}
-        return super().forward(query, None, None, incremental_state=state, **weights, **kwargs)
-
-    def _project(self, states: Tensor, memory: Any) -> tuple[dict[str, Tensor], int]:
-        """Keys and values of the sentences in the order of the rows, one for all beams of a sentence; and the beams."""
-        projected = self.read(states, memory)
-        sentences, beams = read_together(memory.order, len(projected["prev_key"]))
-        if sentences is not None:
-            projected = {name: values.index_select(0, sentences) for name, values in projected.items()}
-        return projected, beams
-
-    def _without_weights(self, query: Tensor, memory: dict[str, Tensor]) -> Tensor:
-        """Attention whose weights, T times S a head, are not kept; all beams of a sentence read its memory at once."""
-        length, rows, _ = query.shape
-        sentences = len(memory["prev_key"])
-        projected = self.q_proj(query).view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
-        output = functional.scaled_dot_product_attention(
-            projected.permute(1, 3, 2, 0, 4).flatten(2, 3),  # B x H x K * T x D / H
-            memory["prev_key"],
-            memory["prev_value"],
-            attn_mask=~memory["prev_key_padding_mask"][:, None, None],
-            dropout_p=self.dropout_module.p if self.training else 0.0,
-        )
-        output = output.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # T x B x K x H x D / H
-        return self.out_proj(output.reshape(query.shape))
-
-
-# FROM modules/heads: States as attention heads see them.
-
-
 def split_heads(states: Tensor, heads: int) -> Tensor:
     """``[N, B, D]`` to ``[B, H, N, D / H]``."""
     length, batch, width = states.shape
@@ -143,50 +61,207 @@ def join_heads(states: Tensor) -> Tensor:
     return states.permute(2, 0, 1, 3).flatten(2)
 
 
-# FROM models/structured_memory_decoder: fairseq's transformer decoder over a memory that has more to say than which of its positions are padding.
+@dataclass(frozen=True)
+class ProjectedMemory:
+    """Keys and values of B sentences for one layer.
 
-
-class StructuredMemoryDecoder(TransformerDecoderBase):
-    """fairseq's decoder with a cross-attention of another kind; subclasses say of which, and what it reads.
-
-    The layers hand the padding mask to their cross-attention unread: it carries the structure of the memory there.
+    Attributes:
+        keys: ``[B, H, S, D / H]``
+        values: ``[B, H, S, D / H]``
+        padding: ``[B, S]`` bool, true at padding, nowhere all true
     """
 
-    def cross_attention(self, cfg, **kwargs) -> nn.Module:
-        """The cross-attention of a layer.
+    keys: Tensor
+    values: Tensor
+    padding: Tensor
+
+    def select(self, rows: Tensor) -> ProjectedMemory:
+        """The sentences ``rows``, ``[B']`` int64; they may be permuted, repeated and left out."""
+        return ProjectedMemory(*(part.index_select(0, rows) for part in (self.keys, self.values, self.padding)))
+
+
+class SharedMemoryAttention(MultiheadAttention):
+    """fairseq's decoder cross-attention, whose keys and values are projected once a sentence and layer.
+
+    In a decoding from left to right they take the place of those that fairseq keeps, so fairseq's own attention does the rest.
+    Decoders that read the memory many times as a whole call :meth:`project` first and pass its result as the key.
+    Subclasses define :meth:`read`.
+    """
+
+    def read(self, states: Tensor, memory: Any) -> dict[str, Tensor]:
+        """Projects B sentences.
 
         Args:
-            cfg: of the model
-            **kwargs: of :class:`fairseq.modules.MultiheadAttention`, width and heads included
+            states: states of the encoder
+            memory: what else the attention needs; its attribute ``order`` is ``[R]`` int64, the sentence of each row, or None
+                where rows are sentences
+
+        Returns:
+            ``prev_key`` and ``prev_value`` ``[B, H, S, D / H]``, ``prev_key_padding_mask`` ``[B, S]`` bool, nowhere all true
         """
         raise NotImplementedError
 
-    def memory(self, encoder_out: dict[str, list]) -> dict[str, list]:
-        """The entries of fairseq's dict that the layers read in the place of the encoder's own."""
-        raise NotImplementedError
+    def project(self, states: Tensor, memory: Any) -> ProjectedMemory:
+        """Projects B sentences; arguments as of :meth:`read`."""
+        read = self.read(states, memory)
+        return ProjectedMemory(read["prev_key"], read["prev_value"], read["prev_key_padding_mask"])
 
-    def describe_attention(self, attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
-        """What is told of the attention weights ``[rows, T, S]``: ``attn``, ``[rows, T, N]`` of source tokens, and maybe more.
+    def forward(
+        self,
+        query: Tensor,
+        key: Union[Tensor, ProjectedMemory],
+        value: Any,
+        key_padding_mask: Any = None,
+        incremental_state: Optional[dict] = None,
+        need_weights: bool = True,
+        need_head_weights: bool = False,
+        **kwargs,
+    ) -> tuple[Tensor, Optional[Tensor]]:
+        """Attends from target positions to sentences.
 
-        Alignments and ``--replace-unk`` thereby point to source words.
+        Args:
+            query: ``[T, R, D]``, R = B in training, B * K or fewer in generation
+            key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`
+            value: unread
+            key_padding_mask: the memory; fairseq's decoder layer passes it on unread
+            incremental_state: state of a decoding under way
+            need_weights: return attention weights; a projected memory returns none
+            need_head_weights: return those of each head
+            **kwargs: of :class:`fairseq.modules.MultiheadAttention`
+
+        Returns:
+            ``[T, R, D]`` and, where asked for, the attention weights over S positions
         """
-        raise NotImplementedError
+        if isinstance(key, ProjectedMemory):
+            return self._without_weights(query, key), None
+        state = {} if incremental_state is None else incremental_state
+        if "prev_key" not in self._get_input_buffer(state):
+            # fairseq would set the number of beams, but looks for a method that its models do not have.
+            projected, self.beam_size = self._once_a_beam(key, key_padding_mask)
+            self._set_input_buffer(state, projected)
+        if not (need_weights or need_head_weights):
+            held = self._get_input_buffer(state)
+            memory = ProjectedMemory(held["prev_key"], held["prev_value"], held["prev_key_padding_mask"])
+            return self._without_weights(query, memory), None
+        weights = {"need_weights": need_weights, "need_head_weights": need_head_weights}
+        return super().forward(query, None, None, incremental_state=state, **weights, **kwargs)
+
+    def _once_a_beam(self, states: Tensor, memory: Any) -> tuple[dict[str, Tensor], int]:
+        """Keys and values of the sentences in the order of the rows, one for all beams of a sentence; and the beams."""
+        projected = self.read(states, memory)
+        sentences, beams = read_together(memory.order, len(projected["prev_key"]))
+        if sentences is not None:
+            projected = {name: values.index_select(0, sentences) for name, values in projected.items()}
+        return projected, beams
+
+    def _without_weights(self, query: Tensor, memory: ProjectedMemory) -> Tensor:
+        """Attention whose weights, T times S a head, are not kept; all beams of a sentence read its memory at once."""
+        length, rows, _ = query.shape
+        sentences = len(memory.keys)
+        projected = self.q_proj(query).view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
+        output = functional.scaled_dot_product_attention(
+            projected.permute(1, 3, 2, 0, 4).flatten(2, 3),  # B x H x K * T x D / H
+            memory.keys,
+            memory.values,
+            attn_mask=~memory.padding[:, None, None],
+            dropout_p=self.dropout_module.p if self.training else 0.0,
+        )
+        output = output.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # T x B x K x H x D / H
+        return self.out_proj(output.reshape(query.shape))
+
+
+@dataclass(frozen=True)
+class PaddedStates:
+    """Which states of an encoder are padding, ``[B, S]`` bool or None; rows are sentences."""
+
+    padding: Optional[Tensor]
+    order: Optional[Tensor] = None
+
+
+class StatesAttention(SharedMemoryAttention):
+    """Cross-attention to the states ``[S, B, encoder's D]`` of any encoder of fairseq."""
+
+    def read(self, states: Tensor, memory: PaddedStates) -> dict[str, Tensor]:
+        """Keys and values of the states; see :meth:`SharedMemoryAttention.read`."""
+        padding = memory.padding
+        # Encoders may leave out a mask that masks nothing.
+        if padding is None:
+            padding = states.new_zeros(states.size(1), states.size(0), dtype=torch.bool)
+        return {
+            "prev_key": split_heads(self.k_proj(states), self.num_heads),
+            "prev_value": split_heads(self.v_proj(states), self.num_heads),
+            "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
+        }
+
+
+@dataclass(frozen=True)
+class MemoryType:
+    """How decoders read what an encoder leaves for them. Every encoder of the registry has one.
+
+    Attributes:
+        attention: builds a cross-attention from a model's configuration and keywords of
+            :class:`fairseq.modules.MultiheadAttention`
+        view: takes the encoder's output apart: what :meth:`SharedMemoryAttention.read` takes for states and for memory
+        describe: entries for the decoder's dict from attention weights ``[R, T, S]``, or None, and the encoder's output:
+            ``attn`` are the weights ``[R, T, N]`` of source tokens, so that alignments and ``--replace-unk`` point to words
+    """
+
+    attention: Callable[..., SharedMemoryAttention]
+    view: Callable[[dict[str, list]], tuple[Tensor, Any]]
+    describe: Callable[[Optional[Tensor], dict[str, list]], dict[str, list]]
+
+
+def _padded_states(encoder_out: dict[str, list]) -> tuple[Tensor, PaddedStates]:
+    padding = encoder_out["encoder_padding_mask"]
+    return encoder_out["encoder_out"][0], PaddedStates(padding[0] if padding else None)
+
+
+STATES = MemoryType(
+    attention=lambda cfg, **kwargs: StatesAttention(**kwargs),
+    view=_padded_states,
+    describe=lambda attention, encoder_out: {"attn": [attention]},
+)
+"""States and their padding: the memory of fairseq's own encoders."""
+
+
+def cross_attention_options(cfg) -> dict[str, Any]:
+    """Keywords of a decoder's cross-attention, from a transformer's configuration."""
+    return {
+        "embed_dim": cfg.decoder.embed_dim,
+        "num_heads": cfg.decoder.attention_heads,
+        "kdim": cfg.encoder.embed_dim,
+        "vdim": cfg.encoder.embed_dim,
+        "dropout": cfg.attention_dropout,
+        "encoder_decoder_attention": True,
+        "q_noise": cfg.quant_noise.pq,
+        "qn_block_size": cfg.quant_noise.pq_block_size,
+    }
+
+
+class MemoryDecoder(TransformerDecoderBase):
+    """fairseq's transformer decoder over the memory of any encoder; over plain states it is fairseq's own.
+
+    The layers hand the padding mask to their cross-attention unread: it carries the structure of the memory there.
+
+    Args:
+        cfg: sizes and options
+        dictionary: of the target
+        embed_tokens: its table
+        memory_type: how the layers read the encoder's output
+    """
+
+    def __init__(
+        self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, memory_type: MemoryType = STATES, **kwargs
+    ):
+        # The constructor of fairseq builds the layers.
+        self.memory_type = memory_type
+        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, **kwargs)
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
-        """fairseq's layer with another cross-attention."""
+        """fairseq's layer, with the cross-attention of the memory."""
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
-        if not no_encoder_attn:
-            layer.encoder_attn = self.cross_attention(
-                cfg,
-                embed_dim=cfg.decoder.embed_dim,
-                num_heads=cfg.decoder.attention_heads,
-                kdim=cfg.encoder.embed_dim,
-                vdim=cfg.encoder.embed_dim,
-                dropout=cfg.attention_dropout,
-                encoder_decoder_attention=True,
-                q_noise=cfg.quant_noise.pq,
-                qn_block_size=cfg.quant_noise.pq_block_size,
-            )
+        if not no_encoder_attn and self.memory_type is not STATES:
+            layer.encoder_attn = self.memory_type.attention(cfg, **cross_attention_options(cfg))
         return layer
 
     def extract_features(
@@ -199,15 +274,18 @@ class StructuredMemoryDecoder(TransformerDecoderBase):
         """fairseq's features.
 
         Args:
-            prev_output_tokens: ``[rows, T]``
+            prev_output_tokens: ``[R, T]``
             encoder_out: of the model's encoder
             incremental_state: state of a decoding under way
             **kwargs: of the overridden method
 
         Returns:
-            features ``[rows, T, D]`` and a dict with what :meth:`describe_attention` tells
+            features ``[R, T, D]`` and a dict with the entries of :attr:`MemoryType.describe`
         """
-        read = {**encoder_out, **self.memory(encoder_out)}
-        features, extra = super().extract_features(prev_output_tokens, read, incremental_state, **kwargs)
+        if encoder_out is None or self.memory_type is STATES:
+            return super().extract_features(prev_output_tokens, encoder_out, incremental_state, **kwargs)
+        states, memory = self.memory_type.view(encoder_out)
+        viewed = {**encoder_out, "encoder_out": [states], "encoder_padding_mask": [memory]}
+        features, extra = super().extract_features(prev_output_tokens, viewed, incremental_state, **kwargs)
         [attention] = extra["attn"]
-        return features, {**extra, **self.describe_attention(attention, encoder_out)}
+        return features, {**extra, **self.memory_type.describe(attention, encoder_out)}

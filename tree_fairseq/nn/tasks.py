@@ -16,14 +16,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError
 
-# FROM tasks/tree_blindness: Lets models that read no trees run under a task whose batches have them.
+
+def trees_read(model) -> tuple[str, ...]:
+    """Names of the trees that a model, or the class of one, reads in ``net_input``; fairseq's models read none."""
+    return getattr(model, "tree_inputs", ())
 
 
-def hide_trees(model: nn.Module, names: Collection[str]) -> None:
-    """Drops trees before a stock model sees them, in training and in generation.
+def drop_trees(model: nn.Module, names: Collection[str]) -> None:
+    """Drops trees from the input of a model that does not read them, in training and in generation.
 
-    A stock architecture thereby trains on a folder with trees, and is a member of an ensemble with
-    models that read them.
+    A stock architecture can then train on a folder with trees, and be a member of an ensemble with models that read them.
 
     Args:
         model: an encoder-decoder, or any model that is called with ``net_input`` alone
@@ -66,8 +68,6 @@ class TreeTask(FairseqTask):
     cfg: TreeTaskConfig
     tree_inputs: tuple[str, ...] = ()
     """Names of the trees in ``net_input``, which models that read none never see."""
-    reading_flag: str
-    """The attribute by which a model says that it reads them."""
     has_tree_model = False
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
@@ -92,10 +92,10 @@ class TreeTask(FairseqTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture; one that reads no trees never sees them."""
         model = super().build_model(cfg, from_checkpoint)
-        if getattr(model, self.reading_flag, False):
-            self.has_tree_model = True
-        else:
-            hide_trees(model, self.tree_inputs)
+        read = trees_read(model)
+        if unread := [name for name in self.tree_inputs if name not in read]:
+            drop_trees(model, unread)
+        self.has_tree_model = self.has_tree_model or len(unread) < len(self.tree_inputs)
         return model
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
@@ -169,4 +169,3 @@ class AutocastTranslationTask(TreeTask, TranslationTask):
     """The stock task with ``--cpu-autocast``. Any folder of fairseq's will do, and checkpoints generate under ``--task translation``."""
 
     cfg: TranslationWithTreesConfig
-    reading_flag = "reads_trees"

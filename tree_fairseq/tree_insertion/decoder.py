@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.shared_memory import cross_attention_options
 from tree_fairseq.tree_insertion.batch import existing_slots
-from tree_fairseq.tree_insertion.memory import Memory, MemoryAttention, TreeMemoryAttention
+from tree_fairseq.tree_insertion.memory import Memory
 from tree_fairseq.tree_insertion.preorder import PreorderTrees, structure_tokens
 from tree_fairseq.tree_insertion.relations import TreeRelationAttention, TreeRelations
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
@@ -116,6 +118,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
+        self.memory_type = encoder_of(cfg).memory
         self.relations = self.embed_brackets = None
         if cfg.absolute_positions:
             self.embed_brackets = Embedding(2, embed_tokens.embedding_dim, None)
@@ -128,30 +131,17 @@ class TreeInsertionDecoder(TransformerDecoderBase):
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
         """fairseq's layer with other attentions."""
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
-        common = {
-            "embed_dim": cfg.decoder.embed_dim,
-            "num_heads": cfg.decoder.attention_heads,
-            "dropout": cfg.attention_dropout,
-            "q_noise": cfg.quant_noise.pq,
-            "qn_block_size": cfg.quant_noise.pq_block_size,
-        }
+        cross = cross_attention_options(cfg)
         if not cfg.absolute_positions:
+            common = {name: cross[name] for name in ("embed_dim", "num_heads", "dropout", "q_noise", "qn_block_size")}
             layer.self_attn = TreeRelationAttention(self_attention=True, **common)
-        cross = {
-            **common,
-            "kdim": cfg.encoder.embed_dim,
-            "vdim": cfg.encoder.embed_dim,
-            "encoder_decoder_attention": True,
-        }
-        if cfg.insertion_encoder == "tree":
-            layer.encoder_attn = TreeMemoryAttention(config=cfg, attend_nodes=not cfg.no_node_cross_attention, **cross)
-        else:
-            layer.encoder_attn = MemoryAttention(**cross)
+        layer.encoder_attn = encoder_of(cfg).memory.attention(cfg, **cross)
         return layer
 
     def read(self, encoder_out: dict[str, list]) -> Memory:
         """Projects fairseq's output of an encoder for all layers."""
-        return Memory(tuple(layer.encoder_attn.project(encoder_out) for layer in self.layers))
+        states, memory = self.memory_type.view(encoder_out)
+        return Memory(tuple(layer.encoder_attn.project(states, memory) for layer in self.layers))
 
     def forward(self, partial_tree: dict[str, Tensor], memory: Memory) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial trees.

@@ -3,21 +3,21 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
 from tree_fairseq.tree_insertion.decoder import TreeInsertionDecoder
-from tree_fairseq.tree_insertion.encoders import FilledInEncoderConfig, GrowingTransformer, InsertionEncoderConfig
 from tree_fairseq.tree_insertion.memory import Memory
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeInsertionModelConfig(InsertionEncoderConfig):
+class TreeInsertionModelConfig(FairseqDataclass):
     """Flags that the model has beside those of fairseq's transformer."""
 
     no_child_relations: bool = field(
@@ -32,17 +32,18 @@ class TreeInsertionModelConfig(InsertionEncoderConfig):
 
 
 @dataclass
-class TreeInsertionTransformerConfig(TreeInsertionModelConfig, FilledInEncoderConfig, TransformerConfig):
+class TreeInsertionTransformerConfig(TreeInsertionModelConfig, TransformerConfig):
     """All options of the model; ``deletion`` comes from the task."""
 
     deletion: bool = False
 
 
 @register_model("tree_insertion_transformer")
-class TreeInsertionTransformerModel(GrowingTransformer):
+class TreeInsertionTransformerModel(EncoderChoiceTransformer):
     """A transformer whose decoder reads partial trees and says what to insert in each of their slots."""
 
     flags = TreeInsertionModelConfig
+    encoder_option = "insertion_encoder"
 
     @classmethod
     def build_model(cls, args, task):
@@ -78,7 +79,7 @@ class TreeInsertionTransformerModel(GrowingTransformer):
         src_tokens: Tensor,
         src_lengths: Tensor,
         partial_tree: dict[str, Tensor],
-        source_spans: Optional[dict[str, Tensor]] = None,
+        **source_trees: Optional[dict[str, Tensor]],
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial trees.
 
@@ -87,7 +88,7 @@ class TreeInsertionTransformerModel(GrowingTransformer):
             src_lengths: ``[B]``
             partial_tree: ``labels``, dictionary ids, and ``parents``, places in the row, each ``[B, N]`` int64, in preorder; labels are
                 padded on the right, parents are -1 for roots and padding
-            source_spans: collated trees of the source, for an encoder that reads them, see :mod:`tree_fairseq.nn.tree_batch`
+            **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 
         Returns:
             - ``slot`` ``[Z]`` int64, ascending: the slots that there are, numbered ``4 · (N · row + node) + kind``, kinds as in
@@ -96,17 +97,15 @@ class TreeInsertionTransformerModel(GrowingTransformer):
             - ``delete`` ``[B, N]``, logits of each node being wrong, for nodes other than roots and padding; None if the model was not
               built to delete
         """
-        return self.decode(self.encode(src_tokens, src_lengths, source_spans), partial_tree)
+        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_tree)
 
-    def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, source_spans: Optional[dict[str, Tensor]] = None
-    ) -> Memory:
+    def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: Optional[dict[str, Tensor]]) -> Memory:
         """Reads sources, once for all steps of decoding; arguments as of :meth:`forward`.
 
         Returns:
             what the decoder's layers need; :meth:`Memory.select` keeps some rows of it
         """
-        return self.decoder.read(self.read(src_tokens, src_lengths, source_spans))
+        return self.decoder.read(self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: Memory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial trees, one for each row of the memory; see :meth:`forward`."""
@@ -128,7 +127,7 @@ def _without_meaning(cfg: TransformerConfig) -> dict[str, object]:
 @register_model_architecture("tree_insertion_transformer", "tree_insertion_transformer")
 def tree_insertion_transformer(args):
     """6 + 6 layers, width 512, feed-forward 2048, 8 heads; layer norms stand before their layers."""
-    set_defaults(args, TreeInsertionModelConfig)
+    set_defaults(args, TreeInsertionTransformerModel.all_flags())
     for side in ("encoder", "decoder"):
         setattr(args, f"{side}_normalize_before", getattr(args, f"{side}_normalize_before", True))
     base_architecture(args)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.nn.sides import TREE_INPUTS
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 
 # FROM generators/insertion_ensemble: What one or several models say of partial trees: the best answer of each slot, and which nodes are wrong.
@@ -28,7 +29,7 @@ class InsertionModel(Protocol):
     """A model that grows trees; :class:`tree_fairseq.tree_insertion.model.TreeInsertionTransformerModel` is one."""
 
     def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, source_spans: dict[str, Tensor] | None = None
+        self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: dict[str, Tensor] | None
     ) -> InsertionMemory:
         """Reads sources, once for all steps."""
 
@@ -78,7 +79,9 @@ class InsertionEnsemble:
 
     def read(self, net_input: dict[str, Any]) -> list[InsertionMemory]:
         """What each model reads of the sources of a batch."""
-        inputs = {name: net_input[name] for name in ("src_tokens", "src_lengths", "source_spans") if name in net_input}
+        inputs = {
+            name: net_input[name] for name in ("src_tokens", "src_lengths", *TREE_INPUTS.values()) if name in net_input
+        }
         return [model.encode(**inputs) for model in self.models]
 
     def answer(self, memories: list[InsertionMemory], partial_tree: dict[str, Tensor]) -> SlotAnswers:

@@ -55,12 +55,12 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         src_tokens: Tensor,
         src_lengths: Tensor,
         partial_sequence: Tensor,
-        source_spans: Optional[dict[str, Tensor]] = None,
+        **source_trees: Optional[dict[str, Tensor]],
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial sequences.
 
         Args:
-            src_tokens, src_lengths, source_spans: as :meth:`TreeSequenceModel.read` has them
+            src_tokens, src_lengths, source_trees: as :meth:`TreeSequenceModel.read` has them
             partial_sequence: ``[B, M]`` labels and brackets between BOS and EOS, padded on the right
 
         Returns:
@@ -68,13 +68,13 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
             - ``logits`` ``[Z, V]``, of what may be inserted there and of EOS, that nothing is
             - ``delete``: None
         """
-        return self.decode(self.encode(src_tokens, src_lengths, source_spans), partial_sequence)
+        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)
 
     def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, source_spans: Optional[dict[str, Tensor]] = None
+        self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: Optional[dict[str, Tensor]]
     ) -> EncodedRows:
         """Reads sources, once for all steps of decoding; arguments as of :meth:`forward`."""
-        return EncodedRows(self.encoder, self.read(src_tokens, src_lengths, source_spans))
+        return EncodedRows(self.encoder, self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: EncodedRows, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial sequences, one for each row of the memory; see :meth:`forward`."""

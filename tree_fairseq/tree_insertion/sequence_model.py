@@ -9,10 +9,10 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import set_defaults, set_sizes
+from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.encoders import FilledInEncoderConfig, GrowingTransformer, InsertionEncoderConfig
-from tree_fairseq.tree_transformer.model import TreeTransformerDecoder
 
 LEFT_TO_RIGHT = "left-to-right"
 INSERTION = "insertion"
@@ -20,16 +20,16 @@ INSERTION = "insertion"
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeSequenceConfig(InsertionEncoderConfig, FilledInEncoderConfig, TransformerConfig):
+class TreeSequenceConfig(TransformerConfig):
     """All options of such a model; ``bracket_numbers`` is how many brackets have numbers of their own."""
 
     bracket_numbers: int = 1
 
 
-class TreeSequenceModel(GrowingTransformer):
+class TreeSequenceModel(EncoderChoiceTransformer):
     """Writes trees as sequences of labels and brackets, with any of the encoders that trees are grown from."""
 
-    flags = InsertionEncoderConfig
+    encoder_option = "insertion_encoder"
     writes: str
     """How it writes sequences, and so what it has to be given: from the left to the right, or by insertions."""
 
@@ -109,19 +109,19 @@ class LeftToRightModel(TreeSequenceModel):
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        source_spans: Optional[dict[str, Tensor]] = None,
+        **source_trees: Optional[dict[str, Tensor]],
     ):
         """Scores labels and brackets.
 
         Args:
-            src_tokens, src_lengths, source_spans: as :meth:`read` has them
+            src_tokens, src_lengths, source_trees: as :meth:`read` has them
             prev_output_tokens: ``[B, T]``, EOS and what stands before each token
 
         Returns:
             logits ``[B, T, V]`` and the decoder's dict
         """
         self.require_length(prev_output_tokens)
-        return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, source_spans))
+        return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, **source_trees))
 
     def get_targets(self, sample, net_output) -> Tensor:
         """``[B, T]``: the sequence with numbered brackets; ``target`` itself has none, it is printed."""
@@ -130,7 +130,7 @@ class LeftToRightModel(TreeSequenceModel):
 
 def set_base_defaults(args) -> None:
     """6 + 6 layers, width 512, feed-forward 2048, 8 heads; layer norms stand before their layers."""
-    set_defaults(args, InsertionEncoderConfig)
+    set_defaults(args, TreeSequenceModel.all_flags())
     for side in ("encoder", "decoder"):
         setattr(args, f"{side}_normalize_before", getattr(args, f"{side}_normalize_before", True))
     base_architecture(args)
@@ -146,15 +146,14 @@ def _bracket_numbers(task) -> int:
 
 
 def build_transformer_decoder(cfg, dictionary, embed_tokens) -> TransformerDecoderBase:
-    """fairseq's decoder, or that of the Tree-Transformer where the encoder is its.
+    """fairseq's decoder over the memory of the encoder.
 
     Args:
         cfg (TreeSequenceConfig): sizes and options
         dictionary: of the target
         embed_tokens: its table
     """
-    decoder = TreeTransformerDecoder if cfg.insertion_encoder == "tree" else TransformerDecoderBase
-    return decoder(cfg, dictionary, embed_tokens)
+    return MemoryDecoder(cfg, dictionary, embed_tokens, memory_type=encoder_of(cfg).memory)
 
 
 @register_model("insertion_left_to_right")

@@ -5,15 +5,14 @@ from typing import Optional
 
 import torch
 from fairseq.models import FairseqIncrementalDecoder, register_model, register_model_architecture
-from fairseq.modules import FairseqDropout, MultiheadAttention
+from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import set_sizes
-from tree_fairseq.nn.shared_memory import row_order
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequence_model import LeftToRightModel, set_base_defaults
-from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeMemory
 
 # FROM modules/bracket_links: Which column of a sequence with brackets a column grows from, for a whole batch in tensors.
 
@@ -87,15 +86,16 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         self.embed_tokens = embed_tokens
         width = cfg.decoder.embed_dim
         self.cells = nn.ModuleList(nn.GRUCell(2 * width, width) for _ in range(cfg.decoder.layers))
-        attention = {
-            "embed_dim": width, "num_heads": cfg.decoder.attention_heads, "dropout": cfg.attention_dropout,
-            "kdim": cfg.encoder.embed_dim, "vdim": cfg.encoder.embed_dim, "encoder_decoder_attention": True,
-        }  # fmt: skip
-        self.reads_trees = cfg.insertion_encoder == "tree"
-        if self.reads_trees:
-            self.attention = TreeCrossAttention(config=cfg, attend_nodes=not cfg.no_node_cross_attention, **attention)
-        else:
-            self.attention = MultiheadAttention(**attention)
+        self.memory_type = encoder_of(cfg).memory
+        self.attention = self.memory_type.attention(
+            cfg,
+            embed_dim=width,
+            num_heads=cfg.decoder.attention_heads,
+            dropout=cfg.attention_dropout,
+            kdim=cfg.encoder.embed_dim,
+            vdim=cfg.encoder.embed_dim,
+            encoder_decoder_attention=True,
+        )
         self.join = nn.Linear(2 * width, width)
         self.output_projection = None
         if not cfg.share_decoder_input_output_embed:
@@ -168,15 +168,10 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
 
     def _attend(self, x: Tensor, encoder_out: dict[str, list], incremental_state: Optional[dict]) -> Tensor:
         """What each column gets from the source, ``[R, T, D]``."""
-        [states] = encoder_out["encoder_out"]
-        if self.reads_trees:
-            padding = TreeMemory(encoder_out["tree_structure"][0], row_order(encoder_out))
-        else:
-            padding = encoder_out["encoder_padding_mask"][0] if encoder_out["encoder_padding_mask"] else None
+        states, memory = self.memory_type.view(encoder_out)
         attended, _ = self.attention(
-            x.transpose(0, 1), states, states, key_padding_mask=padding, incremental_state=incremental_state, static_kv=True,
-            need_weights=False,
-        )  # fmt: skip
+            x.transpose(0, 1), states, states, memory, incremental_state=incremental_state, need_weights=False
+        )
         return attended.transpose(0, 1)
 
     def output_layer(self, features: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Optional
 
 import torch
-from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
+from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_positional.open_slots import GrowingPaths, padded_paths
 from tree_fairseq.tree_positional.positions import TreePositions, branch_paths
 
@@ -30,7 +30,7 @@ class GrowingState:
     next_table: Optional[Tensor]
 
 
-class TreePositionalDecoder(TransformerDecoderBase):
+class TreePositionalDecoder(MemoryDecoder):
     """fairseq's transformer decoder, with tree positions where the target is symbol trees.
 
     A column has the position of the symbol in it, START that of the root. With ``--query-position`` it also has the position
@@ -42,8 +42,8 @@ class TreePositionalDecoder(TransformerDecoderBase):
         embed_tokens: its table
     """
 
-    def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, output_projection=None):
-        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
+    def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, **kwargs):
+        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, **kwargs)
         self.symbols = cfg.target_symbols
         self.embed_next_positions = None
         if self.symbols is not None and self.embed_positions is not None:

@@ -8,7 +8,9 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.tree_positional.positions import TreePositions, branch_paths
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
+from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, Side
+from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
 
 class TreePositionalEncoder(TransformerEncoderBase):
@@ -58,3 +60,20 @@ class TreePositionalEncoder(TransformerEncoderBase):
         paths = branch_paths(source_symbol_tree["parents"], source_symbol_tree["branches"], self.embed_positions.levels)
         with self.embed_positions.given(self.embed_positions.encode(paths)):
             return super().forward(*arguments)
+
+
+def _set_symbols(cfg, side: Side) -> None:
+    """Sets arities and branches of the source's symbols; None for a sequence."""
+    cfg.source_symbols = side.symbols
+
+
+ENCODER = register_encoder(
+    EncoderType(
+        "tree_positional",
+        reads=(SYMBOLS, SEQUENCE),
+        build=TreePositionalEncoder,
+        config=TreePositionsConfig,
+        fill_in=_set_symbols,
+        help="a transformer with tree positions where the source is symbol trees",
+    )
+)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.nn.sides import SYMBOLS, source_side, target_side
 from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
 from tree_fairseq.tree_positional.lstm_encoder import BidirectionalLSTMEncoder, TreeToTreeLSTMEncoder
 
@@ -42,19 +43,20 @@ class TreeToTreeLSTMConfig(FairseqDataclass):
 class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
     """A Tree-LSTM reads the source from its leaves up; an LSTM for each branch writes the target from its root down."""
 
-    reads_symbol_trees = True
+    tree_inputs = ("source_symbol_tree", "previous_symbol_tree")
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task that has ``source_symbols`` and ``target_symbols``, None for a sequence.
+        """Builds the model for a task whose target is symbol trees.
 
         Raises:
             MissingTreesError: the task knows no symbol trees
             InputError: the target is a sequence, or options that do not fit each other
         """
-        if not hasattr(task, "target_symbols"):
+        source, target = source_side(task), target_side(task)
+        if SYMBOLS not in (source.modality, target.modality):
             raise MissingTreesError("--arch tree_to_tree_lstm makes symbol trees; use --task structural_translation")
-        if task.target_symbols is None:
+        if target.symbols is None:
             raise InputError(
                 "--arch tree_to_tree_lstm makes symbol trees, and this target is a sequence",
                 hint="Preprocess with --target-modality tree, or use --arch lstm.",
@@ -65,13 +67,13 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
                 f"--share-decoder-input-output-embed needs a --decoder-embed-dim of {cfg.hidden_size}, the --hidden-size, "
                 f"not of {cfg.decoder_embed_dim}"
             )
-        if task.source_symbols is None and cfg.hidden_size % 2:
+        if source.symbols is None and cfg.hidden_size % 2:
             raise InputError(f"--hidden-size {cfg.hidden_size} is odd, and each direction of a sequence has half of it")
-        if task.source_symbols is None:
+        if source.symbols is None:
             encoder = BidirectionalLSTMEncoder(cfg, task.source_dictionary)
         else:
-            encoder = TreeToTreeLSTMEncoder(cfg, task.source_dictionary, task.source_symbols)
-        model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, task.target_symbols))
+            encoder = TreeToTreeLSTMEncoder(cfg, task.source_dictionary, source.symbols)
+        model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, target.symbols))
         model.reset_parameters(cfg.init_range)
         return model
 

@@ -9,9 +9,11 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import TreeReadingTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.sides import SYMBOLS, source_side, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
-from tree_fairseq.tree_positional.encoder import TreePositionalEncoder
+from tree_fairseq.tree_positional.encoder import ENCODER
 from tree_fairseq.tree_positional.positions import TreePositionsConfig
 
 
@@ -37,37 +39,48 @@ class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConf
 
 
 @register_model("tree_positional_transformer")
-class TreePositionalTransformerModel(TreeReadingTransformer):
+class TreePositionalTransformerModel(EncoderChoiceTransformer):
     """fairseq's transformer, in which symbols of trees have positions in trees, and words those in sequences."""
 
-    reads_symbol_trees = True
     flags = TreePositionalModelConfig
-    encoder_class, decoder_class = TreePositionalEncoder, TreePositionalDecoder
+    default_encoder = ENCODER.name
+
+    def __init__(self, cfg, encoder, decoder):
+        super().__init__(cfg, encoder, decoder)
+        self.tree_inputs = (*self.tree_inputs, "previous_symbol_tree")
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task that has ``source_symbols`` and ``target_symbols``, None for a sequence.
+        """Builds the model for a task whose source or target is symbol trees.
 
         Raises:
-            MissingTreesError: the task knows no symbol trees
+            MissingTreesError: neither side is symbol trees, or the encoder reads trees that the source has not
             InputError: options that do not fit the trees or each other
         """
-        if not hasattr(task, "target_symbols"):
+        source, target = source_side(task), target_side(task)
+        if SYMBOLS not in (source.modality, target.modality):
             raise MissingTreesError(
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
             )
         tree_positional_transformer(args)
-        if args.query_position and task.target_symbols is None:
+        if args.query_position and target.symbols is None:
             raise InputError("--query-position needs a target of symbol trees, and this target is a sequence")
         cfg = TreePositionalTransformerConfig.from_namespace(args)
-        cfg.source_symbols, cfg.target_symbols = task.source_symbols, task.target_symbols
-        return super().build_model(cfg, task)
+        cfg.target_symbols = target.symbols
+        return cls.build_with_encoder(cfg, args, task)
+
+    @classmethod
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """The decoder over the encoder's memory."""
+        return TreePositionalDecoder(
+            cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
+        )
 
 
 @register_model_architecture("tree_positional_transformer", "tree_positional_transformer")
 def tree_positional_transformer(args):
     """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
-    set_defaults(args, TreePositionalModelConfig)
+    set_defaults(args, TreePositionalTransformerModel.all_flags())
     base_architecture(args)
 
 

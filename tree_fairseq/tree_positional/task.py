@@ -19,6 +19,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord, tree_of_forest
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.command_output import print_brackets
+from tree_fairseq.nn.sides import SYMBOLS, Side
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.nn.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.parsing.line_parser import LineParser
@@ -64,7 +65,6 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
 
     cfg: StructuralTranslationConfig
     tree_inputs = ("source_symbol_tree", "previous_symbol_tree")
-    reading_flag = "reads_symbol_trees"
 
     def __init__(self, cfg: StructuralTranslationConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -80,6 +80,10 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         super().__init__(cfg, src_dict, tgt_dict)
         self.source_symbols = None if self.source_record is None else src_dict.table()
         self.target_symbols = None if self.target_record is None else tgt_dict.table()
+        self.source_side, self.target_side = (
+            Side() if symbols is None else Side(SYMBOLS, symbols=symbols)
+            for symbols in (self.source_symbols, self.target_symbols)
+        )
 
     # Data sets
 

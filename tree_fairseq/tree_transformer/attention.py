@@ -11,7 +11,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.shared_memory import SharedMemoryAttention, split_heads
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, row_order, split_heads
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.structure import Sight, TreeStructure
 
@@ -151,3 +151,22 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
             # A sentence of nothing but padding is looked at all the same, so that its rows stay finite.
             "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
         }
+
+
+def _leaves_and_nodes(encoder_out: dict[str, list]) -> tuple[Tensor, TreeMemory]:
+    return encoder_out["encoder_out"][0], TreeMemory(encoder_out["tree_structure"][0], row_order(encoder_out))
+
+
+def _weights_of_leaves(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
+    num_leaves = encoder_out["tree_structure"][0].num_leaves
+    return {"attn": [None if attention is None else attention[..., :num_leaves]]}
+
+
+TREE_MEMORY = MemoryType(
+    attention=lambda cfg, **kwargs: TreeCrossAttention(
+        config=cfg, attend_nodes=not cfg.no_node_cross_attention, **kwargs
+    ),
+    view=_leaves_and_nodes,
+    describe=_weights_of_leaves,
+)
+"""Leaves and nodes of the Tree-Transformer's encoder."""

@@ -1,18 +1,30 @@
 """Encoder of the Tree-Transformer: leaves and nodes side by side in fairseq's encoder layers."""
 
-from __future__ import annotations
-
-from typing import Optional
+from dataclasses import dataclass, field
+from typing import Any, Optional
 
 import torch
 from fairseq.models.transformer import Embedding, TransformerEncoderBase
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.shared_memory import with_rows_moved
+from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tree_transformer.attention import TreeSelfAttention
+from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
+from tree_fairseq.tree_transformer.attention import TREE_MEMORY, TreeSelfAttention
 from tree_fairseq.tree_transformer.structure import TreeStructure
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeModelConfig(AccumulationConfig):
+    """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
+
+    no_node_cross_attention: bool = field(
+        default=False, metadata={"help": "ablation: the decoder attends to leaves alone"}
+    )
 
 
 class TreeTransformerEncoder(TransformerEncoderBase):
@@ -127,3 +139,21 @@ class TreeTransformerEncoder(TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
         """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
         return with_rows_moved(encoder_out, new_order)
+
+
+def _count_labels(cfg: Any, side: Side) -> None:
+    """Sets the size of the table of labels."""
+    cfg.num_labels = len(side.labels)
+
+
+ENCODER = register_encoder(
+    EncoderType(
+        "tree",
+        reads=(CONSTITUENCY,),
+        build=TreeTransformerEncoder,
+        memory=TREE_MEMORY,
+        config=TreeModelConfig,
+        fill_in=_count_labels,
+        help="that of the Tree-Transformer over the source's parse",
+    )
+)

@@ -1,8 +1,7 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
 
 import logging
-from dataclasses import dataclass, field
-from typing import Optional
+from dataclasses import dataclass
 
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig
@@ -13,46 +12,14 @@ from fairseq.models.transformer.transformer_legacy import (
 )
 from torch import Tensor
 
-from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import TreeReadingTransformer, set_sizes
-from tree_fairseq.nn.shared_memory import StructuredMemoryDecoder, row_order
-from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
-from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeMemory
-from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
-
-# FROM models/tree_transformer_decoder: Decoder of the Tree-Transformer: fairseq's own, whose cross-attention reads trees.
-
-
-class TreeTransformerDecoder(StructuredMemoryDecoder):
-    """fairseq's transformer decoder that attends to leaves and nodes."""
-
-    def cross_attention(self, cfg, **kwargs) -> TreeCrossAttention:
-        """Tree attention."""
-        return TreeCrossAttention(config=cfg, attend_nodes=not cfg.no_node_cross_attention, **kwargs)
-
-    def memory(self, encoder_out: dict[str, list]) -> dict[str, list]:
-        """Trees, and the sentence of each row."""
-        return {"encoder_padding_mask": [TreeMemory(encoder_out["tree_structure"][0], row_order(encoder_out))]}
-
-    def describe_attention(self, attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
-        """The weights of the leaves."""
-        num_leaves = encoder_out["tree_structure"][0].num_leaves
-        return {"attn": [None if attention is None else attention[..., :num_leaves]]}
-
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, set_sizes
+from tree_fairseq.tree_transformer.encoder import ENCODER, TreeModelConfig
 
 logger = logging.getLogger(__name__)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class TreeModelConfig(AccumulationConfig):
-    """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
-
-    no_node_cross_attention: bool = field(
-        default=False, metadata={"help": "ablation: the decoder attends to leaves alone"}
-    )
-
-
 @dataclass
 class TreeTransformerConfig(TreeModelConfig, TransformerConfig):
     """All options of the model; ``num_labels`` is filled in from the task's label dictionary."""
@@ -61,32 +28,28 @@ class TreeTransformerConfig(TreeModelConfig, TransformerConfig):
 
 
 @register_model("tree_transformer")
-class TreeTransformerModel(TreeReadingTransformer):
+class TreeTransformerModel(ExtendedTransformer):
     """fairseq's transformer whose encoder and cross-attention read constituency trees."""
 
-    reads_trees = True
+    tree_inputs = ENCODER.tree_inputs
     flags = TreeModelConfig
-    encoder_class, decoder_class = TreeTransformerEncoder, TreeTransformerDecoder
+    default_encoder = ENCODER.name
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task that has a ``label_dictionary``.
+        """Builds the model for a task whose source has constituency trees.
 
         Raises:
-            MissingTreesError: the task knows no trees
+            MissingTreesError: the source of the task has none
             InputError: an option of fairseq's transformer that has no meaning with trees
         """
-        if not hasattr(task, "label_dictionary"):
-            raise MissingTreesError("--arch tree_transformer reads trees; use --task tree_translation")
         base_architecture(args)
         if args.cross_self_attention:
             raise InputError(
                 "--cross-self-attention mixes target and source in one attention, which has no place for trees",
                 hint="Leave it out.",
             )
-        cfg = TreeTransformerConfig.from_namespace(args)
-        cfg.num_labels = len(task.label_dictionary)
-        return super().build_model(cfg, task)
+        return super().build_model(TreeTransformerConfig.from_namespace(args), task)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Completes a stock transformer's weights with this model's initial ones, and says which."""

@@ -19,6 +19,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.nn.tree_batch import ReducedTrees, TreeReader, kept_counts
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
@@ -71,7 +72,6 @@ class TreeTranslationTask(TranslationWithTreesTask):
 
     cfg: TreeTranslationConfig
     tree_inputs = ("source_spans",)
-    reading_flag = "reads_trees"
     needs_source_trees = True
 
     def __init__(self, cfg: TreeTranslationConfig, src_dict, tgt_dict):
@@ -84,6 +84,7 @@ class TreeTranslationTask(TranslationWithTreesTask):
         self.label_dictionary = load_label_dictionary(folder / self.trees.labels)
         logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.label_dictionary))
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
+        self.source_side = Side(CONSTITUENCY, labels=self.label_dictionary)
 
     # Data sets
 

@@ -10,33 +10,12 @@ from fairseq.models.transformer.transformer_legacy import base_architecture, tra
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, set_defaults, set_sizes
-from tree_fairseq.nn.shared_memory import StructuredMemoryDecoder, row_order, with_rows_moved
+from tree_fairseq.nn.shared_memory import MemoryType, row_order, with_rows_moved
+from tree_fairseq.nn.sides import SEQUENCE
 from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention, ChartMemory
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
-
-# FROM models/treeformer_decoder: Decoder of Treeformer: fairseq's own, whose cross-attention reads a chart.
-
-
-class TreeformerDecoder(StructuredMemoryDecoder):
-    """fairseq's transformer decoder that attends to tokens and phrases."""
-
-    def cross_attention(self, cfg, **kwargs) -> ChartCrossAttention:
-        """Attention to a chart."""
-        return ChartCrossAttention(**kwargs)
-
-    def memory(self, encoder_out: dict[str, list]) -> dict[str, list]:
-        """Tokens and phrases, and the sentence of each row."""
-        memory = ChartMemory(encoder_out["cells"][0], row_order(encoder_out))
-        return {"encoder_out": encoder_out["cell_states"], "encoder_padding_mask": [memory]}
-
-    def describe_attention(self, attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
-        """The weights shared out to the tokens of phrases, and as ``cell_attn``, ``[rows, T, S]``, those of cells."""
-        spread = None if attention is None else encoder_out["cells"][0].spread(attention, row_order(encoder_out))
-        return {"attn": [spread], "cell_attn": [attention]}
-
-
-# FROM models/treeformer_encoder: Encoder of Treeformer: fairseq's own, and a chart over what it returns.
 
 
 class TreeformerEncoder(TransformerEncoderBase):
@@ -98,6 +77,33 @@ class TreeformerEncoder(TransformerEncoderBase):
         return with_rows_moved(encoder_out, new_order)
 
 
+def _cell_states(encoder_out: dict[str, list]) -> tuple[Tensor, ChartMemory]:
+    return encoder_out["cell_states"][0], ChartMemory(encoder_out["cells"][0], row_order(encoder_out))
+
+
+def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
+    """The weights of cells shared out to their tokens, and as ``cell_attn``, ``[R, T, S]``, the weights of cells."""
+    spread = None if attention is None else encoder_out["cells"][0].spread(attention, row_order(encoder_out))
+    return {"attn": [spread], "cell_attn": [attention]}
+
+
+CHART_MEMORY = MemoryType(
+    attention=lambda cfg, **kwargs: ChartCrossAttention(**kwargs), view=_cell_states, describe=_weights_of_tokens
+)
+"""Tokens and phrases of a chart."""
+
+ENCODER = register_encoder(
+    EncoderType(
+        "treeformer",
+        reads=(SEQUENCE,),
+        build=TreeformerEncoder,
+        memory=CHART_MEMORY,
+        config=ChartConfig,
+        help="a transformer with the chart of Treeformer",
+    )
+)
+
+
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeformerConfig(ChartConfig, TransformerConfig):
@@ -109,7 +115,7 @@ class TreeformerModel(ExtendedTransformer):
     """fairseq's transformer with a chart between encoder and decoder. It needs no trees."""
 
     flags = ChartConfig
-    encoder_class, decoder_class = TreeformerEncoder, TreeformerDecoder
+    default_encoder = ENCODER.name
 
     @classmethod
     def build_model(cls, args, task):

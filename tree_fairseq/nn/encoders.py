@@ -1,0 +1,141 @@
+"""The registry of encoders: what each reads, how it is built, and how decoders attend to its memory.
+
+An encoder is registered by its own file, and every decoder of the package then works with it:
+
+>>> register_encoder(EncoderType("my_encoder", reads=(SEQUENCE,), build=MyEncoder))
+
+Models that leave the choice to the user have the flags of all encoders.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import FairseqEncoder
+from fairseq.models.transformer import TransformerEncoderBase
+from torch import nn
+
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+from tree_fairseq.nn.shared_memory import STATES, MemoryType
+from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
+
+_PREPROCESS = {
+    CONSTITUENCY: "constituency trees: preprocess with --tree-parser, and use --task tree_translation or another that reads trees",
+    SYMBOLS: "symbol trees: preprocess with --source-modality tree, and use --task structural_translation",
+}
+
+
+def _know_nothing(cfg: Any, side: Side) -> None:
+    """Fills in nothing."""
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass(frozen=True)
+class EncoderType:
+    """An entry of the registry.
+
+    Attributes:
+        name: for flags
+        reads: modalities of the source that it reads; each can be read as a ``sequence``, its tokens alone
+        build: makes the encoder from a model's configuration, the source's dictionary and its embeddings. It sets
+            ``cfg.encoder.embed_dim`` if its states have another width
+        memory: how decoders attend to its output
+        config: its options; each is a flag of the models that leave the choice of an encoder to the user
+        fill_in: sets in the configuration what the encoder needs of the source's side, before it is built
+        help: what it is, for the help of flags
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    build: Callable[[Any, Dictionary, Optional[nn.Embedding]], FairseqEncoder]
+    memory: MemoryType = STATES
+    config: type[FairseqDataclass] = FairseqDataclass
+    fill_in: Callable[[Any, Side], None] = _know_nothing
+    help: str = ""
+
+    @property
+    def tree_inputs(self) -> tuple[str, ...]:
+        """Names of the trees that it reads in ``net_input``."""
+        return tuple(TREE_INPUTS[modality] for modality in self.reads if modality in TREE_INPUTS)
+
+    def prepare(self, cfg: Any, task) -> None:
+        """Sets in the configuration what the encoder needs of a task.
+
+        Raises:
+            MissingTreesError: the encoder reads trees, and the source has none of the kind
+        """
+        side = source_side(task)
+        if SEQUENCE not in self.reads and side.modality not in self.reads:
+            raise MissingTreesError(
+                f"the encoder {self.name!r} reads trees, and the source of this task has none; it needs "
+                + " or ".join(_PREPROCESS[modality] for modality in self.reads)
+            )
+        self.fill_in(cfg, side)
+
+
+_ENCODERS: dict[str, EncoderType] = {}
+
+
+def register_encoder(encoder: EncoderType) -> EncoderType:
+    """Adds an encoder to the registry, or replaces the one of its name."""
+    _ENCODERS[encoder.name] = encoder
+    return encoder
+
+
+def encoder_named(name: str) -> EncoderType:
+    """The encoder of a name.
+
+    Raises:
+        InputError: no encoder is registered under it
+    """
+    if name not in _ENCODERS:
+        raise InputError(f"no encoder is called {name!r}", hint=f"There are {', '.join(_ENCODERS)}.")
+    return _ENCODERS[name]
+
+
+def registered_encoders() -> list[EncoderType]:
+    """All encoders of the registry."""
+    return list(_ENCODERS.values())
+
+
+def encoder_of(cfg: Any) -> EncoderType:
+    """The encoder that a model's configuration names."""
+    return encoder_named(cfg.source_encoder)
+
+
+@dataclass
+class PretrainedEncoderConfig(FairseqDataclass):
+    """Options of a pretrained encoder."""
+
+    encoder_path: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "folder of the pretrained encoder, as HuggingFace's save_pretrained() writes it (safetensors only)"
+        },
+    )
+
+
+def _build_pretrained(cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]) -> PretrainedEncoder:
+    """A pretrained encoder from its folder, or from its description in a checkpoint; its width is the memory's."""
+    if cfg.pretrained_description is None:
+        encoder = PretrainedEncoder.from_folder(dictionary, cfg.pretrained_folder)
+    else:
+        encoder = PretrainedEncoder.from_description(dictionary, cfg.pretrained_description)
+    cfg.encoder.embed_dim, cfg.pretrained_description = encoder.width, encoder.describe()
+    return encoder
+
+
+register_encoder(
+    EncoderType("transformer", reads=(SEQUENCE,), build=TransformerEncoderBase, help="fairseq's transformer")
+)
+register_encoder(
+    EncoderType(
+        "pretrained",
+        reads=(SEQUENCE,),
+        build=_build_pretrained,
+        config=PretrainedEncoderConfig,
+        help="a pretrained encoder such as BERT, see --encoder-path",
+    )
+)
