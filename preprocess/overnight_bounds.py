@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, partial_tree
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import step_count
 from tree_fairseq.trees.tree import Tree
@@ -55,9 +55,8 @@ def table(rows: dict[str, Bounds]) -> str:
 
 
 def _steps(form: Tree) -> tuple[int, int, int, int]:
-    target = TargetTree(form)
+    target = TargetTree.of(form)
     greedy, exact = CentralityOracle(target), ExactOracle(target)
-    root = partial_tree(target, [True] + [False] * (len(target) - 1))
     tokens = sum(3 if node.children else 1 for node in form.preorder())
     # Each step fills the middle of every slot: n tokens take as many steps as n has binary digits.
-    return step_count(greedy, given=2), step_count(greedy), exact.steps(root), tokens.bit_length()
+    return step_count(greedy, given=2), step_count(greedy), exact.forest[0], tokens.bit_length()

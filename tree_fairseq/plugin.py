@@ -17,7 +17,7 @@ from tree_fairseq.nn import command_output, pretrained_library, tasks
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.scoring import classification, regression
 from tree_fairseq.tree_insertion import criterion, model, sequence_insertion, sequence_model, task, tree_gru
-from tree_fairseq.tree_insertion import folder_check as insertion_check
+from tree_fairseq.tree_insertion import folder as insertion_folder
 from tree_fairseq.tree_insertion import preprocessing as insertion_preprocessing
 from tree_fairseq.tree_positional import lstm_model
 from tree_fairseq.tree_positional import model as tree_positional_model
@@ -41,7 +41,7 @@ REGISTERING = (
     tasks,
     classification,
     regression,
-    insertion_check,
+    insertion_folder,
     insertion_preprocessing,
     criterion,
     model,

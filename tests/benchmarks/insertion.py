@@ -15,7 +15,7 @@ from tests.benchmarks.measuring import Settings, Timing, side_by_side
 from tests.benchmarks.naive_insertion import GrownTree, grow
 from tests.benchmarks.reporting import Figure, Report, milliseconds
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.lines import Trajectories, WrittenTree
+from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named
 
 SIZE, UPDATES = Size(layers=2, width=64, heads=4), 1_500
@@ -166,12 +166,12 @@ def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
 
 
 def time_oracles(path: Path, repeats: int) -> tuple[dict[str, Timing], int, int]:
-    """Trajectories of all different trees of a file, as preprocessing makes them; how many these are, and how many lines there are."""
+    """TrajectorySampler of all different trees of a file, as preprocessing makes them; how many these are, and how many lines there are."""
     words, notation = LabelWords(), notation_named("bracket")
-    lines = [WrittenTree.of(notation.read(line), words) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [EncodedTree.of(notation.read(line), words) for line in path.read_text(encoding="utf-8").splitlines()]
     trees = list(dict.fromkeys(lines))
     works = {
-        kind: lambda made=Trajectories(words, names, WAYS, seed=1): [made.item(tree) for tree in trees]
+        kind: lambda made=TrajectorySampler(words, names, WAYS, seed=1): [made.item(tree) for tree in trees]
         for kind, names in ORACLES.items()
     }
     return side_by_side(works, repeats), len(trees), len(lines)

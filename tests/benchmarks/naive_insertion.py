@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.target import insert, slot_mask
+from tree_fairseq.tree_insertion.slots import insert, slot_mask, with_slots
 
 
 class GrownTree(NamedTuple):
@@ -42,7 +42,8 @@ def grow(model, net_input: dict, dictionary: InsertionDictionary, max_steps: int
         memory = model.encode(tokens[None, -length:], torch.tensor([length]))
         labels, parents = [dictionary.root], [-1]
         for step in range(1, max_steps + 1):
-            output = model.decode(memory, {"labels": torch.tensor([labels]), "parents": torch.tensor([parents])})
+            tree = {"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}
+            output = model.decode(memory, with_slots(tree, dictionary.pad()))
             chosen = {}
             slots = np.flatnonzero(slot_mask(np.array(parents)))
             for slot, logits in zip(slots.tolist(), output["logits"].tolist(), strict=True):

@@ -59,7 +59,7 @@ def test_steps_as_a_picture():
 )
 @settings(max_examples=60)
 def test_nothing_overlaps_and_all_is_inside(tree, random):
-    target = TargetTree(tree)
+    target = TargetTree.of(tree)
     marks = [random.random() < 0.5 for _ in target.labels]
     drawn = InsertionStep(target.labels, target.parents, marks, [not mark for mark in marks])
     root = ElementTree.fromstring(trace_to_svg([drawn, drawn]))

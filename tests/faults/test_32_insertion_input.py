@@ -21,7 +21,7 @@ from tree_fairseq.errors import (
     ReservedMarkError,
     SymbolTreeError,
 )
-from tree_fairseq.tree_insertion.record import InsertionRecord
+from tree_fairseq.tree_insertion.folder import InsertionRecord
 
 GOOD = ("( f ( g a ) b )", "( f b )", "a")
 

@@ -10,7 +10,7 @@ from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord
 from tree_fairseq.scoring import structural
 from tree_fairseq.scoring.__main__ import SCORERS, main
-from tree_fairseq.tree_insertion.record import InsertionRecord
+from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 

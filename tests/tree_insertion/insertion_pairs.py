@@ -12,6 +12,7 @@ from tests.tree_insertion.partial_trees import PAD, random_batch
 from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
+from tree_fairseq.tree_insertion.slots import with_slots
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 
 TINY = "tree_insertion_transformer_tiny"
@@ -50,14 +51,18 @@ class Examples:
         rows = list(range(len(self.sources))) if rows is None else rows
         sources = [self.sources[row] for row in rows]
         width = int((self.batch["labels"][rows] != PAD).sum(1).max())
-        partial = {name: values[rows][:, :width] for name, values in self.batch.items()}
+        partial = {name: values[rows][:, :width] for name, values in self.batch.items() if name != "slots"}
         fill = {"labels": PAD, "parents": -1}
         inputs = {
             "src_tokens": stack(sources, left_pad, width=max(map(len, sources)) + 1 + spare),
             "src_lengths": torch.tensor([len(source) + 1 for source in sources]),
-            "partial_tree": {
-                name: torch.nn.functional.pad(values, (0, spare), value=fill[name]) for name, values in partial.items()
-            },
+            "partial_tree": with_slots(
+                {
+                    name: torch.nn.functional.pad(values, (0, spare), value=fill[name])
+                    for name, values in partial.items()
+                },
+                PAD,
+            ),
         }
         return (
             {**inputs, "source_spans": collate_trees([self.source_trees[row] for row in rows], PAD)}

@@ -7,8 +7,9 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.batch import collate_nodes
-from tree_fairseq.tree_insertion.preorder import PreorderTrees
+from tree_fairseq.tree_insertion.dataset import collate_trees
+from tree_fairseq.tree_insertion.relations import PreorderTrees
+from tree_fairseq.tree_insertion.slots import ChangedTrees, insert_nodes, with_slots
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -24,16 +25,21 @@ def random_parents(generator: np.random.Generator, count: int) -> np.ndarray:
 
 
 def random_batch(seed: int, sizes: list[int], labels: int = 9) -> dict[str, Tensor]:
-    """A batch of random trees; labels are from `ROOT`, which only roots have, up to ``labels``."""
+    """A batch of random trees and their slots; labels are from `ROOT`, which only roots have, up to ``labels``."""
     generator = np.random.default_rng(seed)
     names = [np.concatenate([[ROOT], generator.integers(ROOT + 1, labels + 1, size - 1)]) for size in sizes]
-    return collate_nodes(names, [random_parents(generator, size) for size in sizes], PAD)
+    return with_slots(collate_trees(names, [random_parents(generator, size) for size in sizes], PAD), PAD)
 
 
 def batches(max_nodes: int = 14) -> st.SearchStrategy[dict[str, Tensor]]:
     """Batches of one to four random trees."""
     sizes = st.lists(st.integers(1, max_nodes), min_size=1, max_size=4)
     return st.builds(random_batch, st.integers(0, 2**32 - 1), sizes)
+
+
+def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> ChangedTrees:
+    """The batch with answers in its slots, except for `KEEP`."""
+    return insert_nodes(batch, slots[answers != KEEP], answers[answers != KEEP], PAD)
 
 
 def preorder(batch: dict[str, Tensor]) -> PreorderTrees:

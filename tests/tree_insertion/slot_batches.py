@@ -7,19 +7,11 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.batch import (
-    InsertionState,
-    TargetDistribution,
-    collate_nodes,
-    collate_slots,
-    corrupt,
-    existing_slots,
-    state_of,
-)
+from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, LabelWords
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
-from tree_fairseq.tree_insertion.trajectories import trajectory
+from tree_fairseq.tree_insertion.trajectories import PartialTree, trajectory
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -49,13 +41,13 @@ def random_tree(random: np.random.Generator, nodes: int) -> Tree:
     return build(0)
 
 
-def random_state(random: np.random.Generator, wrong_nodes: float | None = None) -> InsertionState:
+def random_state(random: np.random.Generator, wrong_nodes: float | None = None) -> PartialTree:
     """A partial tree of a random tree, with wrong nodes or without."""
-    target = TargetTree(random_tree(random, int(random.integers(1, 12))))
+    target = TargetTree.of(random_tree(random, int(random.integers(1, 12))))
     way = trajectory(CentralityOracle(target), random)
     labels = np.array([DICTIONARY.index(label) for label in target.labels])
-    state = state_of(labels, np.array(target.parents), way, int(random.integers(way.length + 1)))
-    return state if wrong_nodes is None else corrupt(state, wrong_nodes, DICTIONARY.label_ids, random)
+    state = way.partial_tree(labels, np.array(target.parents), int(random.integers(way.length + 1)))
+    return state if wrong_nodes is None else state.corrupted(wrong_nodes, DICTIONARY.label_ids, random)
 
 
 def random_batch(
@@ -67,15 +59,14 @@ def random_batch(
     """A batch as the data set makes it, sources aside; and the numbers of its slots."""
     random = np.random.default_rng(seed)
     states = [random_state(random, wrong_nodes) for _ in range(rows)]
-    partial = collate_nodes([state.labels for state in states], [state.parents for state in states], PAD)
-    slots = existing_slots(partial["parents"], partial["labels"] != PAD)
+    partial = collate_partial_trees(states, PAD)
     sample = {
         "net_input": {"partial_tree": partial},
-        "ntokens": int(slots.sum()),
-        "slot_target": collate_slots(states, slots, distribution, DICTIONARY.keep),
+        "ntokens": len(partial["slots"]),
+        "slot_target": collate_slots(states, partial, distribution, DICTIONARY.keep),
     }
     if wrong_nodes is not None:
         sample["delete"] = torch.zeros_like(partial["labels"])
         for row, state in enumerate(states):
             sample["delete"][row, : len(state.wrong)] = torch.from_numpy(state.wrong)
-    return sample, slots.flatten().nonzero().squeeze(1)
+    return sample, partial["slots"]

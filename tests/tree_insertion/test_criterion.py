@@ -12,8 +12,8 @@ from torch import nn
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD, random_batch
 from tree_fairseq.errors import InputError
-from tree_fairseq.tree_insertion.batch import TargetDistribution
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence, slot_divergence
+from tree_fairseq.tree_insertion.dataset import TargetDistribution
 
 
 class Answers(nn.Module):

@@ -11,11 +11,11 @@ from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 from fairseq.data.iterators import EpochBatchIterator
 
 from tests.tree_insertion.test_labels import dictionary_of, ids_of, parents_of
-from tree_fairseq.tree_insertion.batch import TargetDistribution
-from tree_fairseq.tree_insertion.dataset import StateDraw, TreeInsertionDataset
-from tree_fairseq.tree_insertion.lines import Trajectories, WrittenTree, store_distinct
+from tree_fairseq.tree_insertion.dataset import PartialTreeSampler, TargetDistribution, TreeInsertionDataset
+from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, store_distinct
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
-from tree_fairseq.tree_insertion.target import TargetTree, insert, slot_mask
+from tree_fairseq.tree_insertion.slots import insert, slot_mask
+from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectory
 from tree_fairseq.trees.notations import notation_named
 
@@ -31,9 +31,12 @@ def dictionary():
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory, dictionary):
-    trees = [WrittenTree.of(tree, dictionary.words) for tree in TREES]
+    trees = [EncodedTree.of(tree, dictionary.words) for tree in TREES]
     return store_distinct(
-        trees, Trajectories(dictionary.words, ("centrality",), WAYS, 1), tmp_path_factory.mktemp("store") / "all", 1
+        trees,
+        TrajectorySampler(dictionary.words, ("centrality",), WAYS, 1),
+        tmp_path_factory.mktemp("store") / "all",
+        1,
     )
 
 
@@ -55,14 +58,14 @@ def data_of(stored, dictionary, every_epoch=True, **draw) -> TreeInsertionDatase
         pairs,
         stored,
         dictionary,
-        StateDraw(**{"first": 0, "ways": WAYS, "distribution": TargetDistribution(), **draw}),
-        every_epoch,
+        sampler=PartialTreeSampler(**{"first": 0, "count": WAYS, "distribution": TargetDistribution(), **draw}),
+        every_epoch=every_epoch,
     )
 
 
 def drawn(data, epoch: int) -> list[tuple]:
     data.set_epoch(epoch)
-    return [tuple(data[index]["state"].labels.tolist()) for index in range(len(data))]
+    return [tuple(data[index]["partial_tree"].labels.tolist()) for index in range(len(data))]
 
 
 def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
@@ -73,7 +76,7 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
     partial, whole = batch["net_input"]["partial_tree"], batch["target_tree"]
     slots = 0
     for row, index in enumerate(batch["id"].tolist()):
-        state = data[index]["state"]
+        state = data[index]["partial_tree"]
         count = len(state.labels)
         assert (
             partial["labels"][row, :count].tolist() == state.labels.tolist()
@@ -85,7 +88,7 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
         )
         assert partial["labels"][row, 0] == dictionary.root
         slots += slot_mask(state.parents).sum()
-        count = len(TargetTree(TREES[index]))
+        count = len(TargetTree.of(TREES[index]))
         assert whole["labels"][row, :count].tolist() == ids_of(TREES[index], dictionary).tolist()
         assert whole["parents"][row, :count].tolist() == parents_of(TREES[index]).tolist()
         assert dictionary.string(batch["target"][row]) == LINES[index]
@@ -99,8 +102,8 @@ def test_following_the_best_answers_leads_to_the_target(stored, dictionary):
     for epoch in range(1, 30):
         data.set_epoch(epoch)
         for index, tree in enumerate(TREES):
-            state = data[index]["state"]
-            target = TargetTree(tree)
+            state = data[index]["partial_tree"]
+            target = TargetTree.of(tree)
             best = state.ranks == 0
             _, parents = insert(state.parents, state.slots[best].tolist())
             assert len(parents) <= len(target) and (len(state.slots) > 0) == (len(state.labels) < len(target))
@@ -119,14 +122,14 @@ def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictiona
     found: Counter = Counter()
     for epoch in range(1, epochs + 1):
         data.set_epoch(epoch)
-        found[tuple(data[index]["state"].labels.tolist())] += 1 / epochs
+        found[tuple(data[index]["partial_tree"].labels.tolist())] += 1 / epochs
     assert found.keys() == expected.keys()
     assert all(found[state] == pytest.approx(share, abs=0.04) for state, share in expected.items())
     assert {1, len(labels)} <= {len(state) for state in found}
 
 
 def test_only_some_trajectories_may_be_drawn(stored, dictionary):
-    data = data_of(stored, dictionary, first=2, ways=1)
+    data = data_of(stored, dictionary, first=2, count=1)
     way, labels = stored[3].trajectory(2), ids_of(TREES[3], dictionary)
     allowed = {tuple(labels[way.steps <= step].tolist()) for step in range(way.length + 1)}
     assert {drawn(data, epoch)[3] for epoch in range(1, 200)} == allowed
@@ -196,15 +199,17 @@ def test_wrong_nodes_are_marked(stored, dictionary):
         assert not batch["delete"][partial["labels"] == dictionary.pad()].any() and not batch["delete"][:, 0].any()
         assert set(partial["labels"][batch["delete"] == 1].tolist()) <= set(dictionary.label_ids.tolist())
         for row, index in enumerate(batch["id"].tolist()):
-            assert batch["delete"][row].sum() == data[index]["state"].wrong.sum()
+            assert batch["delete"][row].sum() == data[index]["partial_tree"].wrong.sum()
         some += int(batch["delete"].sum())
     assert some > 20
 
 
 def test_the_optimal_insertions_are_equally_probable(tmp_path, dictionary):
-    trees = [WrittenTree.of(tree, dictionary.words) for tree in TREES]
-    stored = store_distinct(trees, Trajectories(dictionary.words, ("centrality", "exact"), 1, 1), tmp_path / "all", 1)
-    data = data_of(stored, dictionary, first=1, ways=1, distribution=TargetDistribution("optimal"))
+    trees = [EncodedTree.of(tree, dictionary.words) for tree in TREES]
+    stored = store_distinct(
+        trees, TrajectorySampler(dictionary.words, ("centrality", "exact"), 1, 1), tmp_path / "all", 1
+    )
+    data = data_of(stored, dictionary, first=1, count=1, distribution=TargetDistribution("optimal"))
     for epoch in range(1, 10):
         data.set_epoch(epoch)
         target = data.collater([data[3]])["slot_target"]
@@ -223,5 +228,5 @@ def test_unknown_targets_and_padding_of_buckets(stored, dictionary):
 
 def test_a_trajectory_of_the_centrality_oracle_takes_its_steps(stored):
     assert [stored[index].trajectory(0).length for index in range(len(TREES))] == [
-        trajectory(CentralityOracle(TargetTree(tree)), np.random.default_rng(0)).length for tree in TREES
+        trajectory(CentralityOracle(TargetTree.of(tree)), np.random.default_rng(0)).length for tree in TREES
     ]

@@ -7,16 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tree_insertion.partial_trees import KEEP, PAD, batches, random_batch, rows, same
-from tree_fairseq.tree_insertion.batch import existing_slots
-from tree_fairseq.tree_insertion.preorder import ChangedTrees, delete_nodes, insert_nodes
-from tree_fairseq.tree_insertion.target import KINDS, insert
+from tests.tree_insertion.partial_trees import KEEP, PAD, batches, inserted, random_batch, rows, same
+from tree_fairseq.tree_insertion.slots import KINDS, ChangedTrees, delete_nodes, existing_slots, insert
 
 
 def draw_answers(batch, seed: int, share: float) -> tuple[torch.Tensor, torch.Tensor]:
     """All slots that there are, and what to insert in some of them."""
     generator = torch.Generator().manual_seed(seed)
-    slots = existing_slots(batch["parents"], batch["labels"] != PAD).flatten().nonzero().squeeze(1)
+    slots = existing_slots(batch["parents"], batch["labels"] != PAD)
     answers = torch.randint(5, 10, slots.shape, generator=generator)
     return slots, answers.masked_fill(torch.rand(slots.shape, generator=generator) >= share, KEEP)
 
@@ -50,20 +48,17 @@ def insert_row_by_row(batch, slots, answers) -> ChangedTrees:
 @given(batch=batches(), seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.2, 0.5, 1.0]))
 def test_insertions_are_those_row_by_row(batch, seed, share):
     slots, answers = draw_answers(batch, seed, share)
-    found, expected = insert_nodes(batch, slots, answers, KEEP, PAD), insert_row_by_row(batch, slots, answers)
+    found, expected = inserted(batch, slots, answers), insert_row_by_row(batch, slots, answers)
     for ours, theirs in zip(found, expected, strict=True):
         same(ours, theirs)
 
 
-def test_slots_may_come_in_any_order_and_those_that_are_not_there_are_passed_over():
+def test_slots_may_come_in_any_order():
     batch = random_batch(3, [7, 2, 5])
     slots, answers = draw_answers(batch, 1, 0.6)
-    expected = insert_nodes(batch, slots, answers, KEEP, PAD)
-    everything = torch.arange(batch["labels"].numel() * KINDS)
-    missing = everything[~torch.isin(everything, slots)]
-    more, others = torch.cat([missing, slots]), torch.cat([torch.full_like(missing, 8), answers])
-    order = torch.randperm(len(more), generator=torch.Generator().manual_seed(0))
-    for ours, theirs in zip(insert_nodes(batch, more[order], others[order], KEEP, PAD), expected, strict=True):
+    expected = inserted(batch, slots, answers)
+    order = torch.randperm(len(slots), generator=torch.Generator().manual_seed(0))
+    for ours, theirs in zip(inserted(batch, slots[order], answers[order]), expected, strict=True):
         same(ours, theirs)
 
 
@@ -71,7 +66,7 @@ def test_growing_for_many_steps_stays_a_tree():
     batch = random_batch(0, [1, 1, 1])
     for step in range(4):
         slots, answers = draw_answers(batch, step, 0.7)
-        batch = insert_nodes(batch, slots, answers, KEEP, PAD).partial_tree
+        batch = inserted(batch, slots, answers).trees
     for parents in rows(batch):
         assert parents[0] == -1
         for node in range(1, len(parents)):
@@ -110,7 +105,7 @@ def test_deletions_are_those_row_by_row(batch, seed, share):
 @given(batch=batches(), seed=st.integers(0, 2**32 - 1))
 def test_deleting_what_was_inserted_gives_the_tree_back(batch, seed):
     slots, answers = draw_answers(batch, seed, 0.5)
-    grown = insert_nodes(batch, slots, answers, KEEP, PAD)
-    back = delete_nodes(grown.partial_tree, grown.sources < 0, PAD)
+    grown = inserted(batch, slots, answers)
+    back = delete_nodes(grown.trees, grown.sources < 0, PAD)
     same(back.labels, batch["labels"])
     same(back.parents, batch["parents"])

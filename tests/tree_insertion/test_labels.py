@@ -27,7 +27,7 @@ BRACKET = notation_named("bracket")
 
 def parents_of(tree: Tree) -> np.ndarray:
     """Under the added root."""
-    return np.array(TargetTree(tree).parents)
+    return np.array(TargetTree.of(tree).parents)
 
 
 def dictionary_of(*trees: Tree, numbered: bool = True) -> InsertionDictionary:

@@ -12,8 +12,8 @@ from torch.nn import functional
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
 from tests.tree_insertion.partial_trees import PAD, preorder
 from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
-from tree_fairseq.tree_insertion.preorder import structure_tokens
-from tree_fairseq.tree_insertion.target import KINDS
+from tree_fairseq.tree_insertion.relations import structure_tokens
+from tree_fairseq.tree_insertion.slots import KINDS, with_slots
 
 VARIANTS = {
     "transformer": (),
@@ -70,7 +70,7 @@ def test_the_memory_can_be_kept_and_its_rows_chosen(variant):
         expected = dense(model(**inputs, partial_tree=partial), {"partial_tree": partial})
         assert len(memory) == 5
         for rows in ([0, 1, 2, 3, 4], [3], [4, 0, 0, 2]):
-            kept = {name: values[rows] for name, values in partial.items()}
+            kept = with_slots({name: partial[name][rows] for name in ("labels", "parents")}, PAD)
             output = model.decode(memory.select(torch.tensor(rows)), kept)
             torch.testing.assert_close(dense(output, {"partial_tree": kept}), expected[rows])
 
@@ -117,6 +117,7 @@ def test_labels_structure_and_source_are_read(variant):
         other = inputs_of(variant, [3])
         # The last node goes to where it was before or to the root.
         other["partial_tree"]["parents"][0, -1] = parents.size(1) - 2 if parents[0, -1] != parents.size(1) - 2 else 0
+        other["partial_tree"] = with_slots(other["partial_tree"], PAD)
         changed = model(**other)
     # The first slot is that of the root, which sees neither in another place.
     assert not torch.allclose(changed["logits"][0], output["logits"][0], atol=1e-4)
@@ -124,8 +125,8 @@ def test_labels_structure_and_source_are_read(variant):
 
 def test_which_child_a_node_is_shows_in_child_relations_alone():
     """A root with three equal children: its slot tells which of two orders of other labels it has only by their relations."""
-    partial = {"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 0, 0]])}
-    turned = {"labels": torch.tensor([[4, 7, 6, 5]]), "parents": partial["parents"]}
+    partial = with_slots({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 0, 0]])}, PAD)
+    turned = {**partial, "labels": torch.tensor([[4, 7, 6, 5]])}
     source = EXAMPLES.net_input([0])
     del source["partial_tree"]
     differences = {}
@@ -161,7 +162,9 @@ def stock_states(model, inputs: dict, tokens: torch.Tensor, kind: type) -> torch
 
 
 def logits_of(model, states: torch.Tensor, inputs: dict) -> torch.Tensor:
-    return model.decoder.output_layer(model.decoder.slots(states, preorder(inputs["partial_tree"]))[1])
+    return model.decoder.output_layer(
+        model.decoder.slots(states, preorder(inputs["partial_tree"]), inputs["partial_tree"]["slots"])
+    )
 
 
 @pytest.mark.parametrize("variant", ["transformer", "tree encoder", "leaves alone"])

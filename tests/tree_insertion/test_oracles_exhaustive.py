@@ -9,19 +9,10 @@ import math
 import numpy as np
 import pytest
 
-from tests.tree_insertion.region_answers import keys_of, ranks_of
-from tree_fairseq.tree_insertion.oracles import ExactOracle, partial_tree
-from tree_fairseq.tree_insertion.target import (
-    ANCESTOR,
-    DESCENDANT,
-    FIRST_CHILD,
-    KINDS,
-    NEXT_SIBLING,
-    ROOT_LABEL,
-    TargetTree,
-    insert,
-    slot_mask,
-)
+from tests.tree_insertion.allowed_sets import allowed_sets, keys_of, ranks_of, steps_of
+from tree_fairseq.tree_insertion.oracles import ExactOracle
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, insert, slot_mask
+from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
@@ -173,7 +164,7 @@ def insertions_of(target: TargetTree, state, wanted) -> set[tuple[tuple[str, int
 def test_all_partial_trees_of_all_small_trees(size):
     for shape in shapes(size):
         tree = numbered(shape)
-        search, target = Search(tree), TargetTree(tree)
+        search, target = Search(tree), TargetTree.of(tree)
         oracle = ExactOracle(target)
         for marks in itertools.product((False, True), repeat=size):
             used = (True, *marks)
@@ -181,11 +172,11 @@ def test_all_partial_trees_of_all_small_trees(size):
             steps, first = search.solve(labels)
             if steps == math.inf:
                 with pytest.raises(ValueError, match="a parent of their own"):
-                    partial_tree(target, used)
+                    allowed_sets(target, used)
                 continue
-            state = partial_tree(target, used)
+            state = allowed_sets(target, used)
             costs = keys_of(oracle, state)
-            assert oracle.steps(state) == steps
+            assert steps_of(oracle, state) == steps
             assert insertions_of(target, state, costs > 0) == search.allowed(labels)
             # Whatever does not delay the whole tree, slots with time left included.
             assert insertions_of(target, state, costs <= steps) == first
@@ -203,9 +194,9 @@ def test_no_small_tree_takes_fewer_steps_with_free_siblings(size):
 def test_free_siblings_can_save_a_step_in_larger_trees():
     """The fewest steps are those of the paper's allowed sets; beside ``y``, alone, they have no ``l``."""
     tree = notation_named("bracket").read("( v ( z ( y ( a ( b c ) ) ) ) l m )")
-    target = TargetTree(tree)
-    state = partial_tree(target, [True] + [False] * (len(target) - 1))
-    assert ExactOracle(target).steps(state) == 4
+    target = TargetTree.of(tree)
+    state = allowed_sets(target, [True] + [False] * (len(target) - 1))
+    assert steps_of(ExactOracle(target), state) == 4
     grown = Tree(ROOT_LABEL)
     for insertions in (
         {(ROOT_LABEL, DESCENDANT): "y"},

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
-from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, preorder, rows
-from tree_fairseq.tree_insertion.batch import TargetDistribution, collate_nodes, collate_slots, existing_slots, state_of
+from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, inserted, preorder, rows
 from tree_fairseq.tree_insertion.criterion import slot_divergence
+from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
 from tree_fairseq.tree_insertion.oracles import ExactOracle
-from tree_fairseq.tree_insertion.preorder import insert_nodes
+from tree_fairseq.tree_insertion.slots import with_slots
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectory
 from tree_fairseq.trees.tree import Tree
@@ -37,7 +37,7 @@ def targets() -> list[TargetTree]:
         labels = list(range(ROOT, ROOT + len(parents)))
         # One tree under the root: what came to the root comes to its first child.
         joined = [1 if node > 1 and parent == 0 else parent for node, parent in enumerate(parents)]
-        made.append(TargetTree(target_of(labels, joined)))
+        made.append(TargetTree.of(target_of(labels, joined)))
     return made
 
 
@@ -48,14 +48,14 @@ def states(trees: list[TargetTree]) -> tuple[list[int], list]:
         labels = np.array([ROOT, *map(int, tree.labels[1:])])
         way = trajectory(ExactOracle(tree))
         for step in range(way.length + 1):
-            state = state_of(labels, np.array(tree.parents), way, step)
-            follows = np.isin(state.answers, labels[way.steps == step + 1])
+            state = way.partial_tree(labels, np.array(tree.parents), step)
+            follows = np.isin(state.insertions, labels[way.steps == step + 1])
             owners.append(number)
             found.append(
                 replace(
                     state,
                     slots=state.slots[follows],
-                    answers=state.answers[follows],
+                    insertions=state.insertions[follows],
                     ranks=np.zeros(follows.sum(), int),
                 )
             )
@@ -70,9 +70,8 @@ def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     source = Examples(*SIZES).net_input()
     del source["partial_tree"]
-    partial = collate_nodes([state.labels for state in found], [state.parents for state in found], PAD)
-    slots = existing_slots(partial["parents"], partial["labels"] != PAD)
-    target = collate_slots(found, slots, TargetDistribution(), KEEP)
+    partial = collate_partial_trees(found, PAD)
+    target = collate_slots(found, partial, TargetDistribution(), KEEP)
     for _ in range(80):
         memory = model.encode(**source).select(torch.tensor(owners))
         output = model.decode(memory, partial)
@@ -83,12 +82,13 @@ def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
     assert loss < 0.05
 
     model.eval()
-    grown = {"labels": torch.full((len(trees), 1), ROOT), "parents": torch.full((len(trees), 1), -1)}
+    roots = {"labels": torch.full((len(trees), 1), ROOT), "parents": torch.full((len(trees), 1), -1)}
+    grown = with_slots(roots, PAD)
     with torch.no_grad():
         memory = model.encode(**source)
         for _ in range(max(trajectory(ExactOracle(tree)).length for tree in trees)):
             output = model.decode(memory, grown)
-            grown = insert_nodes(grown, output["slot"], output["logits"].argmax(1), KEEP, PAD).partial_tree
+            grown = with_slots(inserted(grown, output["slot"], output["logits"].argmax(1)).trees, PAD)
         assert (model.decode(memory, grown)["logits"].argmax(1) == KEEP).all()
     assert rows(grown) == [tree.parents for tree in trees]
     for row, tree in enumerate(trees):

@@ -20,8 +20,8 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.oracles import ExactOracle, partial_tree
-from tree_fairseq.tree_insertion.record import InsertionRecord
+from tree_fairseq.tree_insertion.folder import InsertionRecord
+from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import notation_named
@@ -83,9 +83,9 @@ def test_labels_and_parents_are_the_trees(corpus, folder, tmp_path):
         assert words == [LabelWords().encode(notation_named("bracket").read(line)) for line in lines]
         store = InsertionStore(folder / f"{split}.nl-lf.lf.insertion")
         for index, line in enumerate(lines):
-            target = TargetTree(notation_named("bracket").read(line))
-            assert store[index].parents.tolist() == target.parents and store[index].ways == 10
-            fewest = ExactOracle(target).steps(partial_tree(target, np.arange(len(target)) < 1))
+            target = TargetTree.of(notation_named("bracket").read(line))
+            assert store[index].parents.tolist() == target.parents and store[index].trajectory_count == 10
+            fewest = ExactOracle(target).forest[0]
             lengths = [store[index].trajectory(number).length for number in range(10)]
             # The centrality oracle's five come first.
             assert lengths[5:] == [fewest] * 5 and min(lengths) == fewest
@@ -105,9 +105,9 @@ def test_the_record_says_how_it_was_made(corpus, folder):
         True,
         ["centrality", "exact"],
     )
-    assert (record.trajectories, record.seed, record.ways, record.first_of("exact")) == (5, 1, 10, 5)
+    assert (record.trajectories, record.seed, record.trajectory_count, record.first_of("exact")) == (5, 1, 10, 5)
     train = record.splits["train"]
-    trees = [TargetTree(notation_named("bracket").read(line)) for line in lines_of(corpus, "train")]
+    trees = [TargetTree.of(notation_named("bracket").read(line)) for line in lines_of(corpus, "train")]
     assert (train.lines, train.distinct) == (60, len(set(lines_of(corpus, "train")))) and train.unknown == 0
     assert train.nodes == sum(len(tree) - 1 for tree in trees) and train.largest == max(len(tree) - 1 for tree in trees)
     assert train.files[-2:] == ["train.nl-lf.lf.insertion.bin", "train.nl-lf.lf.insertion.idx"]
@@ -122,7 +122,7 @@ def test_fewer_trajectories_and_labels_without_numbers(corpus, tmp_path, oracle,
     options = ("--insertion-oracle", oracle, "--trajectories", count, "--numbered-labels", "no", "--trajectory-seed", 7)
     data = preprocess(corpus, tmp_path / "bin", *options)
     record = Manifest.load(data).section(InsertionRecord)
-    assert (record.oracles, record.ways, record.numbered, record.seed) == ([oracle], count, False, 7)
+    assert (record.oracles, record.trajectory_count, record.numbered, record.seed) == ([oracle], count, False, 7)
     assert check_folder(data) == []
     assert exported(data, "valid", tmp_path / "valid") == lines_of(corpus, "valid")
     assert not any("::" in symbol for symbol in load_dictionary(data, "lf").symbols)
@@ -303,7 +303,7 @@ def damaged_copy(folder: Path, destination: Path, name: str, change) -> Path:
 def test_the_check_replays_trajectories(folder, tmp_path):
     name = "train.nl-lf.lf.insertion.bin"
     store = InsertionStore(folder / "train.nl-lf.lf.insertion")
-    parents_at = 2 + store[0].ways
+    parents_at = 2 + store[0].trajectory_count
     nodes = len(store[0].parents)
 
     def other_parent(content):
@@ -317,7 +317,7 @@ def test_the_check_replays_trajectories(folder, tmp_path):
 
     for number, (change, message) in enumerate(
         [
-            (other_parent, "its parents are no tree"),
+            (other_parent, "its parents are not a tree"),
             (other_step, "trajectory 1 does not lead to its tree"),
             (other_place, "its arrays cannot be read"),
         ]

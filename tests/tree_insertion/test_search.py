@@ -17,7 +17,7 @@ from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator
-from tree_fairseq.tree_insertion.target import KINDS, slot_mask
+from tree_fairseq.tree_insertion.slots import KINDS, slot_mask
 
 SOURCES = [[4, 5], [7], [5, 6, 7], [9, 8, 4, 4, 5], [6], [4, 9], [5, 5], [8, 7, 6]]
 

@@ -17,7 +17,7 @@ from tree_fairseq.tree_insertion.sequence_dataset import (
     BracketedTargetDataset,
     SequenceInsertionDataset,
     SequenceSupervision,
-    collate_gaps,
+    collate_sequence_slots,
     missing_tokens,
 )
 
@@ -60,7 +60,7 @@ def test_shares_are_those_of_the_definition(examples, kind, temperature):
             expected.update(
                 {(row * width + slot, token): share for token, share in shares_of_gap(tokens, supervision).items()}
             )
-    found = collate_gaps(gaps, lengths, supervision, KEEP)
+    found = collate_sequence_slots(gaps, lengths, supervision, KEEP)
     pairs = list(zip(found["slot"].tolist(), found["label"].tolist()))
     assert pairs == sorted(set(pairs)) and set(pairs) <= set(expected)
     assert all(expected[pair] < 1e-12 for pair in set(expected) - set(pairs))
@@ -69,18 +69,18 @@ def test_shares_are_those_of_the_definition(examples, kind, temperature):
 
 def test_a_cold_softmax_still_has_a_sum():
     gap = missing_tokens(np.arange(4, 44), np.array([], np.int64))
-    found = collate_gaps([gap], [2], SequenceSupervision("binary", 1e-3), KEEP)
+    found = collate_sequence_slots([gap], [2], SequenceSupervision("binary", 1e-3), KEEP)
     assert found["label"].tolist() == [4 + 19, 4 + 20] and found["probability"].tolist() == [0.5, 0.5]
 
 
 def test_lengths_are_drawn_uniformly_and_then_which_tokens():
     supervision = SequenceSupervision(seed=3)
-    drawn = [supervision.kept(3, (1, index)).tolist() for index in range(2000)]
+    drawn = [supervision.sample(3, (1, index)).tolist() for index in range(2000)]
     lengths = Counter(map(len, drawn))
     assert all(abs(lengths[count] / 2000 - 0.25) < 0.04 for count in range(4))
     ones = Counter(kept[0] for kept in drawn if len(kept) == 1)
     assert all(abs(ones[place] / lengths[1] - 1 / 3) < 0.08 for place in range(3))
-    assert supervision.kept(0, (1, 1)).tolist() == [] and supervision.kept(3, (1, 7)).tolist() == drawn[7]
+    assert supervision.sample(0, (1, 1)).tolist() == [] and supervision.sample(3, (1, 7)).tolist() == drawn[7]
 
 
 def datasets_of(stored, dictionary):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from tests.tree_insertion.partial_trees import batches, preorder, rows, siblings
+from tests.tree_insertion.partial_trees import PAD, batches, preorder, rows, siblings
 from tree_fairseq.tree_insertion.decoder import (
     AS_ANCESTOR,
     AS_DESCENDANT,
@@ -16,7 +16,15 @@ from tree_fairseq.tree_insertion.decoder import (
     ROLES,
     InsertionSlots,
 )
-from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, slot_mask
+from tree_fairseq.tree_insertion.slots import (
+    ANCESTOR,
+    DESCENDANT,
+    FIRST_CHILD,
+    KINDS,
+    NEXT_SIBLING,
+    slot_mask,
+    with_slots,
+)
 
 WIDTH = 5
 
@@ -52,7 +60,8 @@ def test_slots_are_sums_of_their_neighbours(batch):
     module = InsertionSlots(WIDTH).double()
     torch.nn.init.normal_(module.maps.bias)
     states = torch.randn(*batch["labels"].shape, WIDTH, dtype=torch.float64, requires_grad=True)
-    slots, vectors = module(states, preorder(batch))
+    slots = batch["slots"]
+    vectors = module(states, preorder(batch), slots)
     numbers, expected = direct(module, states, batch)
     assert slots.tolist() == numbers
     torch.testing.assert_close(vectors, expected)
@@ -65,11 +74,11 @@ def test_slots_are_sums_of_their_neighbours(batch):
 
 def test_half_precision_is_close():
     module = InsertionSlots(WIDTH)
-    batch = {"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 1, 1]])}
+    batch = with_slots({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 1, 1]])}, PAD)
     states = torch.randn(1, 4, WIDTH)
-    _, exact = module(states, preorder(batch))
+    exact = module(states, preorder(batch), batch["slots"])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        _, rough = module(states, preorder(batch))
+        rough = module(states, preorder(batch), batch["slots"])
         rough.float().square().sum().backward()
     torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
     assert module.maps.weight.grad.isfinite().all() and len(module.maps.weight) == ROLES * WIDTH

@@ -7,44 +7,45 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
-from tree_fairseq.tree_insertion.batch import InsertionState, corrupt, state_of
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, partial_tree
-from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, TargetTree, insert, slot_mask
-from tree_fairseq.tree_insertion.trajectories import trajectory
+from tests.tree_insertion.allowed_sets import allowed_sets
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, insert, slot_mask
+from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.trajectories import PartialTree, trajectory
 
 LABELS = np.arange(10, 20)
 ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
 
 
-def some_state(tree, oracle: str, chooser: np.random.Generator) -> tuple[TargetTree, np.ndarray, InsertionState, int]:
+def some_state(tree, oracle: str, chooser: np.random.Generator) -> tuple[TargetTree, np.ndarray, PartialTree, int]:
     """A target, the ids of its labels, and a state on the way to it."""
-    target = TargetTree(tree)
+    target = TargetTree.of(tree)
     labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
     way = trajectory(ORACLES[oracle](target), chooser)
     step = int(chooser.integers(way.length + 1))
-    return target, labels, state_of(labels, np.array(target.parents, np.int32), way, step), step
+    return target, labels, way.partial_tree(labels, np.array(target.parents, np.int32), step), step
 
 
 @given(symbol_trees(max_leaves=16), st.sampled_from(sorted(ORACLES)), st.integers(0, 99))
 @settings(max_examples=80)
 def test_states_are_the_partial_trees_of_the_trajectory(tree, oracle, seed):
-    target = TargetTree(tree)
+    target = TargetTree.of(tree)
     chooser = np.random.default_rng(seed)
     labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
     way = trajectory(ORACLES[oracle](target), chooser)
     for step in range(way.length + 1):
-        state = state_of(labels, np.array(target.parents, np.int32), way, step)
-        expected = partial_tree(target, way.steps <= step)
+        state = way.partial_tree(labels, np.array(target.parents, np.int32), step)
+        expected = allowed_sets(target, way.steps <= step)
         assert (
             state.labels.tolist() == labels[expected.nodes].tolist()
             and state.parents.tolist() == expected.parents.tolist()
         )
         assert state.slots.tolist() == expected.slots.tolist()
-        assert state.answers.tolist() == labels[expected.candidates].tolist()
+        assert state.insertions.tolist() == labels[expected.candidates].tolist()
         assert not state.wrong.any()
         assert all(
             values.dtype == np.int64
-            for values in (state.labels, state.parents, state.slots, state.answers, state.ranks)
+            for values in (state.labels, state.parents, state.slots, state.insertions, state.ranks)
         )
 
 
@@ -73,7 +74,7 @@ def without(names: list, parents: list[int], wrong: set) -> tuple:
 def test_wrong_nodes_are_inserted_and_slots_keep_their_meaning(tree, seed, rate):
     chooser = np.random.default_rng(seed)
     _, _, clean, _ = some_state(tree, "centrality", chooser)
-    found = corrupt(clean, rate, LABELS, chooser)
+    found = clean.corrupted(rate, LABELS, chooser)
     # Names: right nodes by their number in the clean tree, wrong ones by theirs here.
     right = iter(range(len(clean.labels)))
     names = [("wrong", place) if wrong else next(right) for place, wrong in enumerate(found.wrong.tolist())]
@@ -86,10 +87,10 @@ def test_wrong_nodes_are_inserted_and_slots_keep_their_meaning(tree, seed, rate)
     mask = slot_mask(found.parents).reshape(-1)
     assert mask[found.slots].all() and (np.diff(found.slots) >= 0).all()
     kept = {}
-    for slot, answer, rank in zip(found.slots.tolist(), found.answers.tolist(), found.ranks.tolist(), strict=True):
+    for slot, answer, rank in zip(found.slots.tolist(), found.insertions.tolist(), found.ranks.tolist(), strict=True):
         kept.setdefault(slot, []).append((answer, rank))
     wanted = {}
-    for slot, answer, rank in zip(clean.slots.tolist(), clean.answers.tolist(), clean.ranks.tolist(), strict=True):
+    for slot, answer, rank in zip(clean.slots.tolist(), clean.insertions.tolist(), clean.ranks.tolist(), strict=True):
         wanted.setdefault(slot, []).append((answer, rank))
     kept_of_clean = {}
     for slot, answers in kept.items():
@@ -113,7 +114,7 @@ def test_wrong_nodes_are_inserted_and_slots_keep_their_meaning(tree, seed, rate)
         )
 
 
-def is_filled(node: int, kind: int, clean_parents: list[int], name: int, found: InsertionState) -> bool:
+def is_filled(node: int, kind: int, clean_parents: list[int], name: int, found: PartialTree) -> bool:
     """Whether a wrong node stands in the slot that a right node, of this name in the clean tree, had there."""
     children, parents = nested(found.parents.tolist()), found.parents.tolist()
 
@@ -139,11 +140,11 @@ def is_filled(node: int, kind: int, clean_parents: list[int], name: int, found: 
 
 def test_no_right_label_is_a_wrong_node():
     """All but one label would be right at the root."""
-    state = InsertionState(
+    state = PartialTree(
         np.array([9]), np.array([-1]), np.zeros(9, np.int64), LABELS[:9], np.arange(9), np.zeros(1, bool)
     )
     chooser = np.random.default_rng(0)
-    drawn = [corrupt(state, 1.0, LABELS, chooser) for _ in range(60)]
+    drawn = [state.corrupted(1.0, LABELS, chooser) for _ in range(60)]
     assert {label for found in drawn for label in found.labels[found.wrong].tolist()} == {LABELS[9]}
     assert any(found.wrong.any() for found in drawn) and not all(found.wrong.any() for found in drawn)
     assert all(len(found.slots) == (0 if found.wrong.any() else 9) for found in drawn)

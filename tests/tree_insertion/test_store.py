@@ -1,4 +1,4 @@
-"""Trajectories on disk: what was written comes back, equal trees lie there once, and damage is noticed."""
+"""TrajectorySampler on disk: what was written comes back, equal trees lie there once, and damage is noticed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.lines import Trajectories, WrittenTree, store_distinct, write_lines
+from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, store_distinct, write_lines
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.store import InsertionStore, InsertionStoreWriter, encode_item
 from tree_fairseq.tree_insertion.target import TargetTree
@@ -24,7 +24,7 @@ FIELDS = ("steps", "starts", "slots", "candidates", "ranks")
 
 
 def made_of(tree: Tree, seed: int = 0):
-    target, generator = TargetTree(tree), np.random.default_rng(seed)
+    target, generator = TargetTree.of(tree), np.random.default_rng(seed)
     return target.parents, [
         way for oracle in (CentralityOracle, ExactOracle) for way in trajectories(oracle(target), 2, generator)
     ]
@@ -48,12 +48,12 @@ def test_what_was_written_comes_back(tmp_path, trees, repeated):
     store = InsertionStore(tmp_path / "x")
     lines = [*trees, *(trees[number] for number in repeated)]
     assert len(store) == len(lines) and len(store.distinct) == len(trees)
-    assert store.node_counts.tolist() == [len(TargetTree(tree)) for tree in lines] and store.ways.tolist() == [4] * len(
-        lines
-    )
+    assert store.node_counts.tolist() == [
+        len(TargetTree.of(tree)) for tree in lines
+    ] and store.trajectory_counts.tolist() == [4] * len(lines)
     for index, tree in enumerate(lines):
         parents, ways = made_of(tree)
-        assert store[index].parents.tolist() == parents and store[index].ways == len(ways)
+        assert store[index].parents.tolist() == parents and store[index].trajectory_count == len(ways)
         for number, way in enumerate(ways):
             found = store[index].trajectory(number)
             assert found.length == way.length
@@ -115,10 +115,10 @@ def test_an_error_while_writing_leaves_no_index(tmp_path):
 def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
     words = LabelWords()
     trees = [
-        WrittenTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]]), words) for count in range(1, 9)
+        EncodedTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]]), words) for count in range(1, 9)
     ] * 20
     distinct = list(dict.fromkeys(trees))
-    made = Trajectories(words, ("centrality", "exact"), 3, seed=1)
+    made = TrajectorySampler(words, ("centrality", "exact"), 3, seed=1)
     stores = [
         store_distinct(order, made, tmp_path / name, workers)
         for name, order, workers in (("one", distinct, 1), ("other", distinct[::-1], 1), ("many", trees, 2))
@@ -126,14 +126,14 @@ def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
     for number, tree in enumerate(distinct):
         items = [stores[0].item(number), stores[1].item(len(distinct) - 1 - number), stores[2].item(trees.index(tree))]
         assert items[0].tolist() == items[1].tolist() == items[2].tolist() == made.item(tree).tolist()
-    other = Trajectories(words, ("centrality", "exact"), 3, seed=2)
+    other = TrajectorySampler(words, ("centrality", "exact"), 3, seed=2)
     assert any(made.item(tree).tolist() != other.item(tree).tolist() for tree in distinct)
 
 
 def test_lines_of_a_split_take_their_items(tmp_path):
     words = LabelWords()
-    distinct = [WrittenTree.of(Tree("f", [Tree("x")] * count), words) for count in range(3)]
-    found = store_distinct(distinct, Trajectories(words, ("exact",), 1, seed=1), tmp_path / "all", 1)
+    distinct = [EncodedTree.of(Tree("f", [Tree("x")] * count), words) for count in range(3)]
+    found = store_distinct(distinct, TrajectorySampler(words, ("exact",), 1, seed=1), tmp_path / "all", 1)
     split = write_lines(found, [2, 0, 2], tmp_path / "split")
     assert [split.item(line).tolist() for line in range(3)] == [found.item(number).tolist() for number in (2, 0, 2)]
     assert len(split.distinct) == 2

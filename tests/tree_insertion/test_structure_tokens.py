@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, preorder, rows
-from tree_fairseq.tree_insertion.preorder import structure_tokens
+from tree_fairseq.tree_insertion.relations import structure_tokens
 
 OPEN, CLOSE = 98, 99
 

@@ -21,7 +21,7 @@ from tree_fairseq.errors import (
     MissingTreesError,
 )
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tree_insertion.batch import existing_slots
+from tree_fairseq.tree_insertion.slots import existing_slots
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.tree_insertion.task import TreeInsertionConfig, TreeInsertionTask
 
@@ -68,7 +68,7 @@ def test_batches_of_all_splits(corpus, folder):
         for batch in batches(task, split):
             partial = batch["net_input"]["partial_tree"]
             slots = existing_slots(partial["parents"], partial["labels"] != task.target_dictionary.pad())
-            assert batch["slot_target"]["slot"].unique().equal(torch.nonzero(slots.flatten()).flatten())
+            assert partial["slots"].equal(slots) and batch["slot_target"]["slot"].unique().equal(slots)
             for row, index in enumerate(batch["id"].tolist()):
                 assert task.target_dictionary.string(batch["target"][row]) == lines[index]
                 seen.add(index)
@@ -139,8 +139,8 @@ class _Bag(BaseFairseqModel):
         nodes = self.labels(partial_tree["labels"])  # B x N x D
         context = torch.cat([self.words(src_tokens).sum(1), nodes.sum(1)], -1)[:, None].expand(-1, nodes.shape[1], -1)
         states = torch.tanh(self.kinds(torch.cat([nodes, context], -1))).view(*nodes.shape[:2], 4, -1)
-        slots = existing_slots(partial_tree["parents"], partial_tree["labels"] != self.pad)
-        return {"slot": torch.nonzero(slots.flatten()).flatten(), "logits": self.output(states[slots]), "delete": None}
+        slots = partial_tree["slots"]
+        return {"slot": slots, "logits": self.output(states.flatten(0, 2)[slots]), "delete": None}
 
 
 def loss_of(model: nn.Module, batch: dict) -> torch.Tensor:
@@ -201,8 +201,8 @@ def test_trajectories_that_are_not_stored(corpus, tmp_path):
     ):
         task_of(data)
     task = task_of(data, insertion_oracle="exact", trajectories=1)
-    assert (task.draw.first, task.draw.ways) == (0, 1)
-    assert (task_of(data, insertion_oracle="exact").draw.ways, task.draw.distribution.kind) == (2, "rank")
+    assert (task.sampler.first, task.sampler.count) == (0, 1)
+    assert (task_of(data, insertion_oracle="exact").sampler.count, task.sampler.distribution.kind) == (2, "rank")
 
 
 def test_a_checkpoint_with_other_labels_is_refused(folder):

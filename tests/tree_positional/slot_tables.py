@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD
-from tree_fairseq.tree_insertion.batch import existing_slots
-from tree_fairseq.tree_insertion.target import KINDS, insert, slot_mask
+from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask, slot_masks, with_slots
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class SlotTable(nn.Module):
     def decode(self, memory: Sources, partial_tree: dict[str, Tensor]) -> dict[str, Tensor | None]:
         """Looks the answers up."""
         labels, parents = partial_tree["labels"], partial_tree["parents"]
-        slots = existing_slots(parents, labels != PAD)
+        slots = slot_masks(parents, labels != PAD)
         logits, delete = [], torch.zeros(labels.shape)
         for row, source in enumerate(memory.tokens.tolist()):
             count = int((labels[row] != PAD).sum())
@@ -89,7 +88,7 @@ def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 
     labels, parents, scores, said, trees = [dictionary.root], [-1], [0.0], [], []
     legal = torch.tensor([dictionary.keep, *dictionary.label_ids.tolist()])
     for step in range(1, max_steps + 1):
-        partial = {"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}
+        partial = with_slots({"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}, dictionary.pad())
         outputs = [model(**net_input, partial_tree=partial) for model in models]
         slots = np.flatnonzero(slot_mask(np.array(parents)).reshape(-1)).tolist()
         assert outputs[0]["slot"].tolist() == slots

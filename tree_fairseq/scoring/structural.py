@@ -35,7 +35,7 @@ from tree_fairseq.scoring.runs import (
     reference_sets,
     score_and_publish,
 )
-from tree_fairseq.tree_insertion.record import InsertionRecord
+from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import read_lines

@@ -141,7 +141,7 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     Args:
         slot: ``[Z]`` int64 numbers of the slots, ascending
         logits: ``[Z, V]`` of their answers
-        target: ``slot``, ``label`` and ``probability`` ``[E]``, as :func:`tree_fairseq.tree_insertion.batch.collate_slots` makes them
+        target: ``slot``, ``label`` and ``probability`` ``[E]``, as :func:`tree_fairseq.tree_insertion.dataset.collate_slots` makes them
 
     Returns:
         ``[E]`` float32 or float64, whose sum over a slot is its divergence; ``[E]`` bool, true for the most likely answer of its

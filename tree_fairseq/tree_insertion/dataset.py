@@ -1,4 +1,7 @@
-"""Pairs of a source and a target tree: what all data sets of models that write trees share."""
+"""Data sets of models that write trees: pairs of a source and a target tree, with a partial tree on a trajectory to the target.
+
+B is the number of sentences, M of nodes of the largest tree of a batch, Z of slots of a batch, Q of entries of a flat list.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +11,27 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from fairseq.data import LanguagePairDataset, data_utils
+from torch import Tensor
 
 from tree_fairseq.nn.pair_dataset import WrappedPairs
-from tree_fairseq.tree_insertion.batch import (
-    InsertionState,
-    TargetDistribution,
-    collate_nodes,
-    collate_slots,
-    corrupt,
-    existing_slots,
-    state_of,
-)
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.slots import SlotNumbers, with_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
+from tree_fairseq.tree_insertion.trajectories import PartialTree
 
 FIXED = 0
-"""In the place of the epoch where every epoch draws the same."""
+"""Replaces the epoch in the seed of a draw if every epoch draws the same."""
 
 
 class TargetTreeDataset(WrappedPairs):
-    """Puts trees in the place of target sequences; subclasses add what their models learn from.
+    """Replaces target sequences by trees; subclasses add what their models learn from.
 
     Args:
-        dataset: pairs of a source and the target's labels, with the source's tree or without
+        dataset: pairs of a source, with or without its tree, and the target's labels
         stored: trees and trajectories of the same lines
         dictionary: of labels
-        every_epoch: whether what is drawn is drawn anew in every epoch
-        keep_remainder: as :class:`WrappedPairs` has it
+        every_epoch: whether each epoch draws anew
+        keep_remainder: as of :class:`WrappedPairs`
     """
 
     def __init__(
@@ -49,7 +46,7 @@ class TargetTreeDataset(WrappedPairs):
         self.stored = stored
         self.dictionary = dictionary
         self.every_epoch = every_epoch
-        # Workers of a data loader live longer than an epoch and have a data set of their own: they see shared memory only.
+        # Workers of a data loader outlive an epoch and have a copy of the data set: they only see changes of shared memory.
         self._epoch = torch.full((1,), FIXED).share_memory_()
 
     def set_epoch(self, epoch: int) -> None:
@@ -59,7 +56,7 @@ class TargetTreeDataset(WrappedPairs):
             self._epoch.fill_(epoch)
 
     def key(self, index: int) -> tuple[int, int]:
-        """What a draw depends on beside its seed."""
+        """Seeds the draw of an example, together with the seed of the run."""
         return int(self._epoch), index
 
     def __getitem__(self, index: int) -> dict:
@@ -75,8 +72,8 @@ class TargetTreeDataset(WrappedPairs):
         Returns:
             fairseq's batch without ``prev_output_tokens``, and
 
-            - ``target_tree``: the whole targets, ``labels`` and ``parents`` (:func:`collate_nodes`)
-            - ``target``: ``[B, L]`` int64, the same as sequences (:meth:`InsertionDictionary.sequence`), padded on the right
+            - ``target_tree``: the whole targets, ``labels`` and ``parents`` (:func:`collate_trees`)
+            - ``target``: ``[B, T]`` int64, the same as sequences (:meth:`InsertionDictionary.sequence`), padded on the right
             - what :meth:`complete` adds
         """
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
@@ -87,13 +84,13 @@ class TargetTreeDataset(WrappedPairs):
         batch["net_input"].pop("prev_output_tokens", None)
         trees = [(sample["labels"], sample["parents"]) for sample in samples]
         pad = self.dictionary.pad()
-        batch["target_tree"] = collate_nodes(*zip(*trees), pad)
+        batch["target_tree"] = collate_trees(*zip(*trees), pad)
         batch["target"] = data_utils.collate_tokens([self.dictionary.sequence(*tree) for tree in trees], pad)
         self.complete(batch, samples)
         return batch
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds to a batch what a model is given and should say.
+        """Adds the model's input and supervision to a batch.
 
         Args:
             batch: is changed
@@ -102,91 +99,156 @@ class TargetTreeDataset(WrappedPairs):
         raise NotImplementedError
 
 
-# FROM data/insertion_dataset: Pairs of a source and a partial tree on the way to its target, as a fairseq dataset.
+def collate_trees(labels: Sequence[np.ndarray], parents: Sequence[np.ndarray], pad: int) -> dict[str, Tensor]:
+    """Collates trees, padded on the right.
+
+    Args:
+        labels: B arrays of dictionary ids, in preorder
+        parents: B arrays of the indices of the parents, -1 for roots
+        pad: label of padding
+
+    Returns:
+        ``labels`` and ``parents``, each ``[B, M]`` int64; padding has the parent -1
+    """
+    shape = (len(labels), max(map(len, labels), default=0))
+    batch = {"labels": np.full(shape, pad, np.int64), "parents": np.full(shape, -1, np.int64)}
+    for name, rows in (("labels", labels), ("parents", parents)):
+        for row, values in enumerate(rows):
+            batch[name][row, : len(values)] = values
+    return {name: torch.from_numpy(values) for name, values in batch.items()}
+
+
+def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
+    """Collates partial trees as models read them (:func:`tree_fairseq.tree_insertion.slots.with_slots`)."""
+    return with_slots(
+        collate_trees([tree.labels for tree in partial_trees], [tree.parents for tree in partial_trees], pad), pad
+    )
 
 
 @dataclass(frozen=True)
-class StateDraw:
-    """Which partial tree of a target an epoch sees, and what is learned from it.
+class TargetDistribution:
+    """The distribution over the labels of a slot that a model learns.
 
     Attributes:
-        first: place of the first trajectory to draw from, among those of a tree
-        ways: how many to draw from
-        distribution: of labels in a slot
-        wrong_nodes: the probability that a slot gets a wrong node, to be deleted; None where nodes are never deleted
+        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6); or ``optimal``, the same probability for
+            all insertions of rank 0
+        temperature: of the softmax
+    """
+
+    kind: str = "rank"
+    temperature: float = 0.1
+
+    def weights(self, ranks: np.ndarray) -> np.ndarray:
+        """``[Q]`` float64: unnormalised probabilities; the least rank of each slot is 0."""
+        return (ranks == 0).astype(np.float64) if self.kind == "optimal" else np.exp(-ranks / self.temperature)
+
+
+def collate_slots(
+    partial_trees: Sequence[PartialTree], batch: dict[str, Tensor], distribution: TargetDistribution, keep: int
+) -> dict[str, Tensor]:
+    """Computes the target distributions of all slots of a batch.
+
+    Equal labels of a slot are added up, and labels of probability 0 are left out. If nothing may be inserted in a slot, its target is
+    ``keep``.
+
+    Args:
+        partial_trees: B partial trees
+        batch: the same, collated (:func:`collate_partial_trees`)
+        distribution: over the insertions of a slot
+        keep: id for inserting nothing
+
+    Returns:
+        ``slot`` ``[Q]`` int64, slot numbers, ascending; ``label`` ``[Q]`` int64 dictionary ids, ascending in each slot;
+        ``probability`` ``[Q]`` float32, with sum 1 in each slot of the batch
+    """
+    numbers = SlotNumbers(batch["labels"].size(1))
+    slots = np.concatenate([numbers.in_row(tree.slots, row) for row, tree in enumerate(partial_trees)])
+    insertions = np.concatenate([tree.insertions for tree in partial_trees])
+    weights = distribution.weights(np.concatenate([tree.ranks for tree in partial_trees]))
+    kept = np.setdiff1d(batch["slots"].numpy(), slots)
+    slots, insertions = np.concatenate([slots, kept]), np.concatenate([insertions, np.full(len(kept), keep)])
+    labels = int(insertions.max(initial=0)) + 1
+    pairs, merged = np.unique(labels * slots + insertions, return_inverse=True)
+    slot, label = np.divmod(pairs, labels)
+    probability = np.bincount(merged, np.concatenate([weights, np.ones(len(kept))]), len(pairs))
+    return slot_targets(slot, label, probability / np.bincount(slot, probability)[slot])
+
+
+def slot_targets(slot: np.ndarray, label: np.ndarray, probability: np.ndarray) -> dict[str, Tensor]:
+    """The targets as :func:`collate_slots` returns them, without labels of probability 0 in single precision."""
+    probability = probability.astype(np.float32)
+    is_positive = probability > 0
+    columns = {"slot": slot, "label": label, "probability": probability}
+    return {name: torch.from_numpy(column[is_positive]) for name, column in columns.items()}
+
+
+@dataclass(frozen=True)
+class PartialTreeSampler:
+    """Draws a partial tree of a target for an epoch.
+
+    Attributes:
+        first: index of the first trajectory to draw from
+        count: how many trajectories to draw from
+        distribution: over the labels of a slot
+        wrong_nodes: the probability that a slot gets a wrong node, to be deleted; None for models without deletion
         seed: of the draw
     """
 
     first: int
-    ways: int
+    count: int
     distribution: TargetDistribution
     wrong_nodes: float | None = None
     seed: int = 1
 
-    def state(
+    def sample(
         self, labels: np.ndarray, stored: StoredInsertions, dictionary: InsertionDictionary, key: Sequence[int]
-    ) -> InsertionState:
-        """Draws one of the trajectories and one of its states, the first and the complete one among them.
+    ) -> PartialTree:
+        """Draws a trajectory, then one of its partial trees, from the root alone to the complete tree.
 
         Args:
-            labels: ``[N]`` dictionary ids of the target's nodes, the root that decoding begins with among them
+            labels: ``[M]`` dictionary ids of the target's nodes, with the root that decoding begins with
             stored: the target's parents and trajectories
             dictionary: of labels
-            key: what the draw depends on beside the seed
+            key: seeds the draw, together with the seed
         """
         generator = np.random.default_rng([self.seed, *key])
-        way = stored.trajectory(self.first + int(generator.integers(self.ways)))
-        state = state_of(labels, stored.parents, way, int(generator.integers(way.length + 1)))
+        trajectory = stored.trajectory(self.first + int(generator.integers(self.count)))
+        tree = trajectory.partial_tree(labels, stored.parents, int(generator.integers(trajectory.length + 1)))
         if self.wrong_nodes is None:
-            return state
-        return corrupt(state, self.wrong_nodes, dictionary.label_ids, generator)
+            return tree
+        return tree.corrupted(self.wrong_nodes, dictionary.label_ids, generator)
 
 
 class TreeInsertionDataset(TargetTreeDataset):
-    """Puts partial trees and what belongs in their slots in the place of target sequences.
+    """Replaces target sequences by partial trees and the target distributions of their slots.
 
     Args:
-        dataset: pairs of a source and the target's labels, with the source's tree or without
-        stored: trees and trajectories of the same lines
-        dictionary: of labels
-        draw: which partial tree is taken
-        every_epoch: whether another one is drawn in every epoch
-        keep_remainder: as :class:`WrappedPairs` has it
+        *args: of :class:`TargetTreeDataset`
+        sampler: draws partial trees
+        **kwargs: of :class:`TargetTreeDataset`
     """
 
-    def __init__(
-        self,
-        dataset: LanguagePairDataset | WrappedPairs,
-        stored: Sequence[StoredInsertions],
-        dictionary: InsertionDictionary,
-        draw: StateDraw,
-        every_epoch: bool,
-        keep_remainder: bool = False,
-    ):
-        super().__init__(dataset, stored, dictionary, every_epoch, keep_remainder)
-        self.draw = draw
+    def __init__(self, *args, sampler: PartialTreeSampler, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.sampler = sampler
 
     def __getitem__(self, index: int) -> dict:
         example = super().__getitem__(index)
-        return {
-            **example,
-            "state": self.draw.state(example["labels"], self.stored[index], self.dictionary, self.key(index)),
-        }
+        drawn = self.sampler.sample(example["labels"], self.stored[index], self.dictionary, self.key(index))
+        return {**example, "partial_tree": drawn}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         """Adds partial trees:
 
-        - in ``net_input``: ``partial_tree``, ``labels`` and ``parents`` (:func:`collate_nodes`)
-        - ``slot_target``: what belongs in its slots (:func:`collate_slots`)
-        - ``delete``: ``[B, N]`` int64, 1 at nodes that do not belong there; only where nodes are to be deleted
+        - in ``net_input``: ``partial_tree`` (:func:`collate_partial_trees`)
+        - ``slot_target``: the target distributions of their slots (:func:`collate_slots`)
+        - ``delete``: ``[B, M]`` int64, 1 at nodes that do not belong to the target; only for models with deletion
         - ``ntokens``: number of slots
         """
-        states = [sample["state"] for sample in samples]
-        pad = self.dictionary.pad()
-        partial = collate_nodes([state.labels for state in states], [state.parents for state in states], pad)
-        slots = existing_slots(partial["parents"], partial["labels"] != pad)
+        drawn = [sample["partial_tree"] for sample in samples]
+        partial = collate_partial_trees(drawn, self.dictionary.pad())
         batch["net_input"]["partial_tree"] = partial
-        batch["slot_target"] = collate_slots(states, slots, self.draw.distribution, self.dictionary.keep)
-        batch["ntokens"] = int(slots.sum())
-        if self.draw.wrong_nodes is not None:
-            batch["delete"] = data_utils.collate_tokens([torch.from_numpy(state.wrong).long() for state in states], 0)
+        batch["slot_target"] = collate_slots(drawn, partial, self.sampler.distribution, self.dictionary.keep)
+        batch["ntokens"] = len(partial["slots"])
+        if self.sampler.wrong_nodes is not None:
+            batch["delete"] = data_utils.collate_tokens([torch.from_numpy(tree.wrong).long() for tree in drawn], 0)

@@ -12,11 +12,9 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import cross_attention_options
-from tree_fairseq.tree_insertion.batch import existing_slots
 from tree_fairseq.tree_insertion.memory import Memory
-from tree_fairseq.tree_insertion.preorder import PreorderTrees, structure_tokens
-from tree_fairseq.tree_insertion.relations import TreeRelationAttention, TreeRelations
-from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
+from tree_fairseq.tree_insertion.relations import PreorderTrees, TreeRelationAttention, TreeRelations, structure_tokens
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, KINDS, NEXT_SIBLING
 
 # FROM modules/insertion_slots: The insertion slots of partial trees as vectors of the nodes beside them (Lukovnikov & Fischer 2021, section 3.2.3).
 #
@@ -57,27 +55,26 @@ class InsertionSlots(nn.Module):
         nn.init.zeros_(self.maps.bias)
         self.register_buffer("roles", torch.tensor([_SEEN_AS[kind] for kind in range(KINDS)]), persistent=False)
 
-    def forward(self, states: Tensor, trees: PreorderTrees) -> tuple[Tensor, Tensor]:
+    def forward(self, states: Tensor, trees: PreorderTrees, slots: Tensor) -> Tensor:
         """Adds up the neighbours of the slots.
 
         Args:
-            states: ``[B, N, D]`` of the nodes
+            states: ``[B, M, D]`` of the nodes
             trees: of the B rows
+            slots: ``[Z]`` int64 numbers of their slots (:class:`tree_fairseq.tree_insertion.slots.SlotNumbers`)
 
         Returns:
-            numbers of the Z slots that there are, ``[Z]`` int64, ascending: slot of kind k of node i in row b is
-            ``4 · (N · b + i) + k``; and their vectors, ``[Z, D]``
+            vectors of the slots, ``[Z, D]``
         """
-        slots = existing_slots(trees.parents, trees.is_node).flatten().nonzero().squeeze(1)
         nodes = trees.is_node.flatten().nonzero().squeeze(1)
         mapped = self.maps(states.flatten(0, 1).index_select(0, nodes)).view(-1, states.size(2))  # nodes * 5 x D
         # Row 0 is nobody, and is left out of sums.
         mapped = functional.pad(mapped, (0, 0, 1, 0))
         rank = trees.is_node.flatten().cumsum(0) - 1
         node = neighbours(trees).view(-1, self.roles.size(1)).index_select(0, slots)  # Z x 3
-        role = self.roles.index_select(0, slots % KINDS)
+        role = self.roles.index_select(0, IN_TREE.kind(slots))
         rows = (rank[node.clamp(min=0)] * ROLES + role + 1).masked_fill(node == _NOBODY, 0)
-        return slots, functional.embedding_bag(rows, mapped, mode="sum", padding_idx=0)
+        return functional.embedding_bag(rows, mapped, mode="sum", padding_idx=0)
 
 
 def neighbours(trees: PreorderTrees) -> Tensor:
@@ -147,7 +144,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         """Scores what may be inserted in the slots of partial trees.
 
         Args:
-            partial_tree: ``labels`` and ``parents``, each ``[B, N]`` int64, in preorder
+            partial_tree: ``labels`` and ``parents``, each ``[B, M]`` int64, in preorder; and ``slots`` ``[Z]`` int64, the numbers of
+                their slots
             memory: of :meth:`read`
 
         Returns:
@@ -156,11 +154,11 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         labels = partial_tree["labels"]
         trees = PreorderTrees.of(partial_tree["parents"], labels != self.padding_idx)
         states = self._node_states(labels, trees, memory)  # B x N x D
-        slots, vectors = self.slots(states, trees)
+        vectors = self.slots(states, trees, partial_tree["slots"])
         if self.project_out_dim is not None:
             vectors = self.project_out_dim(vectors)
         delete = None if self.delete is None else self.delete(states).squeeze(2)
-        return {"slot": slots, "logits": self.output_layer(vectors), "delete": delete}
+        return {"slot": partial_tree["slots"], "logits": self.output_layer(vectors), "delete": delete}
 
     def _node_states(self, labels: Tensor, trees: PreorderTrees, memory: Memory) -> Tensor:
         if self.relations is not None:

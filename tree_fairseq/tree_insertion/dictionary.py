@@ -1,4 +1,8 @@
-"""Dictionaries of the labels of trees that are decoded by insertions; ids are shown as the trees that they stand for."""
+"""Dictionaries of the labels of target trees, and the words and sequences of ids that represent the trees.
+
+In token files a target is the labels of its nodes in preorder. Characters that cannot be part of a word are escaped as
+:mod:`tree_fairseq.trees.symbols` does. Numbered labels tell equal ones apart: the k-th node of a label is ``label::k``.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,15 @@ from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import escape_label, tree_of_parents, unescape_label
 from tree_fairseq.trees.tree import Tree
 
-# FROM data/insertion_labels: The labels of trees that are decoded by insertions as words of token files, numbered or not.
-#
-# The words of a tree are its labels in preorder; what cannot stand in a word is written as :mod:`tree_fairseq.trees.symbols` does. With
-# numbers, the k-th node of a label is ``label::k``, so that a slot that may get one of several equal nodes has several answers.
-
 NUMBER_MARK = "::"
 
 RESERVED = frozenset({ROOT_LABEL, *RESERVED_LABELS})
-"""Labels that no tree may have: that of the root that decoding begins with, and the symbols of every dictionary of fairseq's."""
+"""Labels that no tree may have: that of the root that decoding begins with, and the special symbols of fairseq's dictionaries."""
 
 _NUMBERED = re.compile(rf"(.+){NUMBER_MARK}[1-9][0-9]*")
+
+_FILLING = "madeupword"
+"""What the symbols begin with that fairseq adds to pad a dictionary."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,10 @@ class LabelWords:
     numbered: bool = True
 
     def encode(self, tree: Tree) -> list[str]:
-        """The word of each node, in preorder.
+        """The words of all nodes, in preorder.
 
         Raises:
-            ReservedMarkError: a label is reserved, or holds what separates it from its number
+            ReservedMarkError: a label is reserved, or contains the mark that separates labels from their numbers
         """
         words = []
         seen: Counter[str] = Counter()
@@ -62,23 +64,23 @@ class LabelWords:
         return words
 
     def label(self, word: str) -> str:
-        """The label that a word stands for; ``<unk>`` and the root's stand for themselves."""
+        """The label that a word represents; ``<unk>`` and the root's label represent themselves."""
         if word in RESERVED:
             return word
         found = _NUMBERED.fullmatch(word) if self.numbered else None
         return unescape_label(found[1] if found else word)
 
     def decode(self, words: Sequence[str], parents: Sequence[int]) -> Tree:
-        """The tree of nodes in preorder.
+        """The tree whose nodes have these words, in preorder.
 
         Args:
             words: of the nodes
-            parents: their parents' places, that of the root does not matter
+            parents: indices of their parents; that of the root does not matter
         """
         return tree_of_parents([self.label(word) for word in words], parents)
 
     def is_word(self, symbol: str) -> bool:
-        """Whether a symbol of a dictionary has the form of a word, as far as numbers go."""
+        """Whether a symbol of a dictionary is numbered as words are."""
         return not self.numbered or _NUMBERED.fullmatch(symbol) is not None
 
     def _check(self, label: str) -> None:
@@ -94,20 +96,16 @@ class LabelWords:
             )
 
 
-_FILLING = "madeupword"
-"""How fairseq calls the symbols that it fills dictionaries up with."""
-
-
 class InsertionDictionary(Dictionary):
-    """A dictionary of labels, and of two brackets beside them: with these a sequence of ids is a tree.
+    """A dictionary of labels with two brackets, so that a sequence of ids represents a tree.
 
-    A node with children is ``open label child … close``, one without is ``label``. The brackets' ids lie behind those of the labels;
-    they have no embedding and are never predicted by insertions. An answer of a decoder and the target of a batch are such sequences.
+    A node with children is ``open label child … close``, a leaf is ``label``. Hypotheses and the targets of batches are such sequences.
+    The ids of the brackets follow those of the labels. The brackets have no embeddings, and tree models never predict them.
 
     Args:
-        dictionary: the same symbols as fairseq loaded them, that of the root first
-        words: how labels are written
-        notation: how trees are written
+        dictionary: the same symbols as fairseq loaded them, the root's label first
+        words: converts labels to words
+        notation: in which trees are printed
     """
 
     def __init__(self, dictionary: Dictionary, words: LabelWords, notation: Notation):
@@ -122,22 +120,22 @@ class InsertionDictionary(Dictionary):
 
     @property
     def keep(self) -> int:
-        """Id of the answer of a slot in which nothing is to be inserted: that of EOS."""
+        """Id that a model predicts for a slot in which nothing is inserted: that of EOS."""
         return self.eos_index
 
     @property
     def open(self) -> int:
-        """Id of an opening bracket."""
+        """Id of the opening bracket."""
         return len(self)
 
     @property
     def close(self) -> int:
-        """Id of a closing bracket."""
+        """Id of the closing bracket."""
         return len(self) + 1
 
     @functools.cached_property
     def label_ids(self) -> np.ndarray:
-        """The ids of all labels that can be inserted, ascending, ``<unk>`` not among them."""
+        """The ids of all labels that can be inserted, ascending; ``<unk>`` cannot."""
         return np.array(
             [
                 index
@@ -147,40 +145,40 @@ class InsertionDictionary(Dictionary):
         )
 
     def sequence(self, labels: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """A tree as one sequence.
+        """Writes a tree as one sequence of ids.
 
         Args:
-            labels: ``[N]`` ids of the nodes in preorder, that of the root that decoding begins with first
-            parents: ``[N]`` places of their parents
+            labels: ``[M]`` ids of the nodes in preorder; the first is that of the root that decoding begins with
+            parents: ``[M]`` indices of their parents
 
         Returns:
-            ``[L]`` int64, of the tree under that root; with the root where it has not just one child, as at the start of decoding
+            ``[T]`` int64, the tree below that root; with the root unless it has exactly one child
         """
         counts = np.bincount(np.asarray(parents)[1:], minlength=len(labels)).tolist()
         ids: list[int] = []
-        # Children that are still to come under each open bracket.
-        waiting: list[int] = []
+        # How many children are missing in each open bracket.
+        missing: list[int] = []
         for place in range(counts[0] == 1, len(labels)):
-            if waiting:
-                waiting[-1] -= 1
+            if missing:
+                missing[-1] -= 1
             if counts[place]:
                 ids.append(self.open)
-                waiting.append(counts[place])
+                missing.append(counts[place])
             ids.append(int(labels[place]))
-            while waiting and not waiting[-1]:
+            while missing and not missing[-1]:
                 ids.append(self.close)
-                waiting.pop()
+                missing.pop()
         return torch.tensor(ids)
 
     def tree(self, ids: Iterable[int]) -> Tree:
-        """The tree that a sequence stands for, labels without numbers; padding and EOS are left out.
+        """Reads the tree of a sequence of ids, labels without numbers; padding and EOS are skipped.
 
         Raises:
-            SymbolTreeError: it stands for none
+            SymbolTreeError: the brackets do not form one tree
         """
         labels: list[int] = []
         parents: list[int] = []
-        # Nodes whose brackets are open; -1 where the label after a bracket is still to come.
+        # Nodes whose brackets are open; -1 until the label after the bracket is read.
         path: list[int] = []
         complete = False
         for index in self._kept(ids):
@@ -207,7 +205,7 @@ class InsertionDictionary(Dictionary):
     def string(
         self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
     ) -> str:
-        """Trees in the corpus's notation; words where ids make no tree."""
+        """Trees in the corpus's notation; just the words if the ids do not form a tree."""
         if torch.is_tensor(tensor) and tensor.dim() == 2:
             return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
         ignored = set(extra_symbols_to_ignore or ())
@@ -228,12 +226,12 @@ class InsertionDictionary(Dictionary):
 def build_insertion_dictionary(
     counts: Mapping[str, int], lines: int, *, threshold: int, nwords: int, padding_factor: int
 ) -> Dictionary:
-    """A dictionary of labels, the root's first.
+    """Builds the dictionary of labels, the root's first.
 
     Args:
-        counts: how often each word of training trees occurs
+        counts: how often each word occurs in the training trees
         lines: number of trees
-        threshold, nwords, padding_factor: as fairseq's dictionaries have them
+        threshold, nwords, padding_factor: as of fairseq's dictionaries
     """
     labels = Dictionary()
     for word, count in sorted(counts.items()):
@@ -248,20 +246,20 @@ def build_insertion_dictionary(
 
 
 def require_labels(dictionary: Dictionary, words: LabelWords, place: str) -> None:
-    """Makes sure that a dictionary is one of labels in this form.
+    """Verifies that a dictionary has labels in the form of the given words.
 
     Args:
         dictionary: as fairseq loaded it
-        words: how labels are to be written
+        words: numbered or not
         place: its file, for the message
 
     Raises:
-        DictionaryMismatchError: it is not
+        DictionaryMismatchError: it does not
     """
     if len(dictionary) <= dictionary.nspecial or dictionary[dictionary.nspecial] != ROOT_LABEL:
         raise DictionaryMismatchError(
-            f"{place} is no dictionary of the labels of trees, it does not begin with {ROOT_LABEL}: make one with fairseq-preprocess "
-            "--task tree_insertion"
+            f"{place} is not a dictionary of the labels of trees, it does not begin with {ROOT_LABEL}: make one with "
+            "fairseq-preprocess --task tree_insertion"
         )
     labels = [symbol for symbol in dictionary.symbols[dictionary.nspecial + 1 :] if not symbol.startswith(_FILLING)]
     is_numbered = all(map(LabelWords(numbered=True).is_word, labels))
@@ -270,23 +268,20 @@ def require_labels(dictionary: Dictionary, words: LabelWords, place: str) -> Non
         raise DictionaryMismatchError(f"{place} was made with --numbered-labels {made}, this is {asked}")
 
 
-# FROM data/sequence_dictionary: Dictionaries of sequence models of trees: labels and numbered brackets, and the way from what such a model says to a tree.
-
-
 class SequenceDictionary(InsertionDictionary):
-    """The V labels of a dictionary, and brackets that have embeddings and are predicted.
+    """The dictionary of a sequence model: labels, and brackets that have embeddings and are predicted.
 
-    Where labels are numbered brackets are, too: the k-th opening bracket of a sequence is ``open + 2 (k - 1)``, the k-th closing one
-    ``close + 2 (k - 1)``; the last numbers stand for all that follow. So what a sequence model has to tell apart has names of its own.
+    If labels are numbered, brackets are too, so that a sequence model can tell them apart: the k-th opening bracket of a sequence is
+    ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. The last number is shared by all further brackets.
 
     Args:
-        labels: the dictionary
-        numbers: how many opening and closing brackets there are, each; 1 where they are not numbered
+        labels: the dictionary of labels
+        numbers: how many opening brackets there are, and how many closing ones; 1 if they are not numbered
     """
 
     def __init__(self, labels: InsertionDictionary, numbers: int):
         super().__init__(labels, labels.words, labels.notation)
-        self.__dict__.pop("label_ids", None)  # those of the labels alone, if they were asked for
+        self.__dict__.pop("label_ids", None)  # those of the labels alone, if they are cached
         self.labels = labels
         self.numbers = numbers
         for _ in range(numbers):
@@ -305,11 +300,11 @@ class SequenceDictionary(InsertionDictionary):
 
     @functools.cached_property
     def label_ids(self) -> np.ndarray:
-        """The ids of all that can be inserted in sequences: labels and brackets, ascending."""
+        """The ids of all labels and brackets that can be inserted, ascending."""
         return np.concatenate([self.labels.label_ids, np.arange(self.open, len(self))])
 
     def numbered(self, tokens: Tensor) -> Tensor:
-        """Numbers the brackets of sequences ``[…, L]`` of :meth:`InsertionDictionary.sequence`."""
+        """Numbers the brackets of sequences ``[…, T]`` of :meth:`InsertionDictionary.sequence`."""
         result = tokens
         for bracket in (self.open, self.close):
             is_own = tokens == bracket
@@ -318,24 +313,24 @@ class SequenceDictionary(InsertionDictionary):
         return result
 
     def plain(self, tokens: Tensor) -> Tensor:
-        """Takes the numbers of brackets away; the reverse of :meth:`numbered`."""
+        """Removes the numbers of brackets; the inverse of :meth:`numbered`."""
         return torch.where(tokens >= self.open, self.open + (tokens - self.open) % 2, tokens)
 
     def balanced(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What a sequence model said with as many closing brackets as opening ones.
+        """Completes the brackets of a predicted sequence, as the evaluation of Lukovnikov & Fischer (2021) does.
 
-        It is cut at EOS. More than one token begin with an opening bracket. Closing brackets that are missing are put at the end,
-        then opening ones at the beginning (Lukovnikov & Fischer's evaluation). The result need not be a tree.
+        The sequence is cut at EOS. If it has more than one token, it is made to begin with an opening bracket. Missing closing brackets
+        are added at the end, then missing opening brackets at the beginning. The result need not be a tree.
 
         Args:
-            tokens: ``[L]`` int64 ids, brackets numbered or not
+            tokens: ``[T]`` int64 ids, brackets numbered or not
 
         Returns:
-            ``[L']`` int64, brackets not numbered; ``[L']`` bool, which of them were said
+            ``[T']`` int64, brackets not numbered; ``[T']`` bool, which of them were predicted
         """
-        said = self.plain(tokens)
-        ends = (said == self.eos()).nonzero().flatten().tolist()
-        ids = said[: ends[0]].tolist() if ends else said.tolist()
+        predicted = self.plain(tokens)
+        ends = (predicted == self.eos()).nonzero().flatten().tolist()
+        ids = predicted[: ends[0]].tolist() if ends else predicted.tolist()
         before = after = depth = 0
         if len(ids) > 1 and ids[0] != self.open:
             before = depth = 1
@@ -346,9 +341,9 @@ class SequenceDictionary(InsertionDictionary):
                 depth = 0
         after = depth
         completed = torch.tensor([self.open] * before + ids + [self.close] * after, dtype=torch.long)
-        was_said = torch.zeros(len(completed), dtype=torch.bool)
-        was_said[before : before + len(ids)] = True
-        return completed, was_said
+        was_predicted = torch.zeros(len(completed), dtype=torch.bool)
+        was_predicted[before : before + len(ids)] = True
+        return completed, was_predicted
 
     def _kept(self, ids: Iterable[int]) -> list[int]:
         return [index if index < self.open else self.open + (index - self.open) % 2 for index in super()._kept(ids)]

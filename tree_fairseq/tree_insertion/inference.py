@@ -10,9 +10,9 @@ from tree_fairseq.errors import StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.command_output import print_after, print_brackets
 from tree_fairseq.nn.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.scoring.outputs import INVALID, PARTIAL, UNFINISHED
+from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.model import TreeInsertionTransformerModel
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
-from tree_fairseq.tree_insertion.record import InsertionRecord
 from tree_fairseq.tree_insertion.search import InsertionGenerator, TraceFiles
 from tree_fairseq.tree_insertion.sequence_model import INSERTION, LEFT_TO_RIGHT, TreeSequenceModel
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator

@@ -18,10 +18,10 @@ from tree_fairseq.data_bin.inputs import Chunk, TextInput, chunk_lines
 from tree_fairseq.errors import InputError, SymbolTreeError
 from tree_fairseq.parsing.worker_pool import map_in_processes
 from tree_fairseq.tree_insertion.dictionary import LabelWords
+from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.record import InsertionRecord
 from tree_fairseq.tree_insertion.store import InsertionStore, InsertionStoreWriter, encode_item
-from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.tree import Tree
@@ -29,7 +29,7 @@ from tree_fairseq.trees.tree import Tree
 logger = logging.getLogger(__name__)
 
 
-class WrittenTree(NamedTuple):
+class EncodedTree(NamedTuple):
     """A tree in the form in which it is stored; equal trees, and no others, are equal.
 
     Attributes:
@@ -41,22 +41,23 @@ class WrittenTree(NamedTuple):
     parents: bytes
 
     @classmethod
-    def of(cls, tree: Tree, words: LabelWords) -> WrittenTree:
+    def of(cls, tree: Tree, words: LabelWords) -> EncodedTree:
         """A tree as it is stored.
 
         Raises:
             ReservedMarkError: a label cannot be a word
         """
-        return cls(" ".join(words.encode(tree)), np.array(TargetTree(tree).parents, np.int32).tobytes())
+        return cls(" ".join(words.encode(tree)), np.array(TargetTree.of(tree).parents, np.int32).tobytes())
 
     @property
     def nodes(self) -> int:
         """Nodes of the tree itself."""
         return len(self.parents) // 4 - 1
 
-    def tree(self, words: LabelWords) -> Tree:
-        """The tree itself."""
-        return words.decode(self.words.split(" "), np.frombuffer(self.parents, np.int32)[1:] - 1)
+    def target(self, words: LabelWords) -> TargetTree:
+        """The tree under the root that decoding begins with."""
+        labels = [ROOT_LABEL, *map(words.label, self.words.split(" "))]
+        return TargetTree(labels, np.frombuffer(self.parents, np.int32).tolist())
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class LineReader:
     words: LabelWords
     most_nodes: int
 
-    def chunk(self, path: Path, chunk: Chunk) -> list[WrittenTree]:
+    def chunk(self, path: Path, chunk: Chunk) -> list[EncodedTree]:
         """The trees of consecutive lines.
 
         Raises:
@@ -81,10 +82,10 @@ class LineReader:
         """
         return [self._read(line, path, number) for number, line in chunk_lines(path, chunk)]
 
-    def _read(self, line: str, path: Path, number: int) -> WrittenTree:
+    def _read(self, line: str, path: Path, number: int) -> EncodedTree:
         tree = self.notation.read(line, path=path, line_number=number)
         try:
-            written = WrittenTree.of(tree, self.words)
+            written = EncodedTree.of(tree, self.words)
         except InputError as error:
             raise error.at(path, number) from None
         if written.nodes > self.most_nodes:
@@ -127,7 +128,7 @@ class TreeRegistry:
         numbers: number of each
     """
 
-    numbers: dict[WrittenTree, int] = field(default_factory=dict)
+    numbers: dict[EncodedTree, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -167,14 +168,12 @@ class TreeRegistry:
         return found
 
 
-# FROM data/insertion_oracles: Trajectories of many trees, in several processes; what is drawn for a tree depends on that tree and the seed alone.
-
 _ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
 _TREES_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
-class Trajectories:
+class TrajectorySampler:
     """Makes the items of trees.
 
     Attributes:
@@ -190,24 +189,28 @@ class Trajectories:
     seed: int
 
     @classmethod
-    def of(cls, record: InsertionRecord) -> Trajectories:
+    def of(cls, record: InsertionRecord) -> TrajectorySampler:
         """What a folder's record asks for."""
         return cls(record.words, tuple(record.oracles), record.trajectories, record.seed)
 
-    def item(self, tree: WrittenTree) -> np.ndarray:
+    def item(self, tree: EncodedTree) -> np.ndarray:
         """The item of a tree, with all trajectories of the first oracle first."""
         digest = hashlib.sha256(tree.words.encode() + b"\0" + tree.parents).digest()
         generator = np.random.default_rng([self.seed, int.from_bytes(digest[:8], "big")])
-        target = TargetTree(tree.tree(self.words))
-        ways = [way for name in self.oracles for way in trajectories(_ORACLES[name](target), self.count, generator)]
-        return encode_item(target.parents, ways)
+        target = tree.target(self.words)
+        drawn = [
+            trajectory
+            for name in self.oracles
+            for trajectory in trajectories(_ORACLES[name](target), self.count, generator)
+        ]
+        return encode_item(target.parents, drawn)
 
-    def items(self, trees: Sequence[WrittenTree]) -> list[np.ndarray]:
+    def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
         """The items of some trees."""
         return [self.item(tree) for tree in trees]
 
 
-def store_distinct(trees: Sequence[WrittenTree], made: Trajectories, prefix: Path, workers: int) -> InsertionStore:
+def store_distinct(trees: Sequence[EncodedTree], made: TrajectorySampler, prefix: Path, workers: int) -> InsertionStore:
     """Makes the items of all different trees of a command.
 
     Args:
@@ -234,7 +237,7 @@ def store_distinct(trees: Sequence[WrittenTree], made: Trajectories, prefix: Pat
     return InsertionStore(prefix)
 
 
-def _items(trees: Sequence[WrittenTree], made: Trajectories, workers: int) -> Iterator[np.ndarray]:
+def _items(trees: Sequence[EncodedTree], made: TrajectorySampler, workers: int) -> Iterator[np.ndarray]:
     groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
     for items in map_in_processes(made.items, groups, workers, "looked for trajectories"):
         yield from items

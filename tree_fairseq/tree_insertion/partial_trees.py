@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.preorder import ChangedTrees, delete_nodes, insert_nodes
+from tree_fairseq.tree_insertion.slots import ChangedTrees, delete_nodes, insert_nodes, with_slots
 
 # Where trees are changed their nodes are numbers, so that anything that belongs to a node can be moved with it.
-_NOBODY, _NOTHING = -1, -2
+_NOBODY = -1
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PartialTrees:
     @property
     def partial_tree(self) -> dict[str, Tensor]:
         """The trees as models read them."""
-        return {"labels": self.labels, "parents": self.parents}
+        return with_slots({"labels": self.labels, "parents": self.parents}, self.pad)
 
     @property
     def counts(self) -> Tensor:
@@ -64,7 +64,7 @@ class PartialTrees:
         """The trees after nodes were inserted, all at once.
 
         Args:
-            slots: ``[Z]`` int64 different slots, numbered ``4 · (N · row + node) + kind``
+            slots: ``[Z]`` int64 different slots that the trees have
             labels: ``[Z]`` int64, of the nodes
             scores: ``[Z]``, of the nodes
 
@@ -73,7 +73,7 @@ class PartialTrees:
         """
         old = self.labels.numel()
         numbers = torch.arange(old, old + len(slots), device=slots.device)
-        changed = insert_nodes(self._numbered, slots, numbers, keep=_NOTHING, pad=_NOBODY)
+        changed = insert_nodes(self._numbered, slots, numbers, pad=_NOBODY)
         return self._moved(changed, labels, scores), changed.sources
 
     def deleted(self, is_deleted: Tensor) -> PartialTrees:

@@ -28,15 +28,15 @@ from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessin
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
+from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.lines import (
     InsertionText,
     LineReader,
-    Trajectories,
+    TrajectorySampler,
     TreeRegistry,
     store_distinct,
     write_lines,
 )
-from tree_fairseq.tree_insertion.record import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.trees.notations import notation_named
 
@@ -243,7 +243,7 @@ class InsertionPlan(PreprocessPlan):
             self.targets.texts[split.name] = registry.read(inputs[split.name, lang], reader, path, args.workers)
             staged[split.name, lang] = inspect_text(path)
         if self.written_splits:
-            made = Trajectories.of(record)
+            made = TrajectorySampler.of(record)
             self.targets.distinct = store_distinct(list(registry.numbers), made, folder / "distinct", args.workers)
         return staged
 

@@ -1,14 +1,17 @@
-"""Relations between the nodes of a tree (Lukovnikov & Fischer 2021, section 3.2.1), for all pairs of a batch at once.
+"""How the nodes of a tree are related, and self-attention that knows it (Lukovnikov & Fischer 2021, Sections 3.2.1 and 3.2.2).
 
-The way from node i to node j goes ``up`` to below their lowest common ancestor, ``across`` its children and ``down`` again; where
-one is the ancestor of the other it only goes up or down. From a parent to its child and back there is no such way but the relation
-"k-th child" or "k-th child of". Numbers from 9 on are one. With A(k, j) = "j belongs to the subtree of k", lowest common ancestors
-and the branches below them are counted by products of matrices:
+The path from node i to node j goes ``up`` from i to a child of their lowest common ancestor, ``across`` its children, and ``down`` to j.
+If one node is an ancestor of the other, the path only goes up or down. A parent and its child are related differently, as "k-th child
+of" and "k-th child". Counts from 9 on are one class. With A(k, j) = "j is in the subtree of k", the lowest common ancestors and the
+branches below them are counted by matrix products:
 
     common ancestors (i, j) = sum_k A(k, i) A(k, j)
     rank of i's branch (i, j) = sum_k rank_k A(k, i) (A(parent of k, j) - A(k, j))
 
-since of the ancestors of i exactly the branch's root is not above j while its parent is.
+since the root of i's branch is the only ancestor of i that is not above j while its parent is.
+
+For the ablation with absolute positions, :func:`structure_tokens` writes the trees as sequences of labels and brackets.
+B is the number of trees, M of nodes of the largest one; nodes are in preorder and padded on the right.
 """
 
 from __future__ import annotations
@@ -23,35 +26,118 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.shared_memory import join_heads, split_heads
-from tree_fairseq.tree_insertion.preorder import PreorderTrees
+
+
+@dataclass(frozen=True)
+class PreorderTrees:
+    """The nodes of B trees. Padding nodes are trees of their own.
+
+    Attributes:
+        parents: ``[B, M]`` int64 indices of the parents, -1 for roots and padding
+        is_node: ``[B, M]`` bool, false at padding
+        depths: ``[B, M]`` int64, edges to the root
+        ends: ``[B, M]`` int64, the index after the subtree of each node
+        dominates: ``[B, M, M]`` bool, whether node j is in the subtree of node i; i itself is
+    """
+
+    parents: Tensor
+    is_node: Tensor
+    depths: Tensor
+    ends: Tensor
+    dominates: Tensor
+
+    @classmethod
+    def of(cls, parents: Tensor, is_node: Tensor) -> PreorderTrees:
+        """Computes depths and subtrees from the parents, without a loop over rows or nodes.
+
+        Args:
+            parents: ``[B, M]`` int64, each before its children
+            is_node: ``[B, M]`` bool, false at padding
+        """
+        places = torch.arange(parents.size(1), device=parents.device)
+        is_later = places > places.unsqueeze(1)  # i x j
+        # The subtree of a node ends before the next node whose parent precedes it.
+        is_outside = is_later & (parents.unsqueeze(1) < places.unsqueeze(1))
+        ends = torch.where(is_outside, places, parents.size(1)).amin(2)
+        dominates = (places >= places.unsqueeze(1)) & (places < ends.unsqueeze(2))
+        return cls(parents, is_node, dominates.sum(1) - 1, ends, dominates)
+
+    @functools.cached_property
+    def places(self) -> Tensor:
+        """``[M]`` int64, 0 to M - 1."""
+        return torch.arange(self.parents.size(1), device=self.parents.device)
+
+    @functools.cached_property
+    def is_inner(self) -> Tensor:
+        """``[B, M]`` bool, which nodes have children."""
+        return self.ends > self.places + 1
+
+    @functools.cached_property
+    def ranks(self) -> Tensor:
+        """``[B, M]`` int64, how many left siblings each node has."""
+        are_siblings = self.parents.unsqueeze(2) == self.parents.unsqueeze(1)
+        return are_siblings.tril(-1).sum(2)
+
+
+def structure_tokens(
+    labels: Tensor, trees: PreorderTrees, opening: int, closing: int, pad: int
+) -> tuple[Tensor, Tensor]:
+    """Writes trees as sequences such as ``( a b ( c d ) )``: every node with children is in brackets with its subtree.
+
+    Args:
+        labels: ``[B, M]`` int64
+        trees: of the B rows
+        opening, closing, pad: ids of the brackets and of padding
+
+    Returns:
+        the sequences, ``[B, T]`` int64, padded on the right; and ``[B, M]`` int64, the positions of the nodes in them, 0 for padding
+    """
+    is_inner = trees.is_inner & trees.is_node
+    opened = is_inner.long().cumsum(1)  # up to each node, its own bracket included
+    closed = (is_inner.unsqueeze(2) & (trees.ends.unsqueeze(2) <= trees.places)).sum(1)
+    places = trees.places + opened + closed
+    # A closing bracket comes after all nodes of its subtree and before it, their opening brackets, and the closing brackets of subtrees
+    # that end earlier, or there and deeper.
+    later, earlier = trees.ends.unsqueeze(2), trees.ends.unsqueeze(1)  # of the bracket, of the others
+    is_before = (earlier < later) | ((earlier == later) & (trees.places > trees.places.unsqueeze(1)))
+    ends = trees.ends + opened.gather(1, trees.ends - 1) + (is_before & is_inner.unsqueeze(1)).sum(2)
+    length = int((trees.is_node.sum(1) + 2 * is_inner.sum(1)).amax())
+    # Padding and missing brackets are written to an extra column, which is cut off.
+    tokens = torch.full((len(labels), length + 1), pad, dtype=labels.dtype, device=labels.device)
+    tokens.scatter_(1, places.masked_fill(~trees.is_node, length), labels)
+    tokens.scatter_(1, (places - 1).masked_fill(~is_inner, length), opening)
+    tokens.scatter_(1, ends.masked_fill(~is_inner, length), closing)
+    return tokens[:, :length], places.masked_fill(~trees.is_node, 0)
+
 
 STEPS = 10
-"""Numbers that are told apart, 0 to 9."""
+"""Counts that are told apart, 0 to 9."""
 
-# Rows of the tables: a row of zeros, then one for each number and kind of relation.
+# Rows of the embedding tables: a row of zeros, then one for each count and kind of relation.
 NOTHING = 0
 UP = 1
 DOWN = UP + STEPS
-ACROSS = DOWN + 2 * STEPS - 1  # 0 steps across; those to the left stand before, those to the right after it
+ACROSS = DOWN + 2 * STEPS - 1  # 0 steps across; steps to the left come before it, steps to the right after it
 CHILD = ACROSS + STEPS
 CHILD_OF = CHILD + STEPS
 _END = CHILD_OF + STEPS
 
 
 def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor:
-    """What is between each two nodes.
+    """Returns the relations of all pairs of nodes.
 
     Args:
-        trees: of B rows and N nodes
-        child_relations: false gives parents and children ways like all others, an ablation
+        trees: of the B rows
+        child_relations: false treats parents and children like all other pairs, an ablation
 
     Returns:
-        ``[3, B, N, N]`` int64 rows of the tables, whose sum stands for the way from node i to node j; of pairs with padding any
+        ``[3, B, M, M]`` int64 rows of the embedding tables; their sum represents the path from node i to node j. Pairs with padding
+        may have any
     """
-    up, down, across = _ways(trees)
+    up, down, across = _paths(trees)
     is_child, is_parent = (up == 0) & (down == 1), (up == 1) & (down == 0)
     crosses = (up > 0) & (down > 0)
-    # Of a way across, the step over the branches is neither up nor down.
+    # The step across from one branch to the other counts neither as up nor as down.
     most = STEPS - 1
     rows = [
         UP + (up - crosses.long()).clamp(0, most),
@@ -66,8 +152,11 @@ def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor
     return torch.stack(rows)
 
 
-def _ways(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
-    """Edges from i up to and from there down to j, and the difference of ranks of their branches; each ``[B, N, N]`` int64."""
+def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
+    """Edges from i up to the lowest common ancestor, edges from there down to j, and the difference of the ranks of their branches.
+
+    Each is ``[B, M, M]`` int64.
+    """
     parents = trees.parents.clamp(min=0).unsqueeze(2).expand_as(trees.dominates)
     # Counts are exact in single precision; half precision would round them.
     with torch.autocast(trees.parents.device.type, enabled=False):
@@ -81,13 +170,13 @@ def _ways(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class PairRelations:
-    """The relations of a batch as attention reads them, R kinds of them.
+    """The relations of a batch as attention reads them.
 
     Attributes:
-        rows: ``[3, B, N, N]`` int64, of :func:`pair_relations`
-        keys: ``[R, D / H]``, embeddings that are added to keys; row 0 is zero
-        values: ``[R, D / H]``, those that are added to values
-        padding: ``[B, N]`` bool, true at padding
+        rows: ``[3, B, M, M]`` int64, of :func:`pair_relations`
+        keys: ``[relations, D / H]``, embeddings that are added to keys; row 0 is zero
+        values: ``[relations, D / H]``, embeddings that are added to values
+        padding: ``[B, M]`` bool, true at padding
     """
 
     rows: Tensor
@@ -97,11 +186,11 @@ class PairRelations:
 
 
 class TreeRelations(nn.Module):
-    """Embeddings of relations, separate ones for keys and for values, shared by all layers and heads (eq. 3).
+    """Embeddings of relations, separate ones for keys and for values, shared by all layers and heads (Equation 3).
 
     Args:
         head_dim: D / H
-        child_relations: as :func:`pair_relations` has it
+        child_relations: as of :func:`pair_relations`
     """
 
     def __init__(self, head_dim: int, child_relations: bool = True):
@@ -113,22 +202,21 @@ class TreeRelations(nn.Module):
             nn.init.normal_(table, std=head_dim**-0.5)
 
     def forward(self, trees: PreorderTrees) -> PairRelations:
-        """The relations of all pairs of nodes."""
+        """Returns the relations of all pairs of nodes."""
         rows = pair_relations(trees, self.child_relations)
         keys, values = (functional.pad(table, (0, 0, 1, 0)) for table in (self.keys, self.values))
         return PairRelations(rows, keys, values, ~trees.is_node)
 
 
-# FROM modules/tree_relation_attention: fairseq's multi-head self-attention with relations between the nodes of trees (Lukovnikov & Fischer 2021, section 3.2.2).
-#
-#     e_ij = (q_i k_j + q_i a^K_ij) / sqrt(D / H),    z_i = sum_j alpha_ij (v_j + a^V_ij)
-#
-# a_ij is the sum of up to three of R embeddings. Queries meet these R embeddings once and pairs pick from the result; weights are
-# summed up by embedding before they meet the embeddings of values. No vector is ever made for a pair.
-
-
 class TreeRelationAttention(MultiheadAttention):
-    """Self-attention of nodes, each of which sees all nodes of its tree."""
+    """fairseq's multi-head self-attention in which each node attends to all nodes of its tree, with their relations:
+
+        e_ij = (q_i k_j + q_i a^K_ij) / sqrt(D / H),    z_i = sum_j alpha_ij (v_j + a^V_ij)
+
+    a_ij is the sum of up to three relation embeddings. Queries are multiplied with the embeddings once, and each pair picks its scores
+    from the result; weights are added up by relation before they are multiplied with the embeddings of values. So no vector is made for
+    a pair.
+    """
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: PairRelations, **kwargs
@@ -136,38 +224,37 @@ class TreeRelationAttention(MultiheadAttention):
         """Attends within a batch of trees.
 
         Args:
-            query: ``[N, B, D]``
-            key: the same; unread
-            value: the same; unread
-            key_padding_mask: the relations, which know padding: fairseq's decoder layer hands this argument on unread
-            **kwargs: unread; there is no incremental state, no mask of the future, and weights are never returned
+            query: ``[M, B, D]``
+            key, value: the same; ignored
+            key_padding_mask: the relations, which include the padding; fairseq's decoder layer passes this argument on unread
+            **kwargs: ignored; there is no incremental state and no mask of the future, and weights are never returned
 
         Returns:
-            ``[N, B, D]`` and None
+            ``[M, B, D]`` and None
         """
         relations = key_padding_mask
         queries, keys, values = (
             split_heads(project(query), self.num_heads) for project in (self.q_proj, self.k_proj, self.v_proj)
-        )  # B x H x N x D/H
+        )  # B x H x M x D/H
         queries = queries * self.scaling
-        scores = queries @ keys.transpose(2, 3) + _pick(queries @ relations.keys.t(), relations.rows)  # B x H x N x N
+        scores = queries @ keys.transpose(2, 3) + _pick(queries @ relations.keys.t(), relations.rows)  # B x H x M x M
         scores = scores.masked_fill(relations.padding[:, None, None], -torch.inf)
         # Softmax in single precision at least.
         weights = scores.softmax(3, dtype=torch.promote_types(scores.dtype, torch.float32)).to(values.dtype)
         weights = self.dropout_module(weights)
-        by_relation = _sum_up(weights, relations.rows, len(relations.values))  # B x H x N x R
+        by_relation = _sum_up(weights, relations.rows, len(relations.values))  # B x H x M x relations
         return self.out_proj(join_heads(weights @ values + by_relation @ relations.values)), None
 
 
 def _pick(scores: Tensor, rows: Tensor) -> Tensor:
-    """The sums ``[B, H, N, N]`` of those of the scores ``[B, H, N, R]`` of each node that are a pair's."""
+    """Adds up for each pair the scores of its relations: ``[B, H, M, relations]`` becomes ``[B, H, M, M]``."""
     batch, heads, nodes, _ = scores.shape
     parts = (scores.gather(3, row.unsqueeze(1).expand(batch, heads, nodes, nodes)) for row in rows)
     return functools.reduce(torch.add, parts)
 
 
 def _sum_up(weights: Tensor, rows: Tensor, count: int) -> Tensor:
-    """The weights ``[B, H, N, N]`` of pairs, summed up ``[B, H, N, R]`` by their relations."""
+    """Adds up the weights of pairs by relation: ``[B, H, M, M]`` becomes ``[B, H, M, relations]``."""
     sums = weights.new_zeros(*weights.shape[:3], count)
     for row in rows:
         sums.scatter_add_(3, row.unsqueeze(1).expand_as(weights), weights)

@@ -21,7 +21,7 @@ from tree_fairseq.tree_insertion.parallel_search import (
     SlotAnswers,
 )
 from tree_fairseq.tree_insertion.partial_trees import PartialTrees
-from tree_fairseq.tree_insertion.target import KINDS
+from tree_fairseq.tree_insertion.slots import SlotNumbers
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class InsertionGenerator(GrowingSearch):
         while len(rows):
             step += 1
             answers = self.ensemble.answer(memories, trees.partial_tree)
-            row = answers.slots // (KINDS * trees.labels.size(1))
+            row = SlotNumbers(trees.labels.size(1)).row(answers.slots)
             sums.index_add_(0, row, torch.stack([answers.scores.to(sums), torch.ones_like(sums[row, 0])], dim=1))
             answers, is_too_large = self._within_limit(answers, row, trees)
             trees, is_unchanged = self._step(trees, answers, row, rows, sentences)

@@ -16,6 +16,7 @@ from tree_fairseq.tree_insertion.sequence_model import (
     build_transformer_decoder,
     set_base_defaults,
 )
+from tree_fairseq.tree_insertion.slots import SlotNumbers
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class InsertionPlaces:
         before = inserted.cumsum(1) - inserted
         width = int((is_token.sum(1) + inserted.sum(1)).amax())
         places = torch.arange(is_token.size(1), device=is_token.device) + before  # B x M
-        rows = slots // is_token.size(1)
+        rows = SlotNumbers(is_token.size(1), kinds=1).row(slots)
         return cls(places.masked_fill(~is_token, width), rows * (width + 1) + places.flatten()[slots] + 1, width)
 
     def put(self, values: Tensor, inserted: Tensor, fill: float) -> Tensor:

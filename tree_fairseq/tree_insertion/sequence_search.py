@@ -21,6 +21,7 @@ from tree_fairseq.tree_insertion.parallel_search import (
 )
 from tree_fairseq.tree_insertion.sequence_insertion import InsertionPlaces, SequenceInsertionTransformerModel
 from tree_fairseq.tree_insertion.sequence_model import LeftToRightModel
+from tree_fairseq.tree_insertion.slots import SlotNumbers
 
 
 class LeftToRightGenerator(SequenceGenerator):
@@ -126,7 +127,7 @@ class SequenceInsertionGenerator(GrowingSearch):
         while len(rows):
             step += 1
             answers = self.ensemble.answer(memories, tokens)
-            row = answers.slots // tokens.size(1)
+            row = SlotNumbers(tokens.size(1), kinds=1).row(answers.slots)
             said = answers.scores.to(sums)
             sums.index_add_(0, row, torch.stack([said, torch.ones_like(said)], dim=1))
             is_inserted = answers.labels != self.sequences.keep

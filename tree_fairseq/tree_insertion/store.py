@@ -1,14 +1,15 @@
-"""Trajectories of insertion-based decoding on disk: a memory-mapped indexed dataset of fairseq's, int32.
+"""Trees and their trajectories on disk: a memory-mapped indexed dataset of fairseq's, int32.
 
-``PREFIX.bin`` holds an item for every different tree, ``PREFIX.idx`` says for every line which of them it is: lines with equal trees
-have the same offset. An item is
+``PREFIX.bin`` holds one item for each different tree. ``PREFIX.idx`` points from each line to its item: lines with equal trees have the
+same offset. An item is
 
-    ``[N, K, place, ..., parent, ..., trajectory, trajectory, ...]``
+    ``[M, count, place, ..., parent, ..., trajectory, trajectory, ...]``
 
-with N the number of nodes, the root that decoding begins with among them, K places in the item where trajectories begin, N parents in
-preorder (-1 for the root), and K trajectories (:class:`tree_fairseq.tree_insertion.trajectories.Trajectory`) of T steps,
+with M, the number of nodes including the root that decoding begins with; the number of trajectories; the places in the item at which
+they begin; M parents in preorder (-1 for the root); and the trajectories (:class:`tree_fairseq.tree_insertion.trajectories.Trajectory`)
+of T steps,
 
-    ``[T, N steps, T + 2 starts, E slots, E candidates, E ranks]``
+    ``[T, M steps, T + 2 starts, Q slots, Q candidates, Q ranks]``
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.trajectories import Trajectory
 
 _HEAD = 2
-_REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all that is wrong"
+_REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all problems"
 
 
 def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
-    """The item of a tree, int32.
+    """Encodes a tree and its trajectories as one item, int32.
 
     Args:
-        parents: ``[N]`` places of the parents in preorder, -1 for the root
-        trajectories: K of them
+        parents: ``[M]`` indices of the parents in preorder, -1 for the root
+        trajectories: of the tree
     """
     bodies = [
-        np.concatenate([[way.length], way.steps, way.starts, way.slots, way.candidates, way.ranks])
-        for way in trajectories
+        np.concatenate([[each.length], each.steps, each.starts, each.slots, each.candidates, each.ranks])
+        for each in trajectories
     ]
     sizes = np.array([_HEAD + len(bodies) + len(parents), *map(len, bodies)])
     places = np.cumsum(sizes)[:-1]
@@ -45,7 +46,7 @@ def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> n
 
 
 class InsertionStoreWriter:
-    """Writes a store; the index is written, and both files are on disk, when the ``with`` block ends.
+    """Writes a store. At the end of the ``with`` block the index is written and both files are on disk.
 
     Args:
         prefix: path of the files without ``.bin`` and ``.idx``
@@ -74,7 +75,7 @@ class InsertionStoreWriter:
             self._file.close()
 
     def add(self, item: np.ndarray) -> int:
-        """Appends an item and a line that has it.
+        """Appends a line with a new item.
 
         Returns:
             the item's number, for :meth:`repeat`
@@ -86,15 +87,15 @@ class InsertionStoreWriter:
         return self._lines[-1]
 
     def repeat(self, number: int) -> None:
-        """Appends a line that has an earlier item."""
+        """Appends a line with an earlier item."""
         self._lines.append(number)
 
 
 class InsertionStore:
-    """Random access to the trees and trajectories of a split.
+    """Reads the trees and trajectories of a split by line.
 
-    Opening maps the files and checks that index and data belong together; reading makes views into the map. A store can be pickled
-    (workers of a data loader open it again).
+    Opening maps the files and checks that index and data belong together. Reading makes views into the map. A store can be pickled;
+    workers of a data loader open it again.
 
     Args:
         prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.nl-lf.lf.insertion``
@@ -126,17 +127,17 @@ class InsertionStore:
 
     @property
     def node_counts(self) -> np.ndarray:
-        """Nodes of every line's tree, the root that decoding begins with among them, ``[lines]`` int32."""
+        """Numbers of nodes of each line's tree, including the root that decoding begins with, ``[lines]`` int32."""
         return self._values[self._starts]
 
     @property
-    def ways(self) -> np.ndarray:
-        """Trajectories of every line's tree, ``[lines]`` int32."""
+    def trajectory_counts(self) -> np.ndarray:
+        """Numbers of trajectories of each line's tree, ``[lines]`` int32."""
         return self._values[self._starts + 1]
 
     @property
     def distinct(self) -> np.ndarray:
-        """For every different item, a line that has it."""
+        """One line for each different item, int64."""
         return np.unique(self._starts, return_index=True)[1]
 
     def item(self, index: int) -> np.ndarray:
@@ -151,20 +152,20 @@ class StoredInsertions:
     """The tree of one line and its trajectories.
 
     Attributes:
-        parents: places of the parents in preorder, -1 for the root, ``[N]`` int32
-        ways: K, the number of trajectories
+        parents: ``[M]`` int32 indices of the parents in preorder, -1 for the root
+        trajectory_count: how many trajectories it has
     """
 
     def __init__(self, item: np.ndarray):
         self._item = item
-        nodes, self.ways = item[:_HEAD].tolist()
-        first = _HEAD + self.ways
+        nodes, self.trajectory_count = item[:_HEAD].tolist()
+        first = _HEAD + self.trajectory_count
         self.parents = item[first : first + nodes]
 
     def trajectory(self, number: int) -> Trajectory:
-        """One of the trajectories; its arrays are int32."""
-        if not 0 <= number < self.ways:
-            raise IndexError(f"trajectory {number} of {self.ways}")
+        """Returns one of the trajectories; its arrays are int32."""
+        if not 0 <= number < self.trajectory_count:
+            raise IndexError(f"trajectory {number} of {self.trajectory_count}")
         place, nodes = int(self._item[_HEAD + number]), len(self.parents)
         length = int(self._item[place])
         steps_end = place + 1 + nodes
@@ -174,26 +175,27 @@ class StoredInsertions:
         return Trajectory(self._item[place + 1 : steps_end], starts, slots, candidates, ranks)
 
 
-def open_store(prefix: Path, ways: int) -> InsertionStore:
+def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
     """Opens the trajectories of a split and compares them with its token files.
 
     Args:
-        prefix: of the store, that of the token files and :data:`tree_fairseq.tree_insertion.record.STORE_SUFFIX`
-        ways: how many trajectories every tree has
+        prefix: of the store: that of the token files with the suffix :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`
+        trajectory_count: how many trajectories every tree has
 
     Raises:
-        CorruptFileError: a file is missing or damaged, or they are of other trees; it names the first line that differs
+        CorruptFileError: a file is missing or damaged, or they belong to other trees; the message names the first line that differs
     """
     tokens = prefix.with_suffix("")
     store = InsertionStore(prefix)
     lengths = token_lengths(tokens)
     if len(lengths) != len(store):
         raise CorruptFileError(f"{tokens} has {len(lengths)} lines, {prefix} has {len(store)}. {_REPAIR}")
-    differing = np.flatnonzero((store.node_counts != lengths + 1) | (store.ways != ways))
+    counts = store.trajectory_counts
+    differing = np.flatnonzero((store.node_counts != lengths + 1) | (counts != trajectory_count))
     if len(differing):
         line = int(differing[0])
         raise CorruptFileError(
-            f"{prefix}, line {line + 1}: {store.ways[line]} trajectories of a tree of {store.node_counts[line] - 1} nodes, where there "
-            f"should be {ways} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
+            f"{prefix}, line {line + 1}: {counts[line]} trajectories of a tree of {store.node_counts[line] - 1} nodes, where there "
+            f"should be {trajectory_count} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
         )
     return store

@@ -1,77 +1,69 @@
-r"""Insertion-based tree decoding (Lukovnikov & Fischer 2021): trees to be decoded, slots of growing trees, and insertions.
+"""Targets of insertion-based decoding, and the allowed sets of the slots on the way to them (Lukovnikov & Fischer 2021, Section 3.3.1).
 
-A tree grows from its root alone. Between the nodes of a *partial tree* there are slots, at most four a node:
-
-==============  ====  =====================================================================================
-slot            sign  a node inserted there
-==============  ====  =====================================================================================
-`DESCENDANT`    v     becomes the only child of the slot's node and takes all its children over
-`ANCESTOR`      ^     stands between the slot's node and its parent; an only child and the root have none
-`FIRST_CHILD`   \-    becomes the first child of the slot's node, which has children
-`NEXT_SIBLING`  \-    becomes the next sibling of the slot's node, which is not the root
-==============  ====  =====================================================================================
-
-One step fills any number of slots, with one node each. A slot of node i (in preorder of the partial tree) and kind k has the
-number ``4 i + k``. N is the number of nodes of the target, n of the partial tree.
+M is the number of nodes of the target, with the root that decoding begins with; they are numbered in preorder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
-import numpy as np
-
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, KINDS, NEXT_SIBLING
 from tree_fairseq.trees.tree import Tree
 
-KINDS = 4
-DESCENDANT, ANCESTOR, FIRST_CHILD, NEXT_SIBLING = range(KINDS)
-
 ROOT_LABEL = "@R@"
-"""The label of the root that every decoding begins with; the tree asked for is its only child."""
+"""The label of the root node that every decoding begins with. The target tree is its only child."""
 
 
 class TargetTree:
-    """A tree to be decoded, under the root that decoding begins with; its nodes are numbered in preorder.
+    """A tree to be decoded, under the root that decoding begins with. Its M nodes are numbered in preorder.
 
-    Attributes, lists of N integers but for ``labels``:
-        labels: labels of the nodes; node 0 is the added root
-        parents: parents of the nodes, -1 for the root
+    Args:
+        labels: labels of the nodes; node 0 is the root that decoding begins with
+        parents: indices of the parents, -1 for the root
+
+    Attributes, lists of M integers but for ``labels``:
+        labels, parents: as given
         depths: numbers of edges to the root
-        ends: first node after the subtree of each node
-        ranks: places among their siblings
+        ends: the index after the subtree of each node
+        ranks: how many left siblings each node has
         children: the children of each node
     """
 
-    def __init__(self, tree: Tree, root_label: str = ROOT_LABEL):
-        self.labels: list[str] = []
-        self.parents: list[int] = []
-        self.depths: list[int] = []
-        self.ranks: list[int] = []
-        self.children: list[list[int]] = []
-        stack = [(Tree(root_label, (tree,)), -1, -1, 0)]
+    def __init__(self, labels: Sequence[str], parents: Sequence[int]):
+        self.labels, self.parents = list(labels), list(parents)
+        count = len(self.labels)
+        self.depths = [0] * count
+        self.ranks = [0] * count
+        self.children: list[list[int]] = [[] for _ in range(count)]
+        for node, parent in enumerate(self.parents[1:], start=1):
+            self.depths[node] = self.depths[parent] + 1
+            self.ranks[node] = len(self.children[parent])
+            self.children[parent].append(node)
+        self.ends = list(range(1, count + 1))
+        for node in range(count - 1, 0, -1):
+            parent = self.parents[node]
+            self.ends[parent] = max(self.ends[parent], self.ends[node])
+
+    @classmethod
+    def of(cls, tree: Tree) -> TargetTree:
+        """Puts a tree under the root that decoding begins with."""
+        labels: list[str] = []
+        parents: list[int] = []
+        stack = [(Tree(ROOT_LABEL, (tree,)), -1)]
         while stack:
-            node, parent, depth, rank = stack.pop()
-            place = len(self.labels)
-            self.labels.append(node.label)
-            self.parents.append(parent)
-            self.depths.append(depth + 1)
-            self.ranks.append(rank)
-            self.children.append([])
-            if place:
-                self.children[parent].append(place)
-            last = len(node.children) - 1
-            stack.extend((child, place, depth + 1, last - back) for back, child in enumerate(reversed(node.children)))
-        self.ends = list(range(1, len(self.labels) + 1))
-        for place in range(len(self.labels) - 1, 0, -1):
-            parent = self.parents[place]
-            self.ends[parent] = max(self.ends[parent], self.ends[place])
+            node, parent = stack.pop()
+            stack.extend((child, len(labels)) for child in reversed(node.children))
+            labels.append(node.label)
+            parents.append(parent)
+        return cls(labels, parents)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def path(self, top: int, bottom: int) -> list[int]:
-        """The nodes between two nodes, the lower one first; neither is among them."""
+        """The nodes strictly between a node and one of its ancestors, the lowest first."""
         found = []
         node = self.parents[bottom]
         while node != top:
@@ -80,85 +72,119 @@ class TargetTree:
         return found
 
     def branch(self, top: int, node: int) -> int:
-        """The child of an ancestor that a node is, or lies under."""
+        """The child of ``top`` whose subtree has ``node``."""
         while self.parents[node] != top:
             node = self.parents[node]
         return node
 
     @cached_property
-    def label_places(self) -> list[int]:
-        """The alphabetical places of the labels."""
-        places = {label: place for place, label in enumerate(sorted(set(self.labels)))}
-        return [places[label] for label in self.labels]
+    def label_order(self) -> list[int]:
+        """For each node the rank of its label in alphabetical order."""
+        order = {label: rank for rank, label in enumerate(sorted(set(self.labels)))}
+        return [order[label] for label in self.labels]
 
 
-def slot_mask(parents: np.ndarray) -> np.ndarray:
-    """Which slots there are.
+class Region(NamedTuple):
+    """The nodes of the target that will be inserted through one slot, now or in later steps.
 
-    Args:
-        parents: [n] places of the parents in preorder, -1 for the root
+    The missing nodes of a partial tree fall into regions, one for each slot in which a node is allowed. Regions do not influence
+    each other.
 
-    Returns:
-        [n, 4] bool
+    ==================  ===================  =====================================================================
+    slot                bounds               allowed set: nodes that may be inserted now
+    ==================  ===================  =====================================================================
+    v of a leaf         ``top``              all strict descendants of ``top``
+    v of an inner node  ``top``, ``bottom``  nodes below ``top`` on the path to ``bottom``, ``bottom`` included
+    ^                   ``top``, ``bottom``  nodes strictly between ``top`` and ``bottom``
+    ``-``               ``top``, ranks       the subtrees of the children of ``top`` from rank ``first`` to ``last``
+    ==================  ===================  =====================================================================
+
+    The other nodes of the region hang from these and become allowed later. In the slots below a node with one child in the partial
+    tree, siblings of the child come from under its own parent in the target. With two or more children, siblings come from under their
+    lowest common ancestor. That parent or ancestor is ``bottom`` of the slot v and ``top`` of the slots ``-``.
     """
-    counts = np.bincount(parents[1:], minlength=len(parents))
-    mask = np.ones((len(parents), KINDS), dtype=bool)
-    mask[:, FIRST_CHILD] = counts > 0
-    mask[0, [ANCESTOR, NEXT_SIBLING]] = False
-    mask[1:, ANCESTOR] = counts[parents[1:]] > 1
-    return mask
+
+    slot: int
+    top: int
+    bottom: int = -1
+    first: int = -1
+    last: int = -1
+
+    @property
+    def kind(self) -> int:
+        """The kind of the slot."""
+        return IN_TREE.kind(self.slot)
+
+    def allowed(self, target: TargetTree) -> Sequence[int]:
+        """The allowed set, ascending."""
+        if self.first >= 0 or self.bottom < 0:
+            ((start, end),) = self.spans(target)
+            return range(start, end)
+        path = target.path(self.top, self.bottom)[::-1]
+        return [*path, self.bottom] if self.kind == DESCENDANT else path
+
+    def spans(self, target: TargetTree) -> tuple[tuple[int, int], ...]:
+        """All nodes of the region, as half-open intervals."""
+        top, bottom, ends = self.top, self.bottom, target.ends
+        if self.first >= 0:
+            children = target.children[top]
+            return ((children[self.first], ends[children[self.last]]),)
+        if bottom < 0:
+            return ((top + 1, ends[top]),)
+        if self.kind == DESCENDANT:
+            return (top + 1, bottom + 1), (ends[bottom], ends[top])
+        upper = target.branch(top, bottom)
+        return (upper, bottom), (ends[bottom], ends[upper])
+
+    def parts(self, target: TargetTree, node: int) -> list[Region]:
+        """The regions into which this one falls apart when an allowed node is inserted.
+
+        Their ``slot`` is just the kind of the slot, since its number depends on the rest of the partial tree; see :meth:`anchor`.
+        """
+        parent = target.parents[node]
+        if self.first >= 0:
+            rank = target.ranks[target.branch(self.top, node)]
+            found = [*_gap(self.top, self.first, rank - 1), *_gap(self.top, rank + 1, self.last)]
+            above = [] if parent == self.top else [Region(ANCESTOR, self.top, node)]
+            return found + above + _below(target, node)
+        if self.bottom < 0:
+            return _path(self.top, parent) + _beside(target, node) + _below(target, node)
+        if self.kind == DESCENDANT:
+            return _path(self.top, parent) + _beside(target, node) + _path(node, self.bottom)
+        above = [] if parent == self.top else [Region(ANCESTOR, self.top, node)]
+        return above + _path(node, target.parents[self.bottom]) + _beside(target, self.bottom)
+
+    def anchor(self, target: TargetTree) -> tuple[int, int]:
+        """Locates the slot in any partial tree.
+
+        The slot has the number ``4 · before + offset``, where ``before`` counts the nodes of the partial tree that precede the anchor in
+        preorder. For a slot v or ^ the anchor is the slot's node itself. The slot before a first child belongs to the node that is the
+        nearest inserted ancestor of the gap: the last inserted node up to ``top``. The slot of a next sibling belongs to the first
+        inserted node of the branch to the left of the gap.
+
+        Returns:
+            the anchor, a node of the target or one past its end; and the offset
+        """
+        if self.kind == FIRST_CHILD:
+            return self.top + 1, FIRST_CHILD - KINDS
+        if self.kind == NEXT_SIBLING:
+            return target.children[self.top][self.first - 1], NEXT_SIBLING
+        return (self.bottom if self.kind == ANCESTOR else self.top), self.kind
 
 
-def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Insert a node in each of some slots, all in one step.
-
-    A node in the descendant slot of u takes over u's children and also what the same step inserts among them.
-
-    Args:
-        parents: [n] places of the parents of a tree's nodes in preorder, -1 for the root
-        slots: [m] different slots
-
-    Returns:
-        sources [n + m] int64: for each node of the new tree in preorder its place in the old one, or n + i if it stands in
-        the i-th slot; and parents [n + m] int64 of the new tree
-
-    Raises:
-        ValueError: a slot is named twice, or the tree has no such slot
-    """
-    count = len(parents)
-    open_slots = np.flatnonzero(slot_mask(parents))
-    if len(set(slots)) != len(slots) or not np.isin(slots, open_slots).all():
-        raise ValueError(f"{list(slots)} are not different slots of a tree of {count} nodes")
-    inserted = {slot: count + number for number, slot in enumerate(slots)}
-    below = _children_after(parents.tolist(), inserted)
-    sources, new_parents = [], []
-    stack = [(0, -1)]
-    while stack:
-        node, parent = stack.pop()
-        place = len(sources)
-        sources.append(node)
-        new_parents.append(parent)
-        stack.extend((child, place) for child in reversed(below[node]))
-    return np.array(sources), np.array(new_parents)
+def _path(top: int, bottom: int) -> list[Region]:
+    return [] if bottom == top else [Region(DESCENDANT, top, bottom)]
 
 
-def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[int]]:
-    """The children of the old and then the inserted nodes of a tree after a step."""
-    count = len(parents)
-    below: list[list[int]] = [[] for _ in range(count + len(inserted))]
-    for node, parent in enumerate(parents):
-        slot = KINDS * node
-        if node:
-            upper = inserted.get(slot + ANCESTOR, node)
-            if upper != node:
-                below[upper].append(node)
-            below[parent].append(upper)
-            if slot + NEXT_SIBLING in inserted:
-                below[parent].append(inserted[slot + NEXT_SIBLING])
-        if slot + FIRST_CHILD in inserted:
-            below[node].append(inserted[slot + FIRST_CHILD])
-    for node in range(count):
-        lower = inserted.get(KINDS * node + DESCENDANT)
-        if lower is not None:
-            below[lower], below[node] = below[node], [lower]
-    return below
+def _below(target: TargetTree, node: int) -> list[Region]:
+    return [Region(DESCENDANT, node)] if target.children[node] else []
+
+
+def _beside(target: TargetTree, node: int) -> list[Region]:
+    """The gaps to the left and to the right of a node, under its parent."""
+    parent, rank = target.parents[node], target.ranks[node]
+    return [*_gap(parent, 0, rank - 1), *_gap(parent, rank + 1, len(target.children[parent]) - 1)]
+
+
+def _gap(top: int, first: int, last: int) -> list[Region]:
+    return [] if first > last else [Region(NEXT_SIBLING if first else FIRST_CHILD, top, first=first, last=last)]

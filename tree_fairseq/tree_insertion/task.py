@@ -20,12 +20,16 @@ from tree_fairseq.errors import (
     InputError,
     MissingTreesError,
 )
-from tree_fairseq.tree_insertion.batch import TargetDistribution
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
-from tree_fairseq.tree_insertion.dataset import StateDraw, TargetTreeDataset, TreeInsertionDataset
+from tree_fairseq.tree_insertion.dataset import (
+    PartialTreeSampler,
+    TargetDistribution,
+    TargetTreeDataset,
+    TreeInsertionDataset,
+)
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
+from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.inference import InsertionInferenceConfig, InsertionInferenceTask, way_of
-from tree_fairseq.tree_insertion.record import ORACLES, STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.sequence_dataset import (
     BracketedTargetDataset,
     SequenceInsertionDataset,
@@ -111,10 +115,10 @@ class TreeInsertionTask(InsertionInferenceTask):
         require_labels(tgt_dict, self.insertion.words, str(folder / f"dict.{cfg.target_lang}.txt"))
         tgt_dict = InsertionDictionary(tgt_dict, self.insertion.words, notation_named(self.insertion.notation))
         super().__init__(cfg, src_dict, tgt_dict)
-        self.draw = self._draw()
+        self.sampler = self._sampler()
 
-    def _draw(self) -> StateDraw:
-        """What the options ask for.
+    def _sampler(self) -> PartialTreeSampler:
+        """Draws partial trees as the options say.
 
         Raises:
             MissingTreesError: the folder has no such trajectories
@@ -129,10 +133,10 @@ class TreeInsertionTask(InsertionInferenceTask):
             raise InputError(
                 "--target-distribution optimal needs --insertion-oracle exact, which knows all optimal insertions"
             )
-        ways = record.trajectories if cfg.trajectories is None else cfg.trajectories
-        if not 1 <= ways <= record.trajectories:
+        count = record.trajectories if cfg.trajectories is None else cfg.trajectories
+        if not 1 <= count <= record.trajectories:
             raise InputError(
-                f"--trajectories is from 1 to {record.trajectories}, as many as {cfg.data} has of a tree, not {ways}"
+                f"--trajectories is from 1 to {record.trajectories}, as many as {cfg.data} has of a tree, not {count}"
             )
         if not cfg.target_temperature > 0:
             raise InputError(f"--target-temperature is above 0, not {cfg.target_temperature}")
@@ -140,7 +144,7 @@ class TreeInsertionTask(InsertionInferenceTask):
             raise InputError(f"--wrong-nodes is a probability between 0 and 1, not {cfg.wrong_nodes}")
         distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
         wrong_nodes = cfg.wrong_nodes if cfg.deletion else None
-        return StateDraw(record.first_of(cfg.insertion_oracle), ways, distribution, wrong_nodes, cfg.seed)
+        return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, wrong_nodes, cfg.seed)
 
     # Data sets
 
@@ -171,7 +175,7 @@ class TreeInsertionTask(InsertionInferenceTask):
     def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
         """Pairs with what the model learns from."""
         if self.sequences is None:
-            return TreeInsertionDataset(pairs, stored, self.target_dictionary, self.draw, **options)
+            return TreeInsertionDataset(pairs, stored, self.target_dictionary, sampler=self.sampler, **options)
         options["sequences"] = self.sequences
         if self.writes == LEFT_TO_RIGHT:
             return BracketedTargetDataset(pairs, stored, self.target_dictionary, **options)
@@ -194,7 +198,7 @@ class TreeInsertionTask(InsertionInferenceTask):
             raise DictionaryMismatchError(
                 f"{folder} has other labels than {first}: preprocess it with --srcdict and --tgtdict of that"
             )
-        return [open_store(prefix, record.ways) for prefix in prefixes.values()]
+        return [open_store(prefix, record.trajectory_count) for prefix in prefixes.values()]
 
     # Training
 

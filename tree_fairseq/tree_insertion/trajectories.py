@@ -1,41 +1,86 @@
-"""The way of an oracle from the root alone to a whole tree, as arrays."""
+"""Trajectories: the partial trees from the root alone to a target, as an oracle inserts its nodes.
+
+M is the number of nodes of the target, m of a partial tree, Q of entries of a flat list of insertions.
+"""
 
 from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from tree_fairseq.tree_insertion.regions import Region
-from tree_fairseq.tree_insertion.target import DESCENDANT, KINDS, TargetTree
+from tree_fairseq.tree_insertion.oracles import Oracle
+from tree_fairseq.tree_insertion.slots import DESCENDANT, IN_TREE, KINDS, insert, slot_mask
+from tree_fairseq.tree_insertion.target import Region
 
 
-class Oracle(Protocol):
-    """What knows which insertions lead to a target soon."""
+@dataclass(frozen=True)
+class PartialTree:
+    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots.
 
-    target: TargetTree
+    Attributes:
+        labels: ``[m]`` int64 dictionary ids; the first is that of the root that decoding begins with
+        parents: ``[m]`` int64 indices of the parents, -1 for the root
+        slots: ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
+        insertions: ``[Q]`` int64 dictionary ids of labels that may be inserted in them
+        ranks: ``[Q]`` int64, how far each insertion is behind the best of its slot by the oracle, from 0
+        wrong: ``[m]`` bool, nodes that do not belong to the target
+    """
 
-    def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Of the nodes allowed in a region, those with the least number are inserted; equal ones are ties."""
+    labels: np.ndarray
+    parents: np.ndarray
+    slots: np.ndarray
+    insertions: np.ndarray
+    ranks: np.ndarray
+    wrong: np.ndarray
 
-    def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
-        """How far each of them is behind the best, 0 for the best: what a model learns from."""
+    def corrupted(self, rate: float, label_ids: np.ndarray, generator: np.random.Generator) -> PartialTree:
+        """Inserts wrong nodes, as a decoder does that makes mistakes; there must be none yet.
+
+        Each slot gets a wrong node with the same probability. Its label is drawn from all labels; a label that may be inserted there is
+        not taken. Once the wrong nodes are deleted, their children take their places. So the slots of right nodes mean what they meant,
+        and keep their insertions, except for slots that a wrong node fills. Nothing may be inserted in those and in the slots of wrong
+        nodes.
+
+        Args:
+            rate: the probability
+            label_ids: ``[V]`` ids to draw from
+            generator: draws
+        """
+        slots = np.flatnonzero(slot_mask(self.parents))
+        slots = slots[generator.random(len(slots)) < rate]
+        drawn = generator.choice(label_ids, len(slots))
+        is_right = np.zeros(len(slots), bool)
+        for place, (slot, label) in enumerate(zip(slots.tolist(), drawn.tolist(), strict=True)):
+            is_right[place] = bool(((self.slots == slot) & (self.insertions == label)).any())
+        slots, drawn = slots[~is_right], drawn[~is_right]
+        sources, parents = insert(self.parents, slots.tolist())
+        new_places = np.empty(len(sources), np.int64)
+        new_places[sources] = np.arange(len(sources))
+        keeps = ~np.isin(self.slots, slots)
+        moved = IN_TREE.number(new_places[IN_TREE.place(self.slots)], IN_TREE.kind(self.slots))
+        order = np.argsort(moved[keeps], kind="stable")
+        return PartialTree(
+            np.concatenate([self.labels, drawn])[sources],
+            parents,
+            *(values[keeps][order] for values in (moved, self.insertions, self.ranks)),
+            wrong=sources >= len(self.labels),
+        )
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """All partial trees from the root to a target, and what fits in their slots: T steps, T + 1 states.
+    """All T + 1 partial trees from the root alone to a target, T steps apart, and the allowed sets of their slots.
 
     Attributes:
-        steps: [N] int64, the step in which each node of the target comes; 0 for what is given. State t has those up to t
-        starts: [T + 2] int64: the allowed insertions of state t are number ``starts[t]`` to ``starts[t + 1]`` of:
-        slots: [E] int64, their slots; those of one slot follow each other
-        candidates: [E] int64, the nodes of the target
-        ranks: [E] int64, their ranks by the oracle, from 0
+        steps: ``[M]`` int64, the step that inserts each node of the target; 0 for the root
+        starts: ``[T + 2]`` int64: the allowed insertions after t steps are entries ``starts[t]`` to ``starts[t + 1]`` of:
+        slots: ``[Q]`` int64, their slots; the entries of a slot follow each other
+        candidates: ``[Q]`` int64, the nodes of the target
+        ranks: ``[Q]`` int64, their ranks by the oracle, from 0
     """
 
     steps: np.ndarray
@@ -46,38 +91,70 @@ class Trajectory:
 
     @property
     def length(self) -> int:
-        """T; decoding takes one more step, in which every slot is left as it is."""
+        """T. Decoding takes one more step, which changes nothing."""
         return len(self.starts) - 2
+
+    def allowed(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The slots, candidates and ranks of all allowed insertions after some steps."""
+        here = slice(int(self.starts[step]), int(self.starts[step + 1]))
+        return self.slots[here], self.candidates[here], self.ranks[here]
+
+    def partial_tree(self, labels: np.ndarray, parents: np.ndarray, step: int) -> PartialTree:
+        """Returns the partial tree after some steps.
+
+        Args:
+            labels: ``[M]`` dictionary ids of the target's nodes
+            parents: ``[M]`` indices of their parents, -1 for the root
+            step: how many steps are done
+        """
+        is_inserted = self.steps <= step
+        nodes = np.flatnonzero(is_inserted)
+        nearest = parents[nodes].astype(np.int64)
+        # The parent in the partial tree is the nearest inserted ancestor; the root always is inserted.
+        while not is_inserted[nearest[1:]].all():
+            nearest[1:] = np.where(is_inserted[nearest[1:]], nearest[1:], parents[nearest[1:]])
+        places = np.cumsum(is_inserted) - 1
+        slots, candidates, ranks = self.allowed(step)
+        return PartialTree(
+            labels[nodes].astype(np.int64),
+            np.concatenate([[-1], places[nearest[1:]]]),
+            slots.astype(np.int64),
+            labels[candidates].astype(np.int64),
+            ranks.astype(np.int64),
+            np.zeros(len(nodes), bool),
+        )
 
 
 def trajectory(oracle: Oracle, generator: np.random.Generator | None = None) -> Trajectory:
-    """The oracle's way from the root alone to the whole target, all slots filled in each step.
+    """Returns the oracle's trajectory, which fills all slots in each step.
 
     Args:
-        generator: draws one of the nodes that are equally good; without it the first in preorder is taken
+        oracle: of the target
+        generator: draws one of the nodes that are equally good; without it, the first in preorder is taken
     """
-    return _trajectory(_Survey(oracle), generator)
+    return _trajectory(_Regions(oracle), generator)
 
 
 def trajectories(oracle: Oracle, count: int, generator: np.random.Generator) -> list[Trajectory]:
-    """Some of the oracle's ways; a region that several of them pass is surveyed once."""
-    survey = _Survey(oracle)
-    return [_trajectory(survey, generator) for _ in range(count)]
+    """Returns several trajectories of an oracle, which judges a region once even if several of them pass it."""
+    regions = _Regions(oracle)
+    return [_trajectory(regions, generator) for _ in range(count)]
 
 
 def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | None = None) -> int:
-    """The number of steps that the oracle takes.
+    """Returns the number of steps of the oracle's trajectory.
 
     Args:
-        given: the first nodes in preorder that are there at the start; 2: the root of the tree asked for is known
-        generator: as of `trajectory`
+        oracle: of the target
+        given: how many nodes, the first in preorder, are given at the start; with 2, the root of the target tree is known
+        generator: as of :func:`trajectory`
     """
     steps = [0] * len(oracle.target)
-    return sum(1 for _ in _states(_Survey(oracle), steps, given, generator)) - 1
+    return sum(1 for _ in _states(_Regions(oracle), steps, given, generator)) - 1
 
 
-class _Surveyed:
-    """A region, and what the oracle says of it."""
+class _JudgedRegion:
+    """A region with the oracle's ranks of its allowed set."""
 
     def __init__(self, oracle: Oracle, region: Region):
         self.region = region
@@ -87,33 +164,32 @@ class _Surveyed:
         least = min(keys)
         self.best = [node for node, key in zip(self.candidates, keys, strict=True) if key == least]
         self.anchor, self.offset = region.anchor(oracle.target)
-        self.parts: dict[int, list[_Surveyed]] = {}
+        self.parts: dict[int, list[_JudgedRegion]] = {}
 
 
-class _Survey:
-    """The regions that were passed so far; they are the same wherever their slots stand in a partial tree."""
+class _Regions:
+    """The regions that were judged so far. The slot of each is just its kind, so a region is the same in all partial trees."""
 
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
-        self._known: dict[Region, _Surveyed] = {}
+        self._known: dict[Region, _JudgedRegion] = {}
 
-    def region(self, region: Region) -> _Surveyed:
-        """What is known of a region whose slot has the number of its kind."""
+    def judged(self, region: Region) -> _JudgedRegion:
         if region not in self._known:
-            self._known[region] = _Surveyed(self.oracle, region)
+            self._known[region] = _JudgedRegion(self.oracle, region)
         return self._known[region]
 
-    def parts(self, whole: _Surveyed, node: int) -> list[_Surveyed]:
-        """What a region becomes when a node comes."""
+    def parts(self, whole: _JudgedRegion, node: int) -> list[_JudgedRegion]:
+        """The regions into which one falls apart when a node is inserted."""
         if node not in whole.parts:
-            whole.parts[node] = [self.region(part) for part in whole.region.parts(self.oracle.target, node)]
+            whole.parts[node] = [self.judged(part) for part in whole.region.parts(self.oracle.target, node)]
         return whole.parts[node]
 
 
-def _trajectory(survey: _Survey, generator: np.random.Generator | None) -> Trajectory:
-    steps = [0] * len(survey.oracle.target)
+def _trajectory(regions: _Regions, generator: np.random.Generator | None) -> Trajectory:
+    steps = [0] * len(regions.oracle.target)
     starts, slots, candidates, ranks = [0], [], [], []
-    for state in _states(survey, steps, 1, generator):
+    for state in _states(regions, steps, 1, generator):
         for slot, region in state:
             slots += [slot] * len(region.candidates)
             candidates += region.candidates
@@ -123,33 +199,32 @@ def _trajectory(survey: _Survey, generator: np.random.Generator | None) -> Traje
 
 
 def _states(
-    survey: _Survey, steps: list[int], given: int, generator: np.random.Generator | None
-) -> Iterator[list[tuple[int, _Surveyed]]]:
-    """Yield the slots and regions of the partial trees on the oracle's way; writes to ``steps`` when each node comes."""
-    target = survey.oracle.target
-    used = [node < given for node in range(len(target))]
-    # Below the root that decoding begins with there is the whole tree.
-    regions = [survey.region(Region(DESCENDANT, 0))]
+    known: _Regions, steps: list[int], given: int, generator: np.random.Generator | None
+) -> Iterator[list[tuple[int, _JudgedRegion]]]:
+    """Yields the slots and regions of all partial trees of a trajectory; writes into ``steps`` when each node is inserted."""
+    target = known.oracle.target
+    # Each inserted node takes the next slot numbers, four of them.
+    taken = [KINDS if node < given else 0 for node in range(len(target))]
+    # All of the target is below the root that decoding begins with.
+    regions = [known.judged(Region(DESCENDANT, 0))]
     for node in range(1, given):
         whole = next(region for region in regions if node in region.candidates)
         regions.remove(whole)
-        regions += survey.parts(whole, node)
-    # A number for each node that is drawn, in the order in which they come.
+        regions += known.parts(whole, node)
+    # A number for each node that is drawn, in the order of insertion.
     numbers = iter([] if generator is None else generator.random(len(target)).tolist())
-    step = 0
-    while True:
-        before = [0, *itertools.accumulate(used)]
+    for step in itertools.count(1):
+        before = [0, *itertools.accumulate(taken)]
         state = sorted(
-            ((KINDS * before[region.anchor] + region.offset, region) for region in regions), key=operator.itemgetter(0)
+            ((before[region.anchor] + region.offset, region) for region in regions), key=operator.itemgetter(0)
         )
         yield state
         if not state:
             return
-        step += 1
         regions = []
         for _, region in state:
             best = region.best
             chosen = best[0] if generator is None else best[int(next(numbers) * len(best))]
-            used[chosen] = True
+            taken[chosen] = KINDS
             steps[chosen] = step
-            regions += survey.parts(region, chosen)
+            regions += known.parts(region, chosen)

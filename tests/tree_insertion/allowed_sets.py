@@ -1,0 +1,155 @@
+"""The allowed sets of the slots of a partial tree, from their definition (Lukovnikov & Fischer 2021, Section 3.3.1), and what oracles say of them.
+
+M is the number of nodes of the target, m of the partial tree, Q of allowed pairs of a slot and a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
+from tree_fairseq.tree_insertion.target import Region, TargetTree
+
+
+@dataclass(frozen=True)
+class AllowedSets:
+    """Some nodes of a target, each under its nearest ancestor among them, and the allowed sets of the slots of this partial tree.
+
+    Attributes:
+        nodes: [m] int64, the nodes of the target, in preorder of both
+        parents: [m] int64, indices of the parents in ``nodes``, -1 for the root
+        regions: one for each slot in which a node is allowed
+        starts: [regions + 1] int64: the allowed insertions of region r are entries ``starts[r]`` to ``starts[r + 1]`` of:
+        slots: [Q] int64, ascending: their slots
+        candidates: [Q] int64: the nodes of the target to insert there, ascending for each slot
+        region_of: [M] int64: the slot through which each missing node will be inserted; -1 for the nodes of the partial tree
+    """
+
+    nodes: np.ndarray
+    parents: np.ndarray
+    regions: list[Region]
+    starts: np.ndarray
+    slots: np.ndarray
+    candidates: np.ndarray
+    region_of: np.ndarray
+
+
+def allowed_sets(target: TargetTree, used: Sequence[bool]) -> AllowedSets:
+    """Finds the allowed sets of a partial tree, straight from the definition.
+
+    Args:
+        target: the tree to be decoded
+        used: [M] which nodes the partial tree has; it must have the root
+
+    Raises:
+        ValueError: no insertions lead from the partial tree to the target: the root is missing, or two of three siblings have a
+            parent of their own in the target
+    """
+    if len(used) != len(target) or not used[0]:
+        raise ValueError(f"{len(used)} marks, or none for the root, describe no partial tree of {len(target)} nodes")
+    places: dict[int, int] = {}
+    parents: list[int] = []
+    children: list[list[int]] = []
+    # For each node of the target its nearest ancestor in the partial tree, or the node itself.
+    nearest = [0] * len(target)
+    for node, here in enumerate(used):
+        parent = nearest[target.parents[node]] if node else -1
+        nearest[node] = node if here else parent
+        if here:
+            if node:
+                children[places[parent]].append(node)
+            parents.append(places.get(parent, -1))
+            places[node] = len(places)
+            children.append([])
+    regions = [region for node, place in places.items() for region in _regions(target, node, children[place], places)]
+    return _with_candidates(target, list(places), parents, regions)
+
+
+def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, int]) -> list[Region]:
+    """The regions of the slots below a node of the partial tree, given its children there."""
+    slot = IN_TREE.number(places[node])
+    if not below:
+        return [Region(slot + DESCENDANT, node)] if target.children[node] else []
+    bottom, branches = _branches(target, node, below)
+    regions = [Region(slot + DESCENDANT, node, bottom)] if bottom != node else []
+    for child, branch in zip(below, branches, strict=True):
+        if child != branch:
+            regions.append(Region(IN_TREE.number(places[child], ANCESTOR), bottom, child))
+    ranks = [-1, *(target.ranks[branch] for branch in branches), len(target.children[bottom])]
+    gaps = [slot + FIRST_CHILD, *(IN_TREE.number(places[child], NEXT_SIBLING) for child in below)]
+    for gap, before, after in zip(gaps, ranks[:-1], ranks[1:], strict=True):
+        if after - before > 1:
+            regions.append(Region(gap, bottom, first=before + 1, last=after - 1))
+    return regions
+
+
+def _branches(target: TargetTree, node: int, below: list[int]) -> tuple[int, list[int]]:
+    """The node of the target that will be the parent of the children's branches, and these branches."""
+    if len(below) == 1:
+        return target.parents[below[0]], below
+    first, last = below[0], below[-1]
+    bottom = target.parents[first]
+    while target.ends[bottom] <= last:
+        bottom = target.parents[bottom]
+    branches = []
+    for child in below:
+        while target.parents[child] != bottom:
+            child = target.parents[child]
+        if branches and branches[-1] == child:
+            labels = ", ".join(repr(target.labels[each]) for each in below)
+            raise ValueError(
+                f"{labels} cannot be siblings under {target.labels[node]!r}: some have a parent of their own"
+            )
+        branches.append(child)
+    return bottom, branches
+
+
+def _with_candidates(target: TargetTree, nodes: list[int], parents: list[int], regions: list[Region]) -> AllowedSets:
+    regions.sort()
+    region_of = np.full(len(target), -1)
+    starts = [0]
+    candidates: list[int] = []
+    for region in regions:
+        candidates.extend(region.allowed(target))
+        starts.append(len(candidates))
+        for start, end in region.spans(target):
+            region_of[start:end] = region.slot
+    bounds = np.array(starts)
+    slots = np.repeat(np.array([region.slot for region in regions], dtype=np.int64), bounds[1:] - bounds[:-1])
+    allowed_nodes = np.array(candidates, dtype=np.int64)
+    return AllowedSets(np.array(nodes), np.array(parents), regions, bounds, slots, allowed_nodes, region_of)
+
+
+def keys_of(oracle, state: AllowedSets) -> np.ndarray:
+    """[Q] int64: the keys of all allowed insertions; costs if the oracle is exact."""
+    return _joined(state, oracle.region_keys)
+
+
+def ranks_of(oracle, state: AllowedSets) -> np.ndarray:
+    """[Q] int64: the ranks of all allowed insertions."""
+    return _joined(state, lambda region, nodes: oracle.region_ranks(nodes, oracle.region_keys(region, nodes)))
+
+
+def steps_of(oracle: ExactOracle, state: AllowedSets) -> int:
+    """The fewest steps from a partial tree to the target."""
+    return max((oracle.region_steps(region) for region in state.regions), default=0)
+
+
+def distance_sums(oracle: CentralityOracle, state: AllowedSets) -> np.ndarray:
+    """[M] int64: the sum of each node's distances to the nodes of its region."""
+    sums = np.zeros(len(oracle.target), dtype=np.int64)
+    for region in state.regions:
+        members, own = oracle.distance_sums(region)
+        sums[members] = own
+    return sums
+
+
+def _joined(state: AllowedSets, judge) -> np.ndarray:
+    found: list[int] = []
+    for region, start, end in zip(state.regions, state.starts[:-1], state.starts[1:], strict=True):
+        found += judge(region, state.candidates[start:end].tolist())
+    return np.array(found, dtype=np.int64)
