@@ -40,7 +40,9 @@ def encode(places, n, k, decays, width):
 
 
 def push(stack, branch, n, p):
-    """D_i: the one-hot vector of the branch before the stack, which loses its oldest step and counts p times what it did."""
+    """D_i: the one-hot vector of the branch before the stack, which loses its oldest step and counts p times what it
+    did.
+    """
     step = torch.zeros(n, dtype=stack.dtype)
     step[branch] = 1
     return torch.cat([step, p * stack[:-n]])

@@ -1,4 +1,6 @@
-"""Models of insertions that are tables: random answers for every source, partial tree and slot; and decoding one sentence at a time."""
+"""Models of insertions that are tables: random answers for every source, partial tree and slot; and decoding one
+sentence at a time.
+"""
 
 from __future__ import annotations
 

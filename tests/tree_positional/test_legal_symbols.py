@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, rules_of
 from tree_fairseq.data_bin.grammar import ROOT
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.tree_positional.hypotheses import GrowingTrees
+from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import ROOT as ROOT_SLOT
 from tree_fairseq.tree_positional.legal_symbols import UNBOUNDED, LegalSymbols, next_surpluses
 from tree_fairseq.trees.symbols import BINARIZATIONS, NULL, TRAVERSALS
@@ -27,7 +27,7 @@ def vocabularies(draw) -> Vocabulary:
 
 def legal_after(vocabulary: Vocabulary, legal: LegalSymbols, prefixes, limit: int, min_len: int = 1) -> list[set[int]]:
     """What may follow prefixes of the same length, followed symbol by symbol."""
-    trees = GrowingTrees(vocabulary.table, legal, torch.full((len(prefixes),), limit), 1, min_len, None, PAD)
+    trees = TreeHypotheses(vocabulary.table, legal, torch.full((len(prefixes),), limit), 1, min_len, None, PAD)
     illegal = trees.illegal_symbols()
     for tokens in torch.tensor(prefixes, dtype=torch.int64).unbind(1):
         trees.advance(tokens)
@@ -99,7 +99,7 @@ def test_recursive_rules_have_no_largest_tree():
 
 def test_a_grammar_without_finite_trees_is_refused():
     vocabulary = Vocabulary.of([0, 1], "dfs", "none")
-    with pytest.raises(StructuralSearchError, match="by the grammar"):
+    with pytest.raises(StructuralSearchError, match="under the grammar"):
         LegalSymbols.build(vocabulary.table, by_id(vocabulary, {(ROOT, 0, "b^1"), ("b^1", 0, "b^1")}))
 
 

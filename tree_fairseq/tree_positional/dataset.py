@@ -14,8 +14,8 @@ from tree_fairseq.trees.symbols import parents_and_branches
 
 # FROM data/symbol_tree_batch: Where the symbols of a batch stand in their trees: parents and branches, by column.
 #
-# A batch of symbol trees travels in ``net_input["source_symbol_tree"]`` and ``net_input["previous_symbol_tree"]`` as a dict of two tensors
-# over the columns of ``src_tokens`` and ``prev_output_tokens``.
+# A batch of symbol trees travels in ``net_input["source_symbol_tree"]`` and ``net_input["previous_symbol_tree"]`` as a
+# dict of two tensors over the columns of ``src_tokens`` and ``prev_output_tokens``.
 
 
 def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Decoder with tree positions: fairseq's own, told where the symbols of its target stand."""
+"""fairseq's transformer decoder with tree positions for the target (Shiv & Quirk 2019)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.nn.shared_memory import MemoryDecoder
-from tree_fairseq.tree_positional.open_slots import GrowingPaths, padded_paths
+from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
 from tree_fairseq.tree_positional.positions import TreePositions, branch_paths
 
 _STATE = "tree_positions"
 
 
 @dataclass
-class GrowingState:
-    """What incremental decoding remembers of R hypotheses.
+class IncrementalPositions:
+    """The state of incremental decoding of R hypotheses.
 
     Attributes:
-        paths: of their columns
-        table: ``[k * n + 1, D]``, of the positions of symbols
-        next_table: the same of the positions to be filled, where queries are given them
+        paths: branch paths of the columns
+        table: ``[k * n + 1, D]``, projected steps for the positions of symbols
+        next_table: the same for the positions of open nodes, with ``--query-position``
     """
 
-    paths: GrowingPaths
+    paths: IncrementalPaths
     table: Tensor
     next_table: Optional[Tensor]
 
 
 class TreePositionalDecoder(MemoryDecoder):
-    """fairseq's transformer decoder, with tree positions where the target is symbol trees.
+    """fairseq's transformer decoder, with tree positions if the target is symbol trees.
 
-    A column has the position of the symbol in it, START that of the root. With ``--query-position`` it also has the position
-    that the next symbol will fill, which the arities of the symbols so far determine.
+    A column gets the position of its symbol; START gets the root's. With ``--query-position`` the decoder adds the
+    position of the next open node, which the arities of the symbols so far determine.
 
     Args:
         cfg (TreePositionalTransformerConfig): sizes, options of the positions and ``target_symbols``
@@ -49,7 +49,7 @@ class TreePositionalDecoder(MemoryDecoder):
         if self.symbols is not None and self.embed_positions is not None:
             self.embed_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg)
             if cfg.query_position:
-                # Projected whatever the width: the sum of two positions must tell which is which.
+                # Always projected: the model must tell the two summed positions apart.
                 self.embed_next_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, always_project=True)
 
     def extract_features(
@@ -59,53 +59,53 @@ class TreePositionalDecoder(MemoryDecoder):
         incremental_state: Optional[dict] = None,
         **kwargs,
     ):
-        """fairseq's features.
+        """Computes the decoder's features.
 
         Args:
             prev_output_tokens: ``[R, T]``
             encoder_out: of :class:`TreePositionalEncoder`; ``previous_symbol_tree`` in it holds the
-                :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``, which is found out if it is not there
-            incremental_state: state of a decoding under way
-            **kwargs: of the overridden method
+                :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; derived from the tokens if
+                missing
+            incremental_state: of an incremental decoding
 
         Returns:
-            features ``[R, T, D]``, or those of the last column when decoding incrementally, and fairseq's dict
+            features ``[R, T, D]``, in incremental decoding ``[R, 1, D]`` for the last column, and fairseq's dict
         """
         arguments = (prev_output_tokens, encoder_out, incremental_state)
         if not isinstance(self.embed_positions, TreePositions):
             return super().extract_features(*arguments, **kwargs)
         if incremental_state is not None:
-            positions = self._growing_positions(prev_output_tokens, incremental_state)
+            positions = self._incremental_positions(prev_output_tokens, incremental_state)
         else:
             positions = self._positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
         with self.embed_positions.given(positions):
             return super().extract_features(*arguments, **kwargs)
 
     def _positions(self, tokens: Tensor, trees: Optional[list[dict[str, Tensor]]]) -> Tensor:
-        """Of all columns, ``[R, T, D]``."""
+        """Returns the positions of all columns, ``[R, T, D]``."""
         if trees:
             paths = branch_paths(trees[0]["parents"], trees[0]["branches"], self.embed_positions.levels)
             following = torch.cat([paths[:, 1:], torch.full_like(paths[:, :1], -1)], dim=1)
         else:
-            growing = GrowingPaths(len(tokens), self.symbols, self.embed_positions.levels, tokens.device)
+            incremental = IncrementalPaths(len(tokens), self.symbols, self.embed_positions.levels, tokens.device)
             nexts = []
             for column in tokens.t():
-                growing.append(column)
-                nexts.append(growing.next)
-            paths = growing.columns
+                incremental.append(column)
+                nexts.append(incremental.next)
+            paths = incremental.columns
             following = torch.stack([padded_paths(path, nexts[-1].size(-1)) for path in nexts], dim=1)
         positions = self.embed_positions.encode(paths)
         if self.embed_next_positions is not None:
             positions = positions + self.embed_next_positions.encode(following)
         return positions
 
-    def _growing_positions(self, tokens: Tensor, incremental_state: dict) -> Tensor:
-        """Of the last column, ``[R, 1, D]``."""
+    def _incremental_positions(self, tokens: Tensor, incremental_state: dict) -> Tensor:
+        """Returns the position of the last column, ``[R, 1, D]``."""
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is None:
             levels = self.embed_positions.levels
-            state = GrowingState(
-                GrowingPaths(len(tokens), self.symbols, levels, tokens.device),
+            state = IncrementalPositions(
+                IncrementalPaths(len(tokens), self.symbols, levels, tokens.device),
                 self.embed_positions.table(levels),
                 None if self.embed_next_positions is None else self.embed_next_positions.table(levels),
             )
@@ -118,12 +118,7 @@ class TreePositionalDecoder(MemoryDecoder):
         return positions
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Moves the trees of hypotheses as beam search moves the hypotheses.
-
-        Args:
-            incremental_state: state of a decoding under way
-            new_order: ``[R']``, the row that each row continues
-        """
+        """Reorders the state as beam search reorders its hypotheses."""
         super().reorder_incremental_state(incremental_state, new_order)
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is not None:

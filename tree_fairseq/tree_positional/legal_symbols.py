@@ -1,4 +1,8 @@
-"""Which symbols may fill a slot, and what they demand of those that follow: tables, made once for each search."""
+"""Tables of a structural search: which symbols may fill an open node, and how many symbols must follow them.
+
+The *kind* of an open node determines which symbols may fill it; the kinds of the nodes that a symbol opens depend on
+the symbol alone. The smallest and the largest subtree of each kind are fixed points over the kinds.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,17 @@ from tree_fairseq.data_bin.grammar import Grammar
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 
-# FROM generators/completion_lengths: How many symbols a subtree may have, by the kind of slot that it fills.
-#
-# A *kind* of slot says which symbols may stand there; the kinds of the slots that a symbol opens depend on the symbol alone.
-# The smallest and the largest subtree of each kind are fixed points over the kinds.
-
 UNBOUNDED = 2**40
-"""More symbols than any tree has; sums of a million of them still fit into 64 bits."""
+"""Stands for an unlimited number of symbols; the sum of a million of them still fits into 64 bits."""
 
 
 def symbols_below(sizes: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
-    """How many symbols follow each symbol if each of its slots is filled by a subtree of its kind's size.
+    """Returns how many symbols follow each symbol if every child is a subtree of its kind's size.
 
     Args:
         sizes: ``[Q]``, size of a subtree of each kind
-        child_kinds: ``[V, n]``, kind of the slot on each branch
-        is_child: ``[V, n]`` bool, branches that a symbol opens
+        child_kinds: ``[V, n]``, kind of the child on each branch
+        is_child: ``[V, n]`` bool, whether a symbol has a child on a branch
 
     Returns:
         ``[V]`` int64
@@ -35,14 +34,14 @@ def symbols_below(sizes: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tenso
 
 
 def smallest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
-    """Number of symbols of the smallest subtree of each kind.
+    """Returns the number of symbols of the smallest subtree of each kind.
 
     Args:
-        allowed: ``[Q, V]`` bool, symbols that may fill a slot of each kind
+        allowed: ``[Q, V]`` bool, symbols that may fill an open node of each kind
         child_kinds, is_child: see :func:`symbols_below`
 
     Returns:
-        ``[Q]`` int64; UNBOUNDED where no finite subtree exists
+        ``[Q]`` int64; UNBOUNDED if no finite subtree exists
     """
     sizes = torch.full((len(allowed),), UNBOUNDED, device=allowed.device)
     while True:
@@ -55,16 +54,16 @@ def smallest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) ->
 
 
 def largest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
-    """Number of symbols of the largest subtree of each kind.
+    """Returns the number of symbols of the largest subtree of each kind.
 
-    The fixed point is approached from above: kinds below which none recurs become finite, one after the other, others never.
+    The iteration starts from above: kinds that never recur below themselves become finite one after the other.
 
     Args:
-        allowed: ``[Q, V]`` bool, symbols that may fill a slot of each kind and can be completed there
+        allowed: ``[Q, V]`` bool, symbols that may fill an open node of each kind and can be completed there
         child_kinds, is_child: see :func:`symbols_below`
 
     Returns:
-        ``[Q]`` int64; UNBOUNDED where there is no largest, 0 where no symbol is allowed
+        ``[Q]`` int64; UNBOUNDED if subtrees can grow without limit, 0 if no symbol is allowed
     """
     sizes = torch.full((len(allowed),), UNBOUNDED, device=allowed.device)
     while True:
@@ -76,17 +75,18 @@ def largest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> 
 
 
 def next_surpluses(arities: list[int], length: int) -> Tensor:
-    """Which numbers of symbols can follow beside the one that each open slot needs.
+    """Returns the possible surpluses: how many more symbols than open nodes a forest that fills them can have.
 
-    Any forest that fills k slots with m symbols has m - k children in sum, and any arities with that sum, filled up with
-    leaves, make one: m - k is a sum of arities, whatever k.
+    A forest that fills k open nodes with m symbols has m - k children in sum. Conversely, symbols whose arities sum to
+    m - k, filled up with leaves, make such a forest. So the possible surpluses m - k are the sums of arities, whatever
+    k.
 
     Args:
         arities: of the symbols
-        length: up to which surplus
+        length: largest surplus to consider
 
     Returns:
-        ``[length + 1]`` int64, for each number the least possible surplus that is not below it; UNBOUNDED if there is none
+        ``[length + 1]`` int64, for each number the least possible surplus that is not smaller; UNBOUNDED if none exists
     """
     steps = sorted({arity for arity in arities if arity > 0})
     possible = [True]
@@ -100,24 +100,26 @@ def next_surpluses(arities: list[int], length: int) -> Tensor:
 
 
 IMPOSSIBLE = 2**31 - 1
-"""What a symbol needs that may not stand in a slot."""
+"""The number of symbols that must follow a symbol where it is illegal."""
 
-# Kinds of slots that every table has. CLOSED is that of trees that are complete; the root has no sibling but <null>.
+# Kinds that every table has. Complete trees have kind CLOSED; the only sibling of the root is <null>.
 CLOSED, ROOT, ROOT_SIBLING = range(3)
 
 
 @dataclass(frozen=True)
 class LegalSymbols:
-    """The kinds of slots, Q of them, and the symbols that may fill them.
+    """The Q kinds of open nodes and the symbols that may fill them.
 
     Attributes:
-        kinds: ``[V + 1, n]`` int64, kind of the slot on each branch of a symbol; the last row is the root's slot
+        kinds: ``[V + 1, n]`` int64, kind of the child on each branch of a symbol; the last row is the root's kind
         smallest: ``[Q]`` int64, symbols of the smallest subtree of a kind; 0 for CLOSED
-        largest: ``[Q]`` int64, of the largest; UNBOUNDED if there is none
-        needed: ``[Q, V]`` int32, symbols that follow at least if a symbol fills a slot; IMPOSSIBLE where it may not
-        possible: ``[2, V]`` int64, symbols that can follow a symbol at most, where it is not the root and where it is
+        largest: ``[Q]`` int64, symbols of the largest subtree of a kind; UNBOUNDED if subtrees can grow without limit
+        needed: ``[Q, V]`` int32, the least number of symbols below a symbol of a kind; IMPOSSIBLE if the symbol is
+            illegal
+        possible: ``[2, V]`` int64, the greatest number of symbols below a symbol: row 0 for inner nodes, row 1 for the
+            root
         surpluses: see :func:`next_surpluses`
-        is_binary: whether siblings are children
+        is_binary: whether trees are left-child right-sibling
     """
 
     kinds: Tensor
@@ -132,16 +134,16 @@ class LegalSymbols:
     def build(
         cls, symbols: SymbolTable, grammar: Grammar | None = None, suppressed: tuple[int, ...] = (), min_len: int = 1
     ) -> LegalSymbols:
-        """Makes the tables.
+        """Computes the tables.
 
         Args:
-            symbols: what the ids mean
-            grammar: restricts children to those that it has
+            symbols: arities and branches of the ids
+            grammar: restricts children to those that it contains
             suppressed: ids that are never generated
-            min_len: the number of symbols that trees should have at least
+            min_len: smallest wanted number of symbols of a tree
 
         Raises:
-            StructuralSearchError: no tree can be made
+            StructuralSearchError: the symbols make no finite tree
         """
         arity = symbols.arity.clone()
         arity[list(suppressed)] = -1
@@ -152,7 +154,7 @@ class LegalSymbols:
         first = symbols.first_branch[:, None]
         is_child = (branches >= first) & (branches < first + arity[:, None])  # [V, n]
 
-        # A symbol at the root opens the same slots as elsewhere, less siblings.
+        # A symbol at the root opens the same nodes as elsewhere, but has no sibling.
         root_kinds = kinds[:-1].clone()
         is_binary = symbols.encoding.binarization == "lcrs"
         if is_binary:
@@ -166,32 +168,28 @@ class LegalSymbols:
         possible = torch.stack([symbols_below(largest, these, is_child) for these in (kinds[:-1], root_kinds)])
         if not allowed[ROOT].any():
             raise StructuralSearchError(
-                "no finite tree can be made of the target dictionary's symbols" + (" by the grammar" if grammar else "")
+                "the symbols of the target dictionary make no finite tree" + (" under the grammar" if grammar else "")
             )
         smallest[CLOSED], smallest[ROOT] = 0, 1 + needed[ROOT].amin()
         largest[ROOT] = (1 + possible[1][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
-        # With a grammar, any number between the smallest and the largest is taken to be possible.
+        # With a grammar, every number between the smallest and the largest counts as possible.
         steps = [1] if grammar is not None else arity[allowed.any(dim=0)].tolist()
         surpluses = next_surpluses(steps, min_len)
         return cls(kinds, smallest, largest, needed, possible, surpluses, is_binary)
 
     @property
     def smallest_tree(self) -> int:
-        """Number of symbols of the smallest tree."""
+        """The number of symbols of the smallest tree."""
         return int(self.smallest[ROOT])
 
     def to(self, device: torch.device) -> LegalSymbols:
-        """The tables on another device."""
+        """Returns the tables on another device."""
         names = ("kinds", "smallest", "largest", "needed", "possible", "surpluses")
         return LegalSymbols(*(getattr(self, name).to(device) for name in names), self.is_binary)
 
 
 def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
-    """What the encoding allows, without a grammar.
-
-    Returns:
-        kinds, ``[V + 1, n]``, and which symbols they allow, ``[Q, V]``
-    """
+    """Returns the kinds of the encoding alone, ``[V + 1, n]``, and the symbols that they allow, ``[Q, V]``."""
     node, sibling = ROOT_SIBLING + 1, ROOT_SIBLING + 2
     kinds = torch.full((len(arity) + 1, symbols.degree), node)
     kinds[-1] = ROOT
@@ -202,7 +200,7 @@ def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
     is_null = torch.zeros_like(allowed[0])
     if symbols.null is not None:
         is_null[symbols.null] = arity[symbols.null] >= 0
-    # A symbol with arity 1 says that a sibling follows, one with arity 2 that one may.
+    # After a symbol of arity 1 a sibling follows; after one of arity 2 a sibling may follow.
     kinds[:-1, 1].masked_fill_(arity == 2, sibling)
     allowed[node] = (arity >= 0) & (arity <= 2) & ~is_null
     allowed[sibling] = allowed[node] | is_null
@@ -212,18 +210,10 @@ def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _seen_kinds(grammar: Grammar, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """A kind for each parent and branch of the grammar.
-
-    Args:
-        grammar: the rules
-        kinds, allowed: what the encoding allows
-
-    Returns:
-        kinds, ``[V + 1, n]``, and which symbols they allow, ``[Q, V]``
-    """
+    """Returns the same with one kind for each parent and branch of the grammar."""
     degree = kinds.size(1)
     is_root = grammar.parents < 0
-    # Rules that the encoding does not know belong to no slot.
+    # Rules with a branch that the encoding does not have never apply.
     is_inside = ~is_root & (grammar.branches < degree)
     pairs = (grammar.parents * degree + grammar.branches)[is_inside]
     pairs, numbers = torch.unique(pairs, return_inverse=True)

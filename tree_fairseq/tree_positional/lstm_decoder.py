@@ -1,4 +1,4 @@
-"""Decoder of the tree-to-tree LSTM: each node of the target grows out of its parent's state."""
+"""Decoder of the tree-to-tree LSTM (Chen, Liu & Song 2018): the state of a node is computed from its parent's state."""
 
 from __future__ import annotations
 
@@ -14,27 +14,25 @@ from torch.nn import functional
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, by_branch
 from tree_fairseq.tree_positional.lstm_encoder import MAX_POSITIONS
-from tree_fairseq.tree_positional.open_slots import OpenSlots
-
-# FROM modules/top_down_lstm: The step from a node of a generated tree to its children (Chen, Liu & Song 2018).
+from tree_fairseq.tree_positional.open_nodes import OpenNodes
 
 
 class TopDownLSTM(nn.Module):
-    """An LSTM with weights of its own for each branch, and attention to the nodes of a source.
+    """An LSTM with separate weights for each branch, and attention to the nodes of a source.
 
-    A node is predicted from e (Chen et al. 2018, section 3.2), over source states s_j::
+    A node is predicted from e (Chen et al. 2018, section 3.2), with source states s_j::
 
         a_j ∝ exp(s_j · W_0 h)      e = tanh(W_1 Σ_j a_j s_j + W_2 h)
 
-    The state of its child on branch k is ``LSTM_k((h, c), [embedding of the node's symbol; e])``: that e goes to the
-    children is the paper's parent attention feeding.
+    The state of its child on branch k is ``LSTM_k((h, c), [embedding of the node's symbol; e])``; passing e on
+    to the children is the paper's parent attention feeding.
 
     Args:
         embed_dim: E, width of the symbols' embeddings
         hidden_dim: width D of the states and of the source
-        degree: number of branches n
-        feeds_attention: whether children are given e
-        dropout: probability, of e
+        degree: n, number of branches
+        feeds_attention: whether children receive e
+        dropout: probability of dropping values of e
     """
 
     def __init__(
@@ -50,12 +48,12 @@ class TopDownLSTM(nn.Module):
     def descend(
         self, h: Tensor, c: Tensor, e: Tensor, embedded: Tensor, sizes: list[int], layers: list
     ) -> tuple[Tensor, Tensor]:
-        """The states of children, sorted by branch.
+        """Computes the states of children, which are sorted by branch.
 
         Args:
             h, c, e: of the parent of each child, ``[M, D]``
             embedded: the parents' symbols, ``[M, E]``
-            sizes: number of children on each branch, n of them
+            sizes: number of children on each of the n branches
             layers: of ``self.cells``
 
         Returns:
@@ -67,18 +65,18 @@ class TopDownLSTM(nn.Module):
         return o.sigmoid() * c.tanh(), c
 
     def attend(self, h: Tensor, source: Tensor, source_padding: Tensor) -> tuple[Tensor, Tensor]:
-        """Looks at the source.
+        """Attends to the source.
 
         Args:
             h: ``[R, W, D]``, W states for each row
             source: ``[R, N, D]``
-            source_padding: ``[R, N]`` bool, what is not looked at
+            source_padding: ``[R, N]`` bool, positions to ignore
 
         Returns:
             e, ``[R, W, D]``, and the weights, ``[R, W, N]``
         """
         scores = self.query(h) @ source.transpose(1, 2)
-        # Half precision is too coarse for a softmax; double precision is kept.
+        # Half precision is too coarse for a softmax; double precision stays.
         scores = scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores
         weights = scores.masked_fill(source_padding.unsqueeze(1), -torch.inf).softmax(-1).type_as(h)
         e = self.output(torch.cat([weights @ source, h], dim=-1)).tanh()
@@ -89,30 +87,30 @@ _STATE = "tree_states"
 
 
 @dataclass
-class GrowingStates:
-    """What incremental decoding remembers of R hypotheses.
+class IncrementalStates:
+    """The state of incremental decoding of R hypotheses.
 
     Attributes:
-        slots: which symbol is the parent of the next
-        states: ``[R, T, 3 D]``, h, c and e of the slot that each column predicts the symbol of
+        open_nodes: of the trees so far
+        states: ``[R, T, 3 D]``, h, c and e of the node whose symbol each column predicts
     """
 
-    slots: OpenSlots
+    open_nodes: OpenNodes
     states: Tensor
 
 
 class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
 
-    Column t predicts the symbol of the slot that is filled next. The root's slot has the state of the source's root; any
-    other has what an LSTM of its branch makes of the state of its parent's slot and of the parent's symbol. In training all
-    slots of a level are computed together, so that there are as many steps as levels. What follows a complete tree has no
-    slot: its features are zero.
+    Column t predicts the symbol of the next open node. The root's state is the state of the source's root. Any other
+    node's state is computed by the LSTM of its branch from its parent's state and symbol. In training all nodes of a
+    level are computed together, so there are as many steps as levels. Columns after a complete tree have features of
+    zero.
 
     Args:
         cfg (TreeToTreeLSTMConfig): sizes and dropout
         dictionary: of the target
-        symbols: what its ids mean
+        symbols: arities and branches of its ids
     """
 
     def __init__(self, cfg, dictionary, symbols: SymbolTable):
@@ -141,14 +139,15 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         Args:
             prev_output_tokens: ``[R, T]``, START and the symbols so far
             encoder_out: of the encoder
-            incremental_state: state of a decoding under way
-            previous_symbol_tree: :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; found out where left out
+            incremental_state: of an incremental decoding
+            previous_symbol_tree: :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; derived from
+                the tokens if None
             features_only: leave out the last layer
             **unused: other arguments of fairseq's decoders
 
         Returns:
-            logits ``[R, T, V]``, or those of the last column when decoding incrementally, and a dict with the attention to
-            the source, ``[R, T, N]``, when not training
+            logits ``[R, T, V]``, in incremental decoding ``[R, 1, V]``, and a dict with the attention to the source,
+            ``[R, T, N]``, outside training
         """
         features, extra = self.extract_features(
             prev_output_tokens, encoder_out, incremental_state, previous_symbol_tree
@@ -162,18 +161,18 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         incremental_state: Optional[dict] = None,
         previous_symbol_tree: Optional[dict[str, Tensor]] = None,
     ) -> tuple[Tensor, dict]:
-        """The same as :meth:`forward` before the last layer, ``[R, T, D]``."""
+        """As :meth:`forward`, without the output layer: ``[R, T, D]``."""
         source = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
         roots = encoder_out["root_state"]
         if incremental_state is None:
-            slots = self._slots(prev_output_tokens, previous_symbol_tree)
+            slots = self._predicted_nodes(prev_output_tokens, previous_symbol_tree)
             features, attention = self._all_levels(prev_output_tokens, slots, roots, source)
         else:
             features, attention = self._next_columns(prev_output_tokens, roots, source, incremental_state)
         return features, {"attn": [attention]}
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """Logits ``[R, T, V]`` from features ``[R, T, D]``."""
+        """Computes logits ``[R, T, V]`` from features ``[R, T, D]``."""
         if self.output_projection is None:
             return functional.linear(features, self.embed_tokens.weight)
         return self.output_projection(features)
@@ -182,11 +181,9 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         """Maximum length of a target."""
         return MAX_POSITIONS
 
-    def _slots(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-        """The slots whose symbols columns predict.
-
-        Returns:
-            columns of the parents' symbols in ``tokens``, branches and whether there is a slot, each ``[R, T]``
+    def _predicted_nodes(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the node whose symbol each column predicts: parent's column, branch, and whether it exists, each
+        ``[R, T]``.
         """
         if tree is not None:
             parents, branches = (
@@ -194,7 +191,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             )
             is_symbol = self.symbols.arity.to(tokens.device)[tokens[:, 1:]] >= 0
             return parents, branches, functional.pad(is_symbol, (0, 1))
-        growing, found = OpenSlots(len(tokens), self.symbols, tokens.device), []
+        growing, found = OpenNodes(len(tokens), self.symbols, tokens.device), []
         for column in range(tokens.size(1)):
             if column:
                 growing.advance(tokens[:, column])
@@ -204,9 +201,9 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     def _all_levels(
         self, tokens: Tensor, slots: tuple, roots: list[Tensor], source: tuple
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """Features ``[R, T, D]`` and attention of all columns, level by level."""
+        """Computes features ``[R, T, D]`` and attention of all columns, level by level."""
         parents, branches, mask = slots
-        # A symbol's slot is that of the column before it.
+        # The column before a symbol predicts it.
         levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree)
         if not levels.sizes:
             return source[0].new_zeros(*tokens.shape, source[0].size(2)), None
@@ -232,34 +229,34 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     def _next_columns(
         self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict
     ) -> tuple[Tensor, Tensor]:
-        """Features ``[R, 1, D]`` and attention of the last column."""
+        """Computes features ``[R, 1, D]`` and attention of the last column."""
         growing = self.get_incremental_state(incremental_state, _STATE)
         if growing is None:
-            growing = GrowingStates(
-                OpenSlots(len(tokens), self.symbols, tokens.device),
+            growing = IncrementalStates(
+                OpenNodes(len(tokens), self.symbols, tokens.device),
                 roots[0].new_zeros(len(tokens), 0, 3 * roots[0].size(1)),
             )
             self.set_incremental_state(incremental_state, _STATE, growing)
         for column in range(growing.states.size(1), tokens.size(1)):
             if column:
-                growing.slots.advance(tokens[:, column])
+                growing.open_nodes.advance(tokens[:, column])
             h, c = self._next_state(tokens, growing, roots) if column else roots
             e, weights = self.lstm.attend(h.unsqueeze(1), *source)
-            e = e * (growing.slots.count > 0)[:, None, None]
+            e = e * (growing.open_nodes.count > 0)[:, None, None]
             growing.states = torch.cat([growing.states, torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)], dim=1)
         return e, weights
 
-    def _next_state(self, tokens: Tensor, growing: GrowingStates, roots: list[Tensor]) -> list[Tensor]:
-        """h and c of the slots that are filled next, each ``[R, D]``."""
-        parents = growing.slots.next_parent()
-        branches, order = growing.slots.next_branch().clamp(min=0).sort()
+    def _next_state(self, tokens: Tensor, growing: IncrementalStates, roots: list[Tensor]) -> list[Tensor]:
+        """Returns h and c of the next open nodes, each ``[R, D]``."""
+        parents = growing.open_nodes.next_parent()
+        branches, order = growing.open_nodes.next_branch().clamp(min=0).sort()
         columns = parents.clamp(min=1)[order]
         embedded = self.dropout(self.embed_tokens(tokens[order, columns]))
         above = growing.states[order, columns - 1].chunk(3, dim=1)
         sizes = torch.bincount(branches, minlength=self.symbols.degree).tolist()
         states = self.lstm.descend(*above, embedded, sizes, self.lstm.cells.layers())
         back = order.argsort()
-        # The root's slot stays open where a search puts into it what is no symbol.
+        # The root stays open if a search fills it with an id that is not a symbol.
         is_root = (parents < 0).unsqueeze(1)
         return [torch.where(is_root, root, state[back]) for root, state in zip(roots, states)]
 
@@ -267,10 +264,10 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         """Moves the trees of hypotheses as beam search moves the hypotheses.
 
         Args:
-            incremental_state: state of a decoding under way
+            incremental_state: of an incremental decoding
             new_order: ``[R']``, the row that each row continues
         """
         growing = self.get_incremental_state(incremental_state, _STATE)
         if growing is not None:
-            growing.slots.reorder(new_order)
+            growing.open_nodes.reorder(new_order)
             growing.states = growing.states.index_select(0, new_order)

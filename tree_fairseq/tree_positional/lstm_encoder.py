@@ -15,26 +15,18 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.tree_lstm import TreeLSTM
 
-# A recurrent network has no limit of its own; fairseq's is this.
+# The limit of fairseq's own recurrent networks.
 MAX_POSITIONS = 100_000
 
 
 class _MemoryEncoder(FairseqEncoder):
-    """What both encoders give to a decoder that attends, and how it follows the beam."""
+    """Base of both encoders: reorders their output with the beam."""
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
-        """Moves sources as beam search moves its hypotheses.
-
-        Args:
-            encoder_out: of :meth:`forward`
-            new_order: ``[R]``, the row that each row becomes
-
-        Returns:
-            the same dict over R rows
-        """
+        """Reorders the output of :meth:`forward` by ``new_order``, ``[R]``."""
         (states,), (padding,) = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
         return {
-            # Rows stay together in memory, where every step of the decoder reads them.
+            # Each row stays contiguous in memory: every decoder step reads it.
             "encoder_out": [states.transpose(0, 1).index_select(0, new_order).transpose(0, 1)],
             "encoder_padding_mask": [padding.index_select(0, new_order)],
             "root_state": [state.index_select(0, new_order) for state in encoder_out["root_state"]],
@@ -46,12 +38,12 @@ class _MemoryEncoder(FairseqEncoder):
 
 
 class TreeToTreeLSTMEncoder(_MemoryEncoder):
-    """Tree-LSTM over symbol trees, whose root's state is that of the source.
+    """Tree-LSTM over symbol trees; the root's state represents the source.
 
     Args:
         cfg (TreeToTreeLSTMConfig): sizes and dropout
         dictionary: of the source
-        symbols: what its ids mean
+        symbols: arities and branches of its ids
     """
 
     def __init__(self, cfg, dictionary, symbols: SymbolTable):
@@ -75,11 +67,11 @@ class TreeToTreeLSTMEncoder(_MemoryEncoder):
             source_symbol_tree: their :mod:`tree_fairseq.tree_positional.dataset`
 
         Returns:
-            ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c of
-            the roots, each ``[B, D]``
+            ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c
+            of the roots, each ``[B, D]``
 
         Raises:
-            MissingTreesError: the batch says nothing of the trees' structure
+            MissingTreesError: the batch has no tree structure
         """
         if source_symbol_tree is None:
             raise MissingTreesError(
@@ -101,7 +93,7 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
     """fairseq's bidirectional LSTM over sequences, half the width in each direction.
 
     Args:
-        cfg (TreeToTreeLSTMConfig): sizes, of which the hidden one is even, and dropout
+        cfg (TreeToTreeLSTMConfig): sizes and dropout; ``hidden_size`` is even
         dictionary: of the source
     """
 
@@ -122,16 +114,16 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
 
         Args:
             src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread: what is no padding is counted
+            src_lengths: ``[B]``, unread
 
         Returns:
-            ``encoder_out`` ``[N, B, D]``, ``encoder_padding_mask`` ``[B, N]`` and ``root_state``, the last h and c, each
-            ``[B, D]``
+            ``encoder_out`` ``[N, B, D]``, ``encoder_padding_mask`` ``[B, N]`` and ``root_state``, the last h and c,
+            each ``[B, D]``
         """
         padding = src_tokens.eq(self.padding_idx)
         lengths, columns = (~padding).sum(1), torch.arange(src_tokens.size(1), device=padding.device)
-        # fairseq's LSTM reads from the left end on, and no column that is padding in all rows. Afterwards a column is again
-        # its token's, so that attention says which.
+        # fairseq's LSTM needs padding on the right and no column that is padding in all rows. Afterwards the columns
+        # move back, so that attention weights belong to their tokens.
         first, width = (~padding).int().argmax(1, keepdim=True), int(lengths.max())
         moved = src_tokens.gather(1, (columns + first) % len(columns))[:, :width]
         states, h, c, _ = LSTMEncoder.forward(self, moved, lengths, enforce_sorted=False)

@@ -1,4 +1,4 @@
-"""Tree-to-tree LSTM (Chen, Liu & Song 2018), with a source of symbol trees or of sequences."""
+"""Tree-to-tree LSTM (Chen, Liu & Song 2018) from symbol trees or sequences to symbol trees."""
 
 from dataclasses import dataclass, field
 from typing import Optional
@@ -17,26 +17,27 @@ from tree_fairseq.tree_positional.lstm_encoder import BidirectionalLSTMEncoder, 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeToTreeLSTMConfig(FairseqDataclass):
-    """All options of the model."""
+    """Options of the tree-to-tree LSTM."""
 
     encoder_embed_dim: int = field(default=512, metadata={"help": "width of the source's embeddings"})
     decoder_embed_dim: int = field(default=512, metadata={"help": "width of the target's embeddings"})
     hidden_size: int = field(
         default=512,
-        metadata={"help": "width of the states of encoder and decoder; half of it a direction of a sequence"},
+        metadata={
+            "help": "width of the states of encoder and decoder; a sequence encoder has half of it per direction"
+        },
     )
     dropout: float = field(
-        default=0.1,
-        metadata={"help": "dropout of embeddings, of the states that are attended to and of what attention gives"},
+        default=0.1, metadata={"help": "dropout of embeddings, of encoder states and of attention outputs"}
     )
     no_parent_attention_feeding: bool = field(
-        default=False, metadata={"help": "ablation: the children of a node are not given what attention gave the node"}
+        default=False, metadata={"help": "ablation: children do not receive the attention output of their parent"}
     )
     share_decoder_input_output_embed: bool = field(
         default=False,
-        metadata={"help": "one table for the target's embeddings and the output; they must be as wide as the states"},
+        metadata={"help": "share the target's embeddings with the output layer; both widths must then be equal"},
     )
-    init_range: float = field(default=0.1, metadata={"help": "weights begin between minus this and this, uniformly"})
+    init_range: float = field(default=0.1, metadata={"help": "initial weights are uniform between minus this and this"})
 
 
 @register_model("tree_to_tree_lstm", dataclass=TreeToTreeLSTMConfig)
@@ -50,21 +51,22 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         """Builds the model for a task whose target is symbol trees.
 
         Raises:
-            MissingTreesError: the task knows no symbol trees
-            InputError: the target is a sequence, or options that do not fit each other
+            MissingTreesError: the task does not load symbol trees
+            InputError: the target is a sequence, or options contradict each other
         """
         source, target = source_side(task), target_side(task)
         if SYMBOLS not in (source.modality, target.modality):
             raise MissingTreesError("--arch tree_to_tree_lstm makes symbol trees; use --task structural_translation")
         if target.symbols is None:
             raise InputError(
-                "--arch tree_to_tree_lstm makes symbol trees, and this target is a sequence",
+                "--arch tree_to_tree_lstm generates symbol trees, but this target is a sequence",
                 hint="Preprocess with --target-modality tree, or use --arch lstm.",
             )
         cfg = TreeToTreeLSTMConfig.from_namespace(args)
         if cfg.share_decoder_input_output_embed and cfg.decoder_embed_dim != cfg.hidden_size:
             raise InputError(
-                f"--share-decoder-input-output-embed needs a --decoder-embed-dim of {cfg.hidden_size}, the --hidden-size, "
+                f"--share-decoder-input-output-embed needs a --decoder-embed-dim of {cfg.hidden_size}, the "
+                "--hidden-size, "
                 f"not of {cfg.decoder_embed_dim}"
             )
         if source.symbols is None and cfg.hidden_size % 2:
@@ -78,7 +80,7 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         return model
 
     def reset_parameters(self, init_range: float) -> None:
-        """Draws all weights as Chen et al. do, from ``-init_range`` to ``init_range``."""
+        """Draws all weights uniformly between ``-init_range`` and ``init_range``, as Chen et al. do."""
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -init_range, init_range)
         for side in (self.encoder, self.decoder):
@@ -99,9 +101,8 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
-            source_symbol_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
-            previous_symbol_tree: that of ``prev_output_tokens``; found out where left out
-            **kwargs: of the decoder
+            source_symbol_tree: :mod:`tree_fairseq.tree_positional.dataset` of a source of symbol trees
+            previous_symbol_tree: the same of ``prev_output_tokens``; derived from the tokens if None
 
         Returns:
             logits ``[B, T, V]`` and the decoder's dict
@@ -114,7 +115,7 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
 
 
 def _set_defaults(args, width: int, dropout: float) -> None:
-    """Sizes and the rest, where they are not given."""
+    """Sets widths, dropout and defaults that are not given."""
     widths = dict.fromkeys(("encoder_embed_dim", "decoder_embed_dim", "hidden_size"), width)
     for name, value in {**widths, "dropout": dropout}.items():
         setattr(args, name, getattr(args, name, value))
@@ -129,5 +130,5 @@ def tree_to_tree_lstm_program_translation(args):
 
 @register_model_architecture("tree_to_tree_lstm", "tree_to_tree_lstm_tiny")
 def tree_to_tree_lstm_tiny(args):
-    """To try things out: width 64."""
+    """For first trials: width 64."""
     _set_defaults(args, 64, 0.1)

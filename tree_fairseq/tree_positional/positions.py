@@ -1,16 +1,16 @@
-"""Tree positional encodings (Shiv & Quirk 2019, section 3) as sums of few rows of a small table.
+"""Tree positional encodings (Shiv & Quirk 2019, section 3), computed as sums of a few rows of a small table.
 
-With n branches and k levels, a node is encoded as a stack of its last k steps from the root, the most recent one first,
-each a one-hot vector of n. P copies of it, weighted by geometric series, make the encoding: copy m of level j counts
+A node is encoded by its branch path: its last k steps down from the root, the most recent step first, each step a
+one-hot vector over n branches. The encoding repeats this stack P times. Copy m weights level j by
 
     w_jm = p_m^j sqrt(1 - p_m^2) sqrt(D / 2),    p_m = tanh(raw_m)
 
-The entry of level j, branch c and copy m is (j * n + c) * P + m. A projection takes the n * k * P values to the D of the
-model. All of that is linear in the one-hot vectors, so that the position of a node is the sum of at most k rows of
+Level j, branch c and copy m have entry (j * n + c) * P + m. A projection maps the n * k * P values to the model's width
+D. Everything is linear in the one-hot vectors, so the position of a node is the sum of at most k rows of
 
     table[j * n + c] = sum_m w_jm projection[:, (j * n + c) * P + m]
 
-which is computed once a batch. Nothing as wide as n * k * P is ever built for a node.
+which is computed once per batch. No node ever needs a vector of n * k * P values.
 """
 
 import contextlib
@@ -30,52 +30,54 @@ from tree_fairseq.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-# What fairseq's positions of sequences leave in a checkpoint: learned ones, and sinusoidal ones of old versions.
+# Names under which checkpoints hold fairseq's sequence positions: learned ones, and sinusoidal ones of old versions.
 _SEQUENCE_POSITIONS = ("weight", "weights", "_float_tensor")
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreePositionsConfig(FairseqDataclass):
-    """Options of tree positions; each is a flag of the models that use them."""
+    """Options of tree positions, which are flags of the models that use them."""
 
     tree_levels: int = field(
         default=32,
-        metadata={"help": "steps from the root to a node that its position remembers, the most recent ones: k"},
+        metadata={"help": "k: how many steps of the path from the root a position encodes, the most recent ones"},
     )
     tree_position_dim: int = field(
         default=2048,
         metadata={
-            "help": "width of the encoding before its projection: one decay is learned for each n * k of it, where n is the "
-            "number of branches; what is left over is not used"
+            "help": "width of the encoding before its projection; it holds one copy of the path, with a learned "
+            "decay, for "
+            "each n * k of the width, where n is the number of branches"
         },
     )
     parameter_free_tree_positions: bool = field(
-        default=False, metadata={"help": "ablation: one copy of the stack, all levels weighing the same; no decays"}
+        default=False, metadata={"help": "ablation: one copy of the path, all levels weighted alike, no decays"}
     )
     tree_decay_init: ChoiceEnum(["paper", "uniform"]) = field(
         default="paper",
         metadata={
-            "help": "raw values of the P decays at first: 'paper' draws from U(-sqrt(3/P), sqrt(3/P)), half of them negative "
-            "and all small, 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
+            "help": "initial raw values of the P decays: 'paper' draws them from U(-sqrt(3/P), sqrt(3/P)), so that "
+            "half of the "
+            "decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
         },
     )
 
 
 class TreePositions(nn.Module):
-    """Positions of nodes from the paths to them.
+    """Computes the positions of nodes from their branch paths.
 
-    Stands where fairseq's transformers have the positions of sequences. Those are computed from tokens, and fairseq calls
-    them with tokens; what they answer here is given beforehand, by :meth:`given`.
+    The module takes the place of a transformer's ``embed_positions``. fairseq calls that with tokens only; the
+    positions to return are set beforehand by :meth:`given`.
 
     Args:
         branches: n
         width: D
         config: options
-        always_project: projects also where the encoding is as wide as the model
+        always_project: use a projection even if the encoding is as wide as the model
 
     Raises:
-        InputError: the encoding is too narrow for a single copy
+        InputError: the encoding is too narrow for one copy of the path
     """
 
     max_positions = sys.maxsize
@@ -88,7 +90,7 @@ class TreePositions(nn.Module):
         encoding_width = branches * self.levels * self.copies
         is_projected = always_project or encoding_width != width
         self.projection = nn.Linear(encoding_width, width) if is_projected else None
-        # Has no values: its type and device are those of the model.
+        # Empty: it only follows the model's dtype and device.
         self.register_buffer("_like", torch.empty(0), persistent=False)
         self._given: Optional[Tensor] = None
         self._reset_parameters(config)
@@ -103,18 +105,11 @@ class TreePositions(nn.Module):
 
     @property
     def _dtype(self) -> torch.dtype:
-        # High powers of decays underflow in half precision, and errors of rows would add up.
+        # High powers of decays underflow in half precision, and rounding errors of rows would add up.
         return torch.promote_types(self._like.dtype, torch.float32)
 
     def level_weights(self, levels: int) -> Tensor:
-        """What each copy counts at each level, ``w``.
-
-        Args:
-            levels: how many of the k levels, L
-
-        Returns:
-            ``[L, P]``, float32 or better
-        """
+        """Returns the weights w of the first L of k levels, ``[L, P]``, in float32 or better."""
         scale = math.sqrt(self.width / 2)
         if self.raw_decays is None:
             return torch.full((levels, 1), scale, dtype=self._dtype, device=self._like.device)
@@ -125,13 +120,10 @@ class TreePositions(nn.Module):
         return powers * raw.cosh().reciprocal() * scale
 
     def table(self, levels: int) -> Tensor:
-        """The projected steps.
-
-        Args:
-            levels: how many of the k levels, L
+        """Returns the projected steps of the first L of k levels.
 
         Returns:
-            ``[L * n + 1, D]``, float32 or better: branch c at level j in row j * n + c, and a row of zeros
+            ``[L * n + 1, D]``, float32 or better: row j * n + c is branch c at level j, the last row is zero
         """
         weights = self.level_weights(levels)
         if self.projection is None:
@@ -147,14 +139,14 @@ class TreePositions(nn.Module):
         return torch.cat([rows, rows.new_zeros(1, self.width)])
 
     def encode(self, paths: Tensor, table: Optional[Tensor] = None) -> Tensor:
-        """The positions of nodes.
+        """Returns the positions of nodes.
 
         Args:
-            paths: ``[..., L]`` integers, the branches from a node up to its root, -1 past it
-            table: of :meth:`table`, for at least L levels, where it is at hand
+            paths: ``[..., L]`` integers, the branches from a node up to its root, -1 past the root
+            table: the result of :meth:`table` for at least L levels; computed if None
 
         Returns:
-            ``[..., D]``, in the type of the model
+            ``[..., D]``, in the model's dtype
         """
         levels = paths.size(-1)
         table = self.table(levels) if table is None else table
@@ -162,13 +154,13 @@ class TreePositions(nn.Module):
         rows = torch.where(paths < 0, len(table) - 1, paths + first_rows)  # ... x L
         positions = functional.embedding_bag(rows.reshape(-1, levels), table, mode="sum")
         if self.projection is not None:
-            # In place: nothing else here is as large as a batch of positions.
+            # In place: this is the largest tensor here.
             positions += self.projection.bias
         return positions.to(self._like.dtype).view(*paths.shape[:-1], self.width)
 
     @contextlib.contextmanager
     def given(self, positions: Tensor) -> Iterator[None]:
-        """Within it, a call answers these positions, ``[B, T, D]``."""
+        """Within this context, calling the module returns these positions, ``[B, T, D]``."""
         self._given = positions
         try:
             yield
@@ -176,20 +168,15 @@ class TreePositions(nn.Module):
             self._given = None
 
     def forward(self, tokens: Tensor, incremental_state: Optional[dict[str, Any]] = None) -> Tensor:
-        """fairseq's call for the positions of tokens: those of :meth:`given`."""
+        """Returns the positions that :meth:`given` has set; the arguments are fairseq's."""
         return self._given
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Completes the weights of a model with positions of sequences by initial ones, and says which.
-
-        Args:
-            state_dict: of the whole model
-            name: of this module in it
-        """
+        """Adds initial weights to the checkpoint of a model with sequence positions, and logs their names."""
         own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
         if own and not any(key in state_dict for key in own):
             state_dict.update(own)
-            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
+            logger.info("the checkpoint lacks these weights, which stay as initialised: %s", ", ".join(own))
         for key in _SEQUENCE_POSITIONS:
             state_dict.pop(f"{name}.{key}", None)
 
@@ -197,7 +184,7 @@ class TreePositions(nn.Module):
 def _copies(branches: int, config: TreePositionsConfig) -> int:
     if config.tree_levels < 1:
         raise InputError(
-            f"--tree-levels {config.tree_levels} remembers nothing", hint="Positions need at least one level."
+            f"--tree-levels {config.tree_levels}: positions need at least one level", hint="Give 1 or more."
         )
     if config.parameter_free_tree_positions:
         return 1
@@ -211,24 +198,23 @@ def _copies(branches: int, config: TreePositionsConfig) -> int:
     return config.tree_position_dim // least
 
 
-# FROM modules/branch_paths: Paths of branches from nodes up to their roots, for all nodes of a batch at once.
-
 _warned: set[int] = set()
 
 
 def branch_paths(parents: Tensor, branches: Tensor, levels: int) -> Tensor:
-    """The last steps on the way from the root to each node, the most recent one first (Shiv & Quirk 2019, eq. 1).
+    """Returns the branch path of every node: its last steps from the root, the most recent one first (eq. 1).
 
-    Paths double: the steps 2^s to 2^(s+1) - 1 of a node are the first 2^s of its ancestor 2^s levels up.
+    Paths are built by doubling: steps 2^s to 2^(s+1) - 1 of a node are the first 2^s steps of its ancestor 2^s levels
+    up.
 
     Args:
-        parents: ``[B, N]`` int64, column of each node's parent; -1 for roots and for what belongs to no tree
+        parents: ``[B, N]`` int64, column of each node's parent; -1 for roots and for columns outside the tree
         branches: ``[B, N]`` int64, branch of each node under its parent; -1 as above
-        levels: steps that are kept, k; warns once where a tree is deeper
+        levels: k, the number of steps to keep; a deeper tree causes one warning
 
     Returns:
-        ``[B, N, L]`` int16, branch of the node, of its parent, of its parent's parent, ...; -1 where the root was passed.
-        L is at least 1 and no more than k or than the deepest node of the batch needs
+        ``[B, N, L]`` int16, branch of the node, of its parent, of its parent's parent, ...; -1 past the root. L is the
+        depth of the deepest node, at least 1 and at most k
     """
     paths = branches.to(torch.int16).unsqueeze(-1)  # B x N x L
     ancestors = parents  # B x N, L levels up
@@ -238,24 +224,20 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int) -> Tensor:
         paths = torch.cat([paths, above.masked_fill(ancestors.unsqueeze(-1) < 0, -1)], dim=-1)
         ancestors = ancestors.gather(1, here).masked_fill(ancestors < 0, -1)
     depth = int((paths >= 0).any(0).any(0).sum())
-    # Branches tell what is missing: the parent of a node that stands k levels deep is the root's, not forgotten.
+    # A step is lost only if the last ancestor reached is not the root, that is, if it has a branch itself.
     if depth > levels or bool((branches.gather(1, ancestors.clamp(min=0)) >= 0).logical_and(ancestors >= 0).any()):
         warn_of_depth(_deepest(parents), levels)
     return paths[..., : min(max(depth, 1), levels)]
 
 
 def warn_of_depth(depth: int, levels: int) -> None:
-    """Says, once a run, that trees are deeper than what positions remember.
-
-    Args:
-        depth: levels from the root to a node
-        levels: steps that are kept
-    """
+    """Warns once per run that a node lies deeper than the number of levels that positions encode."""
     if levels not in _warned:
         _warned.add(levels)
         logger.warning(
-            "a tree has a symbol %d levels below its root, and positions remember the last %d steps to it: earlier ones are "
-            "forgotten (--tree-levels). This is said once.",
+            "a tree has a symbol %d levels below its root, but positions encode only the last %d steps "
+            "(--tree-levels); "
+            "earlier steps are ignored. This warning appears once.",
             depth,
             levels,
         )

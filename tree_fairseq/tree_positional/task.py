@@ -48,9 +48,11 @@ class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTrees
 
 @register_task("structural_translation", dataclass=StructuralTranslationConfig)
 class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask):
-    """Translates between sides of which ``fairseq-preprocess --source-modality … --target-modality …`` made symbol trees.
+    """Translates between sides of which ``fairseq-preprocess --source-modality … --target-modality …`` made symbol
+    trees.
 
-    Any architecture trains under it. Whatever the model, generated trees are complete and well-formed. A tree says itself where
+    Any architecture trains under it. Whatever the model, generated trees are complete and well-formed. A tree says
+    itself where
     it ends, so EOS is not learned: under ``--task translation`` a model that was trained here would never end.
 
     Args:
@@ -73,7 +75,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         self.target_record = manifest.symbols.get(cfg.target_lang)
         if self.source_record is None and self.target_record is None:
             raise MissingTreesError(
-                f"neither {cfg.source_lang} nor {cfg.target_lang} is symbol trees in {folder}: preprocess with --source-modality tree "
+                f"neither {cfg.source_lang} nor {cfg.target_lang} is symbol trees in {folder}: preprocess with "
+                "--source-modality tree "
                 "or --target-modality tree, or train with another task"
             )
         src_dict, tgt_dict = _as_symbols(src_dict, self.source_record), _as_symbols(tgt_dict, self.target_record)
@@ -103,7 +106,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             other = manifest.symbols.get(lang)
             if other is None or not other.makes_same_symbols(record):
                 raise DictionaryMismatchError(
-                    f"{folder} does not hold the same kind of trees for {lang} as {paths[0]}: preprocess it with the same options"
+                    f"{folder} does not hold the same kind of trees for {lang} as {paths[0]}: preprocess it with the "
+                    "same options"
                 )
             manifest.verify_quickly(folder, lang, [split])
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
@@ -194,7 +198,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         name = self.target_record.grammar
         if name is None or not (folder / name).exists():
             raise DataFolderError(
-                f"{folder} has no grammar of {self.cfg.target_lang}: it is written where the training split is preprocessed"
+                f"{folder} has no grammar of {self.cfg.target_lang}: it is written where the training split is "
+                "preprocessed"
             )
         return load_grammar(folder / name, self.target_dictionary)
 
@@ -248,8 +253,10 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 if theirs.get(side, {}).get(name) != ours.get(side, {}).get(name)
             ]
             raise DictionaryMismatchError(
-                f"a checkpoint was trained on other trees than those of {self.cfg.data}: they differ in {', '.join(differing)}; use the "
-                "folder that it was trained on, or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
+                f"a checkpoint was trained on other trees than those of {self.cfg.data}: they differ in "
+                f"{', '.join(differing)}; use the "
+                "folder that it was trained on, or one that was preprocessed with its options and dictionaries "
+                "(--srcdict, --tgtdict)"
             )
         super().load_state_dict(state)
 

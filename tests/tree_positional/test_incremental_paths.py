@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD, SymbolBatch, symbol_trees
 from tree_fairseq.tree_positional import positions as paths_module
 from tree_fairseq.tree_positional.dataset import collate_symbol_trees
-from tree_fairseq.tree_positional.open_slots import GrowingPaths, padded_paths
+from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
 from tree_fairseq.tree_positional.positions import branch_paths
 from tree_fairseq.trees.tree import Tree
 
@@ -30,7 +30,7 @@ def test_growing_trees_have_the_paths_of_whole_ones(encoding, trees, levels, spa
     batch = SymbolBatch.of(trees, encoding)
     tokens = batch.tokens(EOS, spare=spare)
     whole = branch_paths(**collate_symbol_trees(tokens, batch.table), levels=levels)
-    growing = GrowingPaths(len(trees), batch.table, levels, tokens.device)
+    growing = IncrementalPaths(len(trees), batch.table, levels, tokens.device)
     for place, column in enumerate(tokens.t(), 1):
         growing.append(column)
         if place < tokens.size(1):
@@ -46,7 +46,7 @@ def test_rows_are_moved_repeated_and_left_out(encoding, trees, data):
     batch = SymbolBatch.of(trees, encoding)
     tokens = batch.tokens(EOS)
     whole = branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS)
-    growing = GrowingPaths(len(trees), batch.table, LEVELS, tokens.device)
+    growing = IncrementalPaths(len(trees), batch.table, LEVELS, tokens.device)
     rows = torch.arange(len(trees))
     for place in range(tokens.size(1)):
         growing.append(tokens[rows, place])
@@ -60,7 +60,7 @@ def test_padding_before_start_and_columns_that_are_no_symbols():
     batch = SymbolBatch.of([Tree("a", [Tree("b"), Tree("c")]), Tree("a")], ENCODINGS[1])
     tokens = batch.tokens(EOS, left_pad=True)
     assert tokens[1, 0] == PAD
-    growing = GrowingPaths(2, batch.table, LEVELS, tokens.device)
+    growing = IncrementalPaths(2, batch.table, LEVELS, tokens.device)
     for column in tokens.t():
         growing.append(column)
     assert same(growing.columns, branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS))
@@ -77,7 +77,7 @@ def test_forgetting_is_said_once(monkeypatch, caplog):
         caplog.clear()
         with caplog.at_level(logging.WARNING, logger="tree_fairseq"):
             for _ in range(2):
-                growing = GrowingPaths(1, batch.table, levels, tokens.device)
+                growing = IncrementalPaths(1, batch.table, levels, tokens.device)
                 for column in tokens.t():
                     growing.append(column)
         assert len(caplog.records) == times
