@@ -11,7 +11,7 @@ import torch
 
 from tests.benchmarks.classification_models import Task, build
 from tests.benchmarks.random_trees import random_tree
-from tree_fairseq.classification.rows import SentenceRow, collate_rows
+from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences
 from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg, decades
 from tree_fairseq.nn.tree_batch import NodeArrays
 
@@ -22,9 +22,9 @@ NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
 def test_the_recursive_tree_lstm_computes_what_the_one_by_height_computes(document_root):
     torch.manual_seed(0)
     generator, lengths = random.Random(0), (7, 1, 4, 2)
-    rows = [SentenceRow(0, n, random_tree(generator, n, n // 2, 20) if n > 1 else NO_NODES) for n in lengths]
+    rows = [SentenceTree(0, n, random_tree(generator, n, n // 2, 20) if n > 1 else NO_NODES) for n in lengths]
     documents = [(torch.randint(4, 30, (n,)), [row]) for n, row in zip(lengths, rows)]
-    trees = collate_rows(documents, 1, 1)
+    trees = collate_sentences(documents, 1, 1)
     trees["document"] = torch.tensor([0, 0, 0, 1])
     task = Task(words=30)
     task.cfg.document_root = document_root

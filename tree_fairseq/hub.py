@@ -18,8 +18,8 @@ from typing import NamedTuple
 from fairseq import hub_utils
 from torch import Tensor
 
-from tree_fairseq.classification.numbers import NumberDictionary
-from tree_fairseq.classification.task import ClassTask
+from tree_fairseq.classification.targets import NumberDictionary
+from tree_fairseq.classification.base_task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.tree_drawing import tree_to_svg
 from tree_fairseq.errors import DataFolderError
@@ -111,13 +111,13 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         Raises:
             DataFolderError: the model tells no classes
         """
-        if not isinstance(self.task, ClassTask):
+        if not isinstance(self.task, ClassificationTask):
             raise DataFolderError("this model tells no classes; use translate")
         if isinstance(examples, str):
             return self.classify([examples])[0]
         if not examples:
             return []
-        documents = self.task.read_documents(examples, self._segment)
+        documents = self.task.read_lines(examples, self._segment)
         classified = []
         for ranked in self.generate(documents):
             scores = ((self.string(hypothesis["tokens"]), hypothesis["score"]) for hypothesis in ranked)

@@ -15,7 +15,7 @@ from tests.benchmarks.recursive_tree_lstm import RecursiveTreeLSTM
 from tests.benchmarks.translation_models import TrainingStep, dictionary
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
-from tree_fairseq.classification.rows import SentenceRow, collate_rows, collate_targets
+from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences, collate_targets
 
 # As many words as the Stanford Sentiment Treebank has, and as many classes.
 WORDS, LABELS, CLASSES = 18_284, 60, 5
@@ -70,11 +70,11 @@ def tree_batch(task: Task, size: int, leaves: int) -> dict:
     for tokens in sequence_batch(task, size, leaves)["net_input"]["src_tokens"]:
         nodes = random_tree(generator, leaves, leaves - 1, LABELS)
         targets = (classes.integers(CLASSES, size=count) for count in (len(nodes), leaves))
-        rows.append(SentenceRow(0, leaves, nodes, *targets))
+        rows.append(SentenceTree(0, leaves, nodes, *targets))
         documents.append((tokens, rows[-1:]))
     batch = sequence_batch(task, size, leaves)
     pad = task.source_dictionary.pad()
-    batch["net_input"]["sentence_trees"] = collate_rows(documents, pad, pad)
+    batch["net_input"]["sentence_trees"] = collate_sentences(documents, pad, pad)
     return {**batch, **collate_targets(rows), "target": torch.tensor([row.node_target[0] for row in rows])}
 
 

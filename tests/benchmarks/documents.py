@@ -16,7 +16,7 @@ from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
 from tests.benchmarks.translation_models import TrainingStep
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
-from tree_fairseq.classification.rows import SentenceRow, collate_rows
+from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences
 from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
 from tree_fairseq.nn.tree_batch import NodeArrays
 
@@ -52,16 +52,16 @@ class Steps:
         """A step of each on the same document of so many sentences."""
         generator = random.Random(0)
         trees = [random_tree(generator, LEAVES, NODES, LABELS) for _ in range(sentences)]
-        rows = [SentenceRow(k * LEAVES, LEAVES, tree) for k, tree in enumerate(trees)]
-        whole = [SentenceRow(0, sentences * LEAVES, forest(trees))]
+        rows = [SentenceTree(k * LEAVES, LEAVES, tree) for k, tree in enumerate(trees)]
+        whole = [SentenceTree(0, sentences * LEAVES, forest(trees))]
         batches = {name: self._batch(whole if name == "dense" else rows, sentences) for name in NAMES}
         return {name: functools.partial(step, batches[name]) for name, step in self.steps.items()}
 
-    def _batch(self, rows: Sequence[SentenceRow], sentences: int) -> dict:
+    def _batch(self, rows: Sequence[SentenceTree], sentences: int) -> dict:
         batch = sequence_batch(self.task, 1, sentences * LEAVES)
         pad = self.task.source_dictionary.pad()
         text = batch["net_input"]["src_tokens"][0]
-        batch["net_input"]["sentence_trees"] = collate_rows([(text, rows)], pad, pad)
+        batch["net_input"]["sentence_trees"] = collate_sentences([(text, rows)], pad, pad)
         return batch
 
 

@@ -7,29 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tests.strategies import PLAIN_WORDS, deep_tree, forests, plain_trees, trees
 from tree_fairseq.classification.class_trees import (
+    NODE_SYMBOL,
     ClassNodes,
-    TreeLines,
     binary_tree,
-    line_reader,
     put_symbols,
     read_class_tree,
     word_options,
 )
-from tree_fairseq.classification.folder import NODE_SYMBOL, UNLABELLED, ClassificationRecord, class_order
+from tree_fairseq.classification.targets import UNLABELLED
 from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import (
     CorruptFileError,
     EmptyDocumentError,
     OutsideTreeError,
-    ParserError,
     UnclosedTreeError,
     UnlabelledExampleError,
 )
-from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
 from tree_fairseq.trees.spans import encode
@@ -37,7 +33,6 @@ from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 CLASSES = ("0", "1", "2", UNLABELLED)
-BRACKETS = ParserOptions("brackets")
 
 
 def class_trees():
@@ -165,74 +160,10 @@ def test_pieces_of_words_have_no_class(forest, data):
     dictionary = build_label_dictionary([NODE_SYMBOL, f"{NODE_SYMBOL}_sub"], {}, {})
     has_class = ClassNodes(dictionary)
     tree = stored(split, dictionary)
-    assert has_class.places(tree, classes, -7).tolist() == expected
+    assert has_class.place(tree, classes, -7).tolist() == expected
     assert has_class(tree).tolist() == [node for node, value in enumerate(expected) if value != -7]
     with pytest.raises(CorruptFileError):
-        has_class.places(tree, classes[:-1], -7)
-
-
-def record(symbols: str = "constant", parser: str | None = "toy", binarize: bool = True) -> ClassificationRecord:
-    options = None if parser is None else ParserOptions(parser).to_json()
-    return ClassificationRecord("trees", True, symbols, binarize, options)
-
-
-def forest_of(lines: TreeLines, line: str) -> str:
-    [parsed] = lines.parse_lines([line])
-    return write_forest(parsed.forest)
-
-
-def test_new_trees_lose_their_labels_and_new_text_is_binarised():
-    lines = line_reader(record(), BRACKETS)
-    assert not lines.wants_encoded_text
-    assert forest_of(lines, "(3 (- It) (7 (2 's) (0 odd)))") == "(X (X It) (X (X 's) (X odd)))"
-    assert forest_of(lines, "It is so odd") == "(X (X It) (X (X is) (X (X so) (X odd))))"
-    assert forest_of(lines, "odd") == "(X odd)"
-    assert (
-        forest_of(line_reader(record(binarize=False), BRACKETS), "It is so odd")
-        == "(X (X (X It)) (X (X is) (X so) (X odd)))"
-    )
-
-
-def test_new_trees_get_the_labels_of_a_parser_where_spans_match():
-    lines = line_reader(record("parser"), BRACKETS)
-    # The parse is (S (NP (T2 It)) (VP (T2 is) (T2 so) (T3 odd))).
-    assert (
-        forest_of(lines, "(3 (2 (2 It) (2 is)) (4 (2 so) (0 odd)))") == "(S (X (T2 It) (T2 is)) (X (T2 so) (T3 odd)))"
-    )
-    assert forest_of(lines, "It is so odd") == "(S (T2 It) (VP (T2 is) (X (T2 so) (T3 odd))))"
-
-
-def test_trees_and_text_may_be_mixed():
-    for symbols in ("constant", "parser"):
-        lines = line_reader(record(symbols), BRACKETS)
-        texts = ["a bc", "(1 (1 a) (1 bc))", "", "def", "(2 def)"]
-        assert [line.forest for line in lines.parse_lines(texts)] == [
-            lines.parse_lines([text])[0].forest for text in texts
-        ]
-
-
-def test_only_text_needs_a_parser():
-    lines = line_reader(record(parser=None), BRACKETS)
-    assert forest_of(lines, "(3 (2 a) (2 b))") == "(X (X a) (X b))"
-    with pytest.raises(ParserError, match="--tree-parser"):
-        forest_of(lines, "a b")
-    with pytest.raises(UnclosedTreeError) as caught:
-        lines.parse_lines(["(1 a)", "(1 a"], 5, "new.txt")
-    assert (caught.value.path, caught.value.line) == ("new.txt", 6)
-
-
-def test_a_sentence_that_cannot_be_parsed_is_flat_before_it_is_binarised():
-    lines = line_reader(record(parser="faulty"), BRACKETS)
-    good, bad = lines.parse_lines(["fine this is", "NONE of this"])
-    assert not good.failed and bad.failed
-    assert write_forest(bad.forest) == "(X (X NONE) (X (X of) (X this)))"
-
-
-def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
-    options = ParserOptions("toy", ssplit="punct")
-    lines = line_reader(ClassificationRecord("tsv", False, "parser"), options, "elsewhere")
-    assert isinstance(lines, LineParser) and lines.options == options.replace(parser_dir="elsewhere")
-    assert [len(line.forest) for line in lines.parse_lines(["a b . c .", ""])] == [2, 0]
+        has_class.place(tree, classes[:-1], -7)
 
 
 def test_words_of_trees_are_parsed_as_they_are():
@@ -251,8 +182,3 @@ def test_deep_trees():
     tree = deep_tree(5000).map_labels(lambda label: "1")
     read = read_class_tree(write_forest((tree,)))
     assert len(read.classes) == len(inner_nodes(tree)) and read.forest == (tree.map_labels(lambda label: "X"),)
-
-
-def test_numbers_are_sorted_as_numbers():
-    names = ["pos", "10", "9", "-1", "2.5", "neg", "1e", "+1"]
-    assert sorted(names, key=class_order) == ["-1", "+1", "2.5", "9", "10", "1e", "neg", "pos"]

@@ -13,11 +13,11 @@ from fairseq import utils
 from fairseq.data import data_utils
 
 from tests.classification.examples import classify, write_trees
-from tests.classification.test_rows import class_id
-from tests.classification.test_rows import twin as rows_twin
+from tests.classification.test_sentence_trees import class_id
+from tests.classification.test_sentence_trees import twin as rows_twin
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.tiny_classes import load, task_of
-from tree_fairseq.classification.rows import IGNORE
+from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
@@ -228,9 +228,9 @@ def test_long_documents_are_cut_to_whole_sentences_and_it_is_said(documents, doc
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     cut = sentences = 0
     for index in range(len(whole)):
-        ends = [row.position + row.length for row in whole[index]["rows"]]
+        ends = [row.position + row.length for row in whole[index]["sentences"]]
         kept = [end for end in ends if end <= limit]
-        assert dataset.size(index) == kept[-1] and len(dataset[index]["rows"]) == len(kept)
+        assert dataset.size(index) == kept[-1] and len(dataset[index]["sentences"]) == len(kept)
         assert torch.equal(dataset[index]["source"], whole[index]["source"][: kept[-1]])
         cut += kept != ends
         sentences += len(ends) - len(kept)

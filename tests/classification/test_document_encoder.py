@@ -8,7 +8,8 @@ from fairseq.models.transformer import Embedding
 
 from tests.classification.random_documents import PAD, Documents
 from tests.nn.tiny import arguments, tiny_task
-from tree_fairseq.classification.document_encoder import DocumentEncoder, DocumentStates
+from tree_fairseq.classification.classifier import DocumentStates
+from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
 from tree_fairseq.errors import InputError
 from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
 from tree_fairseq.tree_transformer.model import TreeTransformerConfig
@@ -116,7 +117,7 @@ def test_single_sentences_take_the_way_of_the_tree_transformer(leaf_attention, m
     encoder = build(leaf_attention, "first")
     tree_encoder = build(leaf_attention, "first", kind=TreeTransformerEncoder)
     expected = tree_encoder(documents.rows["tokens"], source_spans=documents.rows)["encoder_out"][0]
-    monkeypatch.setattr("tree_fairseq.classification.document_encoder.DocumentStructure.build", None)
+    monkeypatch.setattr("tree_fairseq.classification.tree_transformer_classifier.DocumentStructure.build", None)
     states = encoder(documents.rows)
     assert torch.equal(torch.cat([states.leaves, states.nodes], dim=1), expected.transpose(0, 1))
     assert torch.equal(states.roots, torch.stack([expected[5, 0], expected[0, 1], expected[5, 2]]))

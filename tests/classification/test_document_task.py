@@ -16,7 +16,7 @@ from tests.classification.test_dataset import assert_equal
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
-from tree_fairseq.classification.new_documents import ParsedDocuments
+from tree_fairseq.classification.dataset import NewLines
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -290,7 +290,7 @@ def test_long_lines_are_cut_or_named(row_data, caplog):
 def test_constraints_are_refused(row_data):
     task = task_of(row_data)
     with pytest.raises(DataFolderError, match="--constraints"):
-        task.build_dataset_for_inference(ParsedDocuments([], []), [], constraints=torch.zeros(1, 1))
+        task.build_dataset_for_inference(NewLines([], []), [], constraints=torch.zeros(1, 1))
 
 
 def test_targets_are_printed_as_lines(row_data):

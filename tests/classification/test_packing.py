@@ -6,12 +6,12 @@ import torch
 from hypothesis import given, settings
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.document_attention import SharedRows
+from tree_fairseq.classification.sentence_trees import Packing
 
 
-def build(documents: Documents) -> SharedRows:
+def build(documents: Documents) -> Packing:
     rows = documents.rows
-    return SharedRows.build(rows["tokens"].ne(PAD), rows["end"] > rows["start"], documents.document)
+    return Packing.build(rows["tokens"].ne(PAD), rows["end"] > rows["start"], documents.document)
 
 
 @settings(max_examples=50, deadline=None)

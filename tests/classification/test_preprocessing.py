@@ -17,8 +17,9 @@ from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
 from tests.faults.test_13_killed_preprocess import survives_every_kill
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
-from tree_fairseq.classification.class_trees import ClassNodes, line_reader
+from tree_fairseq.classification.class_trees import ClassNodes
 from tree_fairseq.classification.folder import ClassificationRecord
+from tree_fairseq.classification.new_lines import tree_reader
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
@@ -38,6 +39,7 @@ from tree_fairseq.errors import (
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
+from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Tree
 
 SPLITS = ("train", "valid", "test", "test1")
@@ -337,9 +339,9 @@ def test_new_lines_become_what_the_folder_holds(trees, rows, codes, tmp_path):
         manifest = Manifest.load(data)
         source = read_lines(rows / "test.tsv" if name == "rows" else trees / "test.trees")
         lines = [line.split("\t")[0] for line in source]
-        parsed = line_reader(manifest.section(ClassificationRecord), manifest.side("text").options).parse_lines(lines)
+        reader = tree_reader(manifest.section(ClassificationRecord), manifest.side("text").options)
         # Words that the dictionary lacks are <unk> in the folder; shapes and labels are all there.
-        assert [relabelled_leaves(line.forest) for line in parsed] == [
+        assert [relabelled_leaves(decode(tree)) for tree in reader.read(lines)] == [
             relabelled_leaves(each) for each in export_forests(data, "text", "test")
         ]
 
@@ -384,7 +386,7 @@ def test_other_choices_are_refused_for_a_split_that_is_added(trees, rows, tmp_pa
     with pytest.raises(DataFolderError):
         from_rows(tmp_path, data, *given(data), splits=("test",))
     write_lines(tmp_path / "test.trees", ["(1 (1 a) (1 b))", "(1 (1 a) (5 b))"])
-    with pytest.raises(UnknownClassError, match=r"test\.trees:2: '5' is no class, the classes are 0, 1, 2, 3, 4"):
+    with pytest.raises(UnknownClassError, match=r"test\.trees:2: '5' is not a class, the classes are 0, 1, 2, 3, 4"):
         from_trees(tmp_path, data, *given(data), splits=("test",))
     assert check_folder(data) == []
 

@@ -41,12 +41,12 @@ UNKNOWN_ROW = (
     "a good film\tneutral",
     errors.UnknownClassError,
     None,
-    "'neutral' is no class, the classes are neg, pos",
+    "'neutral' is not a class, the classes are neg, pos",
 )
 UNKNOWN_TREES = [
-    ("(7 (1 good) (0 film))", errors.UnknownClassError, None, "'7' is no class, the classes are 0, 1"),
-    ("(1 (NP (1 good) (0 film)) (1 .))", errors.UnknownClassError, None, "'NP' is no class, the classes are 0, 1"),
-    ("(1 (1 good) (2 film))", errors.UnknownClassError, None, "'2' is no class"),
+    ("(7 (1 good) (0 film))", errors.UnknownClassError, None, "'7' is not a class, the classes are 0, 1"),
+    ("(1 (NP (1 good) (0 film)) (1 .))", errors.UnknownClassError, None, "'NP' is not a class, the classes are 0, 1"),
+    ("(1 (1 good) (2 film))", errors.UnknownClassError, None, "'2' is not a class"),
 ]
 
 

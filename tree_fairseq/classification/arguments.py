@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from tree_fairseq.classification.class_trees import NODE_SYMBOL
 from tree_fairseq.classification.folder import (
     CLASS,
     INPUT_FORMATS,
-    NODE_SYMBOL,
     SENTENCE_FORMATS,
     SENTENCE_TASK,
     SYMBOL_SOURCES,
     TASK,
     TEXT,
-    UNLABELLED,
-    check_class,
 )
+from tree_fairseq.classification.targets import UNLABELLED, check_class
 from tree_fairseq.data_bin.symbol_sides import modality
 from tree_fairseq.errors import ClassError, InputError
 

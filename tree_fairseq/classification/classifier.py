@@ -1,7 +1,7 @@
-"""What all models that classify share: words at one end, scores of classes at the other."""
+"""The base classes of all models that classify: an encoder of texts and a readout of classes."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
@@ -9,8 +9,6 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
-
-# FROM modules/class_readout: Scores of classes from states of an encoder.
 
 
 class ClassReadout(nn.Module):
@@ -30,7 +28,7 @@ class ClassReadout(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Scores ``[..., C]`` of states ``[..., D]``."""
+        """Scores the classes for states ``[..., D]``: ``[..., C]``."""
         return self.linear(self.dropout(states))
 
 
@@ -61,7 +59,7 @@ class TreeReadoutConfig(ClassifierConfig):
 
 
 class Classifier(FairseqEncoderModel):
-    """An encoder and a read-out of classes.
+    """An encoder and a readout of classes.
 
     Args:
         encoder: of the texts
@@ -74,10 +72,10 @@ class Classifier(FairseqEncoderModel):
 
     @staticmethod
     def check_task(arch: str, task) -> None:
-        """Whether a task has classes.
+        """Makes sure that a task has classes.
 
         Raises:
-            InputError: it has none
+            InputError: otherwise
         """
         if not hasattr(task, "num_classes"):
             raise InputError(
@@ -85,15 +83,15 @@ class Classifier(FairseqEncoderModel):
             )
 
     def get_normalized_probs(self, net_output: dict, log_probs: bool, sample: Optional[dict] = None) -> Tensor:
-        """Probabilities of the classes of each example, or their logarithms, ``[B, C]`` float32."""
+        """Returns the probabilities of the classes of each example, or their logarithms, ``[B, C]`` float32."""
         return self.get_normalized_probs_scriptable(net_output["logits"], log_probs, sample)
 
 
 class SequenceClassifier(Classifier):
-    """A classifier that reads no trees: every example is one state. Subclasses say which."""
+    """A classifier that reads token sequences; subclasses choose the state that represents an example."""
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """The state ``[B, D]`` of each example."""
+        """Returns the state ``[B, D]`` that represents each example."""
         raise NotImplementedError
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, Optional[Tensor]]:
@@ -110,8 +108,27 @@ class SequenceClassifier(Classifier):
         return {"logits": logits, "node_logits": None, "leaf_logits": None}
 
 
+class DocumentStates(NamedTuple):
+    """The output of an encoder of B documents of R sentences.
+
+    Attributes:
+        leaves: ``[R, N, D]``, any values at padding
+        nodes: ``[R, M, D]``, any values at padding
+        roots: ``[B, D]``, the states that represent the documents
+    """
+
+    leaves: Tensor
+    nodes: Tensor
+    roots: Tensor
+
+
 class TreeClassifier(Classifier):
-    """A classifier that reads trees: every example is the root of a document, and every node and leaf of it has a state."""
+    """A classifier that reads trees: the root of a document represents it, and all of its nodes and leaves have states.
+
+    Args:
+        encoder: maps ``sentence_trees`` to :class:`DocumentStates`
+        readout: of its states
+    """
 
     tree_inputs = ("sentence_trees",)
 
@@ -127,8 +144,8 @@ class TreeClassifier(Classifier):
         Args:
             src_tokens: ``[B, N]``, unread
             src_lengths: ``[B]``, unread
-            sentence_trees: what the encoder reads
-            node_logits: score nodes and leaves too
+            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`
+            node_logits: whether to score nodes and leaves, too
 
         Returns:
             ``logits`` ``[B, C]`` of the documents; ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]`` of the

@@ -1,4 +1,4 @@
-"""Cross-entropy of classes: of examples, or of every node and leaf that has a class."""
+"""Criteria: cross-entropy of classes (of examples, or of every node and leaf with a class), mean squared error of numbers."""
 
 import math
 from dataclasses import dataclass, field
@@ -8,12 +8,10 @@ import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
-from torch import Tensor
 from torch.nn import functional
-from torch.nn import functional as F
 
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
-from tree_fairseq.classification.rows import IGNORE
+from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.errors import DataFolderError, InputError
 
 
@@ -29,14 +27,14 @@ class TreeClassificationCriterionConfig(FairseqDataclass):
 
 @register_criterion("tree_classification", dataclass=TreeClassificationCriterionConfig)
 class TreeClassificationCriterion(FairseqCriterion):
-    """The mean cross-entropy over all labelled nodes and leaves, or over examples, as the task has it.
+    """The mean cross-entropy over all labelled nodes and leaves, or over examples.
 
     Args:
-        task: says with ``labels_all_nodes`` which
+        task: its ``labels_all_nodes`` chooses between the two
         label_smoothing: share of a target's probability that goes to all C classes alike
 
     Raises:
-        InputError: numbers are to be told, not classes
+        InputError: the task predicts numbers, not classes
     """
 
     def __init__(self, task, label_smoothing: float):
@@ -49,11 +47,11 @@ class TreeClassificationCriterion(FairseqCriterion):
         self.label_smoothing = label_smoothing
 
     def forward(self, model, sample: dict, reduce: bool = True):
-        """The loss of a batch.
+        """Computes the loss of a batch.
 
         Args:
-            model: gives ``logits`` ``[B, C]``, and if asked for ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]``
-            sample: a batch of :class:`tree_fairseq.classification.dataset.ClassificationDataset`
+            model: returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]``
+            sample: a batch of :class:`tree_fairseq.classification.dataset.DocumentDataset` or ``TextDataset``
             reduce: unread; fairseq passes it
 
         Returns:
@@ -67,47 +65,43 @@ class TreeClassificationCriterion(FairseqCriterion):
                 "these examples have no classes, as they were preprocessed with --only-source; they can only be classified"
             )
         all_nodes = self.task.labels_all_nodes
-        # Sequence models, which have no states of nodes, are never asked for them.
+        # Models that read sequences do not know the argument.
         output = model(**sample["net_input"], **({"node_logits": True} if all_nodes else {}))
+        logits, targets = output["logits"], sample["target"]
         if all_nodes:
-            parts = ("node", "leaf")
-            logits = torch.cat([output[f"{part}_logits"].flatten(0, 1) for part in parts])
-            targets = torch.cat([sample[f"{part}_target"].flatten() for part in parts])
-        else:
-            logits, targets = output["logits"], sample["target"]
+            logits = torch.cat([output["node_logits"].flatten(0, 1), output["leaf_logits"].flatten(0, 1)])
+            targets = torch.cat([sample["node_target"].flatten(), sample["leaf_target"].flatten()])
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        nll_loss = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
-        loss = nll_loss
-        if self.label_smoothing:
-            loss = F.cross_entropy(
-                logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=self.label_smoothing
+
+        def cross_entropy(smoothing: float = 0.0):
+            return functional.cross_entropy(
+                logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing
             )
+
+        nll_loss = cross_entropy()
+        loss = cross_entropy(self.label_smoothing) if self.label_smoothing else nll_loss
         sample_size = int((targets != IGNORE).sum())
+        predicted = output["logits"].detach().argmax(dim=1)
         logging_output = {
             "loss": loss.detach(),
             "nll_loss": nll_loss.detach(),
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
             "sample_size": sample_size,
-            **self._counts(output["logits"].detach(), sample["target"], model.training),
+            "correct": (predicted == sample["target"]).sum(),
         }
+        if not model.training:
+            logging_output["_confusion"] = confusion_counts(sample["target"], predicted, output["logits"].size(1))
         if all_nodes:
             logging_output["node_correct"] = (logits.detach().argmax(dim=1) == targets).sum()
         return loss, sample_size, logging_output
 
-    @staticmethod
-    def _counts(logits: Tensor, target: Tensor, training: bool) -> dict[str, Tensor]:
-        """Right answers, and when validating all confusions."""
-        predicted = logits.argmax(dim=1)
-        counts = {"correct": (predicted == target).sum()}
-        if not training:
-            counts["_confusion"] = confusion_counts(target, predicted, logits.size(1))
-        return counts
-
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Logs means over batches and processes; when validating ``accuracy``, ``macro_f1``, ``matthews`` and, of two classes, ``f1``
-        are those of examples, in percent."""
+        """Logs means over batches and processes.
+
+        In validation ``accuracy``, ``macro_f1``, ``matthews`` and, with two classes, ``f1`` are logged for the examples, in percent.
+        """
         total = {name: sum(log[name] for log in logging_outputs) for name in logging_outputs[0]}
         size, examples = total["sample_size"], total["nsentences"]
         for name in ("loss", "nll_loss"):
@@ -117,17 +111,15 @@ class TreeClassificationCriterion(FairseqCriterion):
         if "_confusion" not in total:
             metrics.log_scalar("accuracy", 100 * total["correct"] / examples, examples, round=2)
             return
-        metrics.log_scalar_sum("_confusion", np.asarray(total["_confusion"].cpu()))
-        for name in class_figures(np.asarray(total["_confusion"].cpu())):
+        counts = np.asarray(total["_confusion"].cpu())
+        metrics.log_scalar_sum("_confusion", counts)
+        for name in class_figures(counts):
             metrics.log_derived(name, lambda meters, name=name: round(class_figures(meters["_confusion"].sum)[name], 2))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """They are sums."""
+        """Returns true: all that is logged are sums."""
         return True
-
-
-# FROM criterions/tree_regression: Mean squared error of predicted numbers, and how they correlate with the right ones.
 
 
 @register_criterion("tree_regression", dataclass=FairseqDataclass)
@@ -135,10 +127,10 @@ class TreeRegressionCriterion(FairseqCriterion):
     """The mean squared error over examples.
 
     Args:
-        task: with numbers for targets
+        task: predicts numbers
 
     Raises:
-        InputError: its targets are classes
+        InputError: the task predicts classes
     """
 
     def __init__(self, task):
@@ -150,30 +142,33 @@ class TreeRegressionCriterion(FairseqCriterion):
             )
 
     def forward(self, model, sample: dict, reduce: bool = True):
-        """The loss of a batch.
+        """Computes the loss of a batch.
 
         Args:
-            model: gives ``logits`` ``[B, 1]``
-            sample: a batch of :class:`tree_fairseq.classification.dataset.LabelledTexts`
+            model: returns ``logits`` ``[B, 1]``
+            sample: a batch of :class:`tree_fairseq.classification.dataset.TextDataset`
             reduce: unread; fairseq passes it
 
         Returns:
-            the sum over examples, their number, and what is to be logged
+            the sum over examples, their number, and sums to log
         """
         logits = model(**sample["net_input"])["logits"].squeeze(1)
         predicted = logits.to(torch.promote_types(logits.dtype, torch.float32))
         target = sample["target"].to(predicted.dtype)
         loss = functional.mse_loss(predicted, target, reduction="sum")
         logging_output = {
-            "loss": loss.detach(), "ntokens": sample["ntokens"], "nsentences": sample["nsentences"], "sample_size": len(target),
-        }  # fmt: skip
+            "loss": loss.detach(),
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+            "sample_size": len(target),
+        }
         if not model.training:
             logging_output["_pairs"] = torch.stack([predicted.detach(), target], dim=1).cpu()
         return loss, len(target), logging_output
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Logs the mean squared error, and when validating Pearson's and Spearman's correlation, in percent."""
+        """Logs the mean squared error and, in validation, Pearson's and Spearman's correlation, in percent."""
         size = sum(log["sample_size"] for log in logging_outputs)
         metrics.log_scalar("loss", sum(log["loss"] for log in logging_outputs) / size, size, round=4)
         if "_pairs" not in logging_outputs[0]:
@@ -186,5 +181,5 @@ class TreeRegressionCriterion(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Ranks are of all predictions together."""
+        """Returns false: ranks need the predictions of all batches together."""
         return False

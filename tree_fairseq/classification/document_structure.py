@@ -1,4 +1,8 @@
-"""Which sentences make up which document, as indices that lay positions out one way or the other."""
+"""Documents of several sentences: where positions of sentences stand in their document, and what represents a document.
+
+A document is read at the root of its first sentence (Nguyen et al. 2020), at the mean of the roots of all its sentences, or at a
+super-root, one node over all of its trees.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,165 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from tree_fairseq.classification.super_root import SuperRoots
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation, HierarchicalEmbeddings
+from tree_fairseq.tree_transformer.structure import LeafSums, TreeStructure
+
+
+def first_roots(roots: Tensor, document: Tensor) -> Tensor:
+    """Takes the root of the first sentence of each document (Nguyen et al. 2020).
+
+    Args:
+        roots: ``[R, D]``, states of the sentences' roots
+        document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
+
+    Returns:
+        ``[B, D]``
+    """
+    return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
+
+
+def mean_roots(roots: Tensor, document: Tensor) -> Tensor:
+    """Computes the mean over the roots of all sentences of each document; sums are in single precision at least.
+
+    Args:
+        roots, document: as for :func:`first_roots`
+
+    Returns:
+        ``[B, D]`` in the dtype of ``roots``
+    """
+    counts = document.bincount()
+    exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
+    sums = exact.new_zeros(len(counts), roots.size(1)).index_add(0, document, exact)
+    return (sums / counts.unsqueeze(1)).to(roots.dtype)
+
+
+POOLING = {"first": first_roots, "mean": mean_roots}
+"""How the roots of sentences are pooled where documents have no super-root, by the value of ``--document-root``."""
+
+
+@dataclass(frozen=True)
+class SuperRoots:
+    """The super-roots of B documents, whose R sentences are the rows of a :class:`TreeStructure`.
+
+    A super-root s covers all c leaves of its document, so the closed form of hierarchical accumulation
+    (:mod:`tree_fairseq.tree_transformer.accumulation`) is a sum of terms that each belong to one sentence:
+
+        n_s = (sum_j a_j l_j + sum_t (sum_{j under t} a_j) n_t + (sum_j a_j) n + embeddings) / c
+        a_j = w_j / (d_j + 1 + kappa)
+
+    with d_j the number of the sentence's nodes above leaf j and n the super-root's own value. The terms of the sentences are summed
+    in single precision and divided by c at the end: with thousands of leaves the shares themselves would be too small for half
+    precision.
+
+    Attributes:
+        document: ``[R]`` int64, document of each row
+        first_row: ``[B]`` int64, row of each document's first sentence
+        share: ``[R, N]`` float, ``1 / (d_j + 1 + kappa)``, zero at padding
+        num_leaves: ``[B]`` float, leaves of each document
+        branches: sums ``[B * (X + L)]`` of the leaves, weighted by their shares, by rank and by length of
+            branch as in :class:`TreeStructure`
+        widest: X, leaves of the longest document
+        longest: L, nodes on the longest branch
+    """
+
+    document: Tensor
+    first_row: Tensor
+    share: Tensor
+    num_leaves: Tensor
+    branches: LeafSums
+    widest: int
+    longest: int
+
+    @classmethod
+    def build(
+        cls, batch: TreeBatch, rows: TreeStructure, document: Tensor, column: Tensor, count_leaf: bool
+    ) -> SuperRoots:
+        """Derives the super-roots from the sentences below them.
+
+        Args:
+            batch: the sentences
+            rows: their structure
+            document: ``[R]`` int64, ascending from 0, with every number in between
+            column: ``[R, N]`` int64, position of each leaf in its document; unread at padding
+            count_leaf: as in :meth:`TreeStructure.build`
+        """
+        above = rows.covers.sum(1)  # R x N, d_j
+        share = batch.is_leaf / (above + 1 + int(count_leaf)).to(rows.share.dtype)
+        num_documents = int(document[-1]) + 1
+        leaves = batch.is_leaf.sum(1).to(share.dtype)
+        widest, longest = int(column[batch.is_leaf].max()) + 1, int(above.max()) + 1
+        return cls(
+            document=document,
+            first_row=torch.searchsorted(document, torch.arange(num_documents, device=document.device)),
+            share=share,
+            num_leaves=share.new_zeros(num_documents).index_add(0, document, leaves),
+            branches=_branches(batch, rows, document, column, share, widest, longest),
+            widest=widest,
+            longest=longest,
+        )
+
+    def sum(self, rows: Tensor) -> Tensor:
+        """Sums rows ``[R, ...]`` over documents: ``[B, ...]``."""
+        return rows.new_zeros(len(self.first_row), *rows.shape[1:]).index_add(0, self.document, rows)
+
+    def accumulate(
+        self, accumulation: HierarchicalAccumulation, leaves: Tensor, values: Tensor, own: Tensor, rows: TreeStructure
+    ) -> Tensor:
+        """Accumulates values over whole documents (eqs. 10 and 16).
+
+        Args:
+            accumulation: the weights of the layer
+            leaves: ``[N, R, D]``, states of the leaves as the attention receives them
+            values: ``[R, H, S, D / H]``, projected values of leaves, then nodes
+            own: ``[B, H, D / H]``, projected values of the super-roots
+            rows: the trees of the rows; depths count the super-root
+
+        Returns:
+            ``[B, H, D / H]`` in the dtype of ``values``
+        """
+        leaf_weight = accumulation.weigh(leaves)  # R x N x H
+        with torch.autocast(leaves.device.type, enabled=False):
+            leaf_share = (leaf_weight * self.share.unsqueeze(-1).to(leaf_weight)).mT  # R x H x N
+            node_share = leaf_share @ rows.covers.mT.to(leaf_share)  # R x H x M
+            mass = self.sum(leaf_share.sum(-1))  # B x H
+        coefficients = torch.cat([leaf_share, node_share], dim=-1).unsqueeze(2).to(values.dtype)
+        below = (coefficients @ values).squeeze(2)  # R x H x D/H
+        total = self.sum(below.to(mass.dtype)) + mass.unsqueeze(-1) * own
+        if accumulation.embeddings is not None:
+            total = total + self._embed(accumulation.embeddings, leaf_weight, node_share, mass, rows.depth)
+        return (total / self.num_leaves[:, None, None].to(mass)).to(values.dtype)
+
+    def _embed(
+        self, embeddings: HierarchicalEmbeddings, leaf_weight: Tensor, node_share: Tensor, mass: Tensor, depth: Tensor
+    ) -> Tensor:
+        """e_s of every super-root, before the division by its leaves: ``[B, H, D / H]``."""
+        table = embeddings.table(self.widest, self.longest)
+        sums = self.branches(leaf_weight.flatten(0, 1)).view(len(self.first_row), len(table), -1)
+        embedded = (sums.mT.to(table.dtype) @ table).to(mass.dtype)
+        if embeddings.by_leaf_distance:
+            return embedded
+        vertical = embeddings.vertical.weight
+        below = node_share.to(vertical.dtype) @ vertical[depth.clamp(max=len(vertical) - 1)]  # R x H x width
+        return embedded + embeddings.vertical_only(self.sum(below.to(mass.dtype)) + mass.unsqueeze(-1) * vertical[0])
+
+
+def _branches(
+    batch: TreeBatch, rows: TreeStructure, document: Tensor, column: Tensor, share: Tensor, widest: int, longest: int
+) -> LeafSums:
+    """The branch from the super-root to each leaf, and the nodes on it: the super-root itself and those of the sentence."""
+    row, leaf = batch.is_leaf.nonzero().unbind(1)
+    below_row, below_leaf, node = rows.covers.mT.nonzero().unbind(1)
+    length = widest + rows.covers.sum(1)[row, leaf]
+    rank = torch.cat([column[row, leaf], below_leaf - batch.start[below_row, node]])
+    all_rows = torch.cat([row, row, below_row])
+    flat, order = (all_rows * share.size(1) + torch.cat([leaf, leaf, below_leaf])).sort(stable=True)
+    return LeafSums.build(
+        (document[all_rows] * (widest + longest) + torch.cat([length, rank]))[order],
+        share.flatten()[flat],
+        entries=torch.bincount(flat, minlength=share.numel()),
+        num_rows=(int(document[-1]) + 1) * (widest + longest),
+    )
 
 
 @dataclass(frozen=True)
@@ -19,8 +179,8 @@ class Placement:
     """Positions of R rows, laid out one after another in B documents of at most X positions.
 
     Attributes:
-        source: ``[B, X]`` int64, where each place comes from in flattened ``[P, R]`` positions of rows; 0 at padding
-        target: ``[P, R]`` int64, where each position stands in flattened ``[B, X]`` places; 0 at padding
+        source: ``[B, X]`` int64, the position of rows, in flattened ``[P, R]``, that each place holds; 0 at padding
+        target: ``[P, R]`` int64, the place, in flattened ``[B, X]``, of each position; 0 at padding
         padding: ``[B, X]`` bool, true at padding
     """
 
@@ -30,16 +190,16 @@ class Placement:
 
     @classmethod
     def build(cls, real: Tensor, document: Tensor) -> Placement:
-        """Lays out what is real, row by row.
+        """Lays out the positions that are not padding, row by row.
 
         Args:
             real: ``[R, P]`` bool, false at padding
-            document: ``[R]`` int64, ascending, no document left out
+            document: ``[R]`` int64, ascending from 0, with every number in between
         """
         num_documents = int(document[-1]) + 1
         length = document.new_zeros(num_documents).index_add(0, document, real.sum(1))
         width = int(length.max())
-        earlier = length.cumsum(0) - length  # B, real positions of the documents before
+        earlier = length.cumsum(0) - length  # B, positions in the documents before
         column = real.flatten().cumsum(0).view_as(real) - 1 - earlier[document].unsqueeze(1)
         target = (document.unsqueeze(1) * width + column).masked_fill(~real, 0).t().contiguous()  # P x R
         flat = real.t().flatten().nonzero().squeeze(1)
@@ -50,36 +210,35 @@ class Placement:
 
     @property
     def column(self) -> Tensor:
-        """``[R, P]`` int64, where each position stands in its document; any at padding."""
+        """``[R, P]`` int64, the column of each position in its document; any value at padding."""
         return self.target.t() % self.source.size(1)
 
     @property
     def attention_bias(self) -> Tensor:
         """``[B, 1, 1, X]`` float, -inf at padding."""
-        return torch.zeros(self.padding.shape, device=self.padding.device).masked_fill(self.padding, float("-inf"))[
-            :, None, None
-        ]
+        bias = torch.zeros(self.padding.shape, device=self.padding.device)
+        return bias.masked_fill(self.padding, float("-inf"))[:, None, None]
 
     def to_documents(self, rows: Tensor) -> Tensor:
-        """``[P or more, R, ...]`` to ``[B, X, ...]``; padding holds any position's."""
+        """Moves ``[P or more, R, ...]`` to ``[B, X, ...]``; padding gets arbitrary positions."""
         return rows.flatten(0, 1).index_select(0, self.source.flatten()).unflatten(0, self.source.shape)
 
     def to_rows(self, documents: Tensor) -> Tensor:
-        """``[B, X, ...]`` to ``[P, R, ...]``; padding holds any position's."""
+        """Moves ``[B, X, ...]`` to ``[P, R, ...]``; padding gets arbitrary positions."""
         return documents.flatten(0, 1).index_select(0, self.target.flatten()).unflatten(0, self.target.shape)
 
 
 @dataclass(frozen=True)
 class DocumentStructure:
-    """Documents of several sentences: trees are rows, and some attention crosses from row to row.
+    """Documents of several rows of trees, with attention that crosses from row to row.
 
     Attributes:
-        rows: the trees of R sentences, with the masks within them; depths count the super-root
+        rows: the trees of R rows, with the masks within them; depths count the super-root
         leaves: the leaves of each document
-        everything: leaves, nodes and the super-root of each document; None where no query looks at all of them
+        everything: leaves, nodes and the super-root of each document; None if no query attends to all of them
         super_roots: None without them
-        join_leaves: queries look beyond their sentence; otherwise the super-root's alone do
-        mask_subtrees: what looks beyond are leaves, at leaves; otherwise everything looks at everything
+        join_leaves: leaves attend beyond their row; otherwise only super-roots do
+        mask_subtrees: attention across rows is from leaves to leaves; otherwise from everything to everything
     """
 
     rows: TreeStructure
@@ -103,13 +262,12 @@ class DocumentStructure:
         """Derives all indices, once a batch for all layers.
 
         Args:
-            batch: the sentences
-            rows: what was derived from them
-            document: ``[R]`` int64, document of each row, ascending, no document left out
-            super_root: a node over all trees of a document
+            batch: the rows
+            rows: their structure
+            document: ``[R]`` int64, document of each row, ascending from 0, with every number in between
+            super_root: whether a node is over all trees of a document
             join_leaves: see above
-            mask_subtrees: as in :meth:`TreeStructure.build`
-            count_leaf: as in :meth:`TreeStructure.build`
+            mask_subtrees, count_leaf: as in :meth:`TreeStructure.build`
         """
         leaves, super_roots, everything = Placement.build(batch.is_leaf, document), None, None
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)
@@ -124,42 +282,8 @@ class DocumentStructure:
 
     @property
     def padding(self) -> Tensor:
-        """``[R, S]``, or ``[R, S + 1]`` with super-roots, which stand last in the first row of their document."""
+        """``[R, S]``, or ``[R, S + 1]`` with super-roots, which come last in the first row of their document."""
         if self.super_roots is None:
             return self.rows.padding
         not_first = torch.ones_like(self.rows.padding[:, :1]).index_fill(0, self.super_roots.first_row, False)
         return torch.cat([self.rows.padding, not_first], dim=1)
-
-
-# FROM modules/document_roots: What stands for a document where nothing is above its sentences.
-
-
-def first_of_documents(roots: Tensor, document: Tensor) -> Tensor:
-    """The root of the first sentence of each document (Nguyen et al. 2020).
-
-    Args:
-        roots: ``[R, D]``, states of the sentences' roots
-        document: ``[R]`` int64, the document of each sentence, ascending from 0, none left out
-
-    Returns:
-        ``[B, D]``
-    """
-    return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
-
-
-def mean_of_documents(roots: Tensor, document: Tensor) -> Tensor:
-    """The mean over the roots of all sentences of each document, added up in single precision at least.
-
-    Args:
-        roots, document: as above
-
-    Returns:
-        ``[B, D]`` in the dtype of ``roots``
-    """
-    counts = document.bincount()
-    exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
-    sums = exact.new_zeros(len(counts), roots.size(1)).index_add(0, document, exact)
-    return (sums / counts.unsqueeze(1)).to(roots.dtype)
-
-
-READINGS = {"first": first_of_documents, "mean": mean_of_documents}

@@ -1,4 +1,4 @@
-"""Classification of sentences and documents by their trees."""
+"""The task ``tree_classification``: sentences and documents are classified by their trees."""
 
 import functools
 import logging
@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Callable, Optional
 
 from fairseq import utils
-from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
-from omegaconf import II
 from torch import Tensor
 
-from tree_fairseq.classification.class_trees import ClassNodes, line_reader
-from tree_fairseq.classification.dataset import ClassificationDataset, DocumentLengths
-from tree_fairseq.classification.folder import TEXT, ClassificationRecord, load_split
-from tree_fairseq.classification.new_documents import DocumentReader, NewDocuments, ParsedDocuments
-from tree_fairseq.classification.rows import RowReader, unpack_rows
-from tree_fairseq.classification.task import ClassTask
+from tree_fairseq.classification.base_task import ClassificationConfig, ClassificationTask
+from tree_fairseq.classification.class_trees import ClassNodes
+from tree_fairseq.classification.dataset import DocumentDataset, NewLines, document_lengths
+from tree_fairseq.classification.folder import TEXT, ClassificationRecord, ExampleFiles
+from tree_fairseq.classification.new_lines import DocumentReader, tree_reader
+from tree_fairseq.classification.sentence_trees import SentenceTreeReader, from_constraints
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
-from tree_fairseq.nn.tasks import TreeTaskConfig, trees_read
+from tree_fairseq.nn.tasks import trees_read
 from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
@@ -31,21 +30,14 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeClassificationConfig(TreeTaskConfig):
-    """Options of classification."""
+class TreeClassificationConfig(ClassificationConfig):
+    """Options of the task."""
 
-    data: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "folder that fairseq-preprocess --task tree_classification made; of several, separated by colons, every "
-            "epoch trains on another one, and other splits are those of the first"
-        },
-    )
     label_nodes: ChoiceEnum(["auto", "all", "root"]) = field(
         default="auto",
         metadata={
             "help": "all: train on the class of every node and leaf that has one; root: on that of the example alone; auto: all, "
-            "where nodes have classes and the model has states of nodes"
+            "if nodes have classes and the model has states of nodes"
         },
     )
     unary_chains: ChoiceEnum(["lowest", "join"]) = field(
@@ -62,26 +54,23 @@ class TreeClassificationConfig(TreeTaskConfig):
         },
     )
     parser_dir: Optional[str] = field(
-        default=None,
-        metadata={"help": "folder of the parser's model, where new text is parsed and it is not where tree.json says"},
+        default=None, metadata={"help": "folder of the parser's model for new text, if it is not where tree.json says"}
     )
-    train_subset: str = II("dataset.train_subset")
-    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
 
 
 @register_task("tree_classification", dataclass=TreeClassificationConfig)
-class TreeClassificationTask(ClassTask):
-    """Tells the class of a sentence or a document.
+class TreeClassificationTask(ClassificationTask):
+    """Predicts the class of a sentence or a document.
 
-    Models that read no trees train on the same folder under this task too.
+    Models that read no trees train on the same folder under this task, too.
 
     Args:
         cfg (TreeClassificationConfig): options
 
     Attributes:
         num_classes: C
-        label_dictionary: labels of nodes that are read
-        labels_all_nodes: whether the model that was built last is to be trained on the classes of all nodes
+        label_dictionary: labels of the nodes that are read
+        labels_all_nodes: whether the model that was built last is trained on the classes of all nodes
     """
 
     cfg: TreeClassificationConfig
@@ -103,39 +92,24 @@ class TreeClassificationTask(ClassTask):
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
 
-    # Data sets
-
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Loads the texts, trees and classes of a split.
-
-        Raises:
-            MissingTreesError: the folder has none for the split
-            CorruptFileError: they do not belong together
-            DictionaryMismatchError: the folder has other labels or classes than the first
-            LongSentenceError: a document cannot be cut to ``--max-source-positions``
-        """
-        folder = self.folder_of(split, epoch)
-        self.require_same_kind(folder)
-        impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)
-        files = load_split(folder, split, combine, self.src_dict, self.tgt_dict, impl)
-        lengths = DocumentLengths(files.trees, files.leaves, self.cfg.max_source_positions, files.place)
-        if lengths.cut:
-            logger.warning("[%s] %s", split, lengths.message(self.cfg.max_source_positions))
-        logger.info("[%s] %d examples, %d tokens", split, len(files.tokens), int(lengths.kept.sum()))
-        self.datasets[split] = ClassificationDataset(
+    def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
+        """Makes the data set of a split; documents beyond ``--max-source-positions`` are cut at a sentence."""
+        lengths = document_lengths(files.trees, files.lengths, self.cfg.max_source_positions, files.place, split)
+        logger.info("[%s] %d examples, %d tokens", split, len(files.tokens), int(lengths.sum()))
+        return DocumentDataset(
             files.tokens,
-            files.trees,
-            lengths.kept,
-            RowReader(self.read_tree, ClassNodes(self.label_dictionary) if self.record.node_labels else None),
+            lengths,
             self.src_dict,
+            files.trees,
+            SentenceTreeReader(self.read_tree, ClassNodes(self.label_dictionary) if self.record.node_labels else None),
             self.label_dictionary.pad(),
-            files.classes,
+            files.targets,
             self.tgt_dict,
             shuffle=split == self.cfg.train_subset,
         )
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
-        """What is not in another folder as it is in the first, labels of nodes among it."""
+        """Names what differs between another folder and the first, labels of nodes among it."""
         found = super().differences(folder, manifest)
         ours, theirs = self.record, manifest.section(ClassificationRecord)
         names = (
@@ -144,41 +118,36 @@ class TreeClassificationTask(ClassTask):
         )
         return found + [name for name, is_same in names if not is_same]
 
-    # New text: fairseq-interactive and the hub
-
     @functools.cached_property
-    def read_documents(self) -> DocumentReader:
-        """Makes documents of new lines exactly as those of the training data were made."""
-        read_lines = line_reader(self.record, self.trees.options, self.cfg.parser_dir)
-        return DocumentReader(read_lines, self.src_dict, self.label_dictionary, self.cfg.max_source_positions)
+    def read_lines(self) -> DocumentReader:
+        """Makes token tensors and trees of new lines exactly as those of the training data were made."""
+        reader = tree_reader(self.record, self.trees.options, self.cfg.parser_dir)
+        return DocumentReader(reader, self.src_dict, self.label_dictionary, self.cfg.max_source_positions)
 
     def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
-        """The trees of each line, as they are read."""
-        return [line.forest for line in self.read_documents.parse(lines, encode_fn)]
+        """Returns the trees of each line, as they are read."""
+        return [decode(tree) for tree in self.read_lines.trees(lines, encode_fn)]
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """A data set of lines to classify; token tensors without trees are parsed by their words."""
-        if constraints is not None:
-            raise DataFolderError("--constraints are for translations; a class has none")
-        if not isinstance(src_tokens, ParsedDocuments):
-            src_tokens = self.read_documents([self.src_dict.string(tokens) for tokens in src_tokens], lambda line: line)
-        rows = RowReader(self.read_tree)
-        return NewDocuments(src_tokens, read_rows=rows, dictionary=self.src_dict, label_pad=self.label_dictionary.pad())
+    def new_dataset(self, lines) -> DocumentDataset:
+        """Makes a data set of lines to classify; token tensors without trees are parsed by their words."""
+        if not isinstance(lines, NewLines):
+            lines = self.read_lines([self.src_dict.string(tokens) for tokens in lines], lambda line: line)
+        read = SentenceTreeReader(self.read_tree)
+        pad = self.label_dictionary.pad()
+        return DocumentDataset(lines, lines.lengths, self.src_dict, lines.trees, read, pad, first_line=lines.first)
 
-    def numbers(self, sample: dict, constraints: Optional[Tensor]) -> Optional[Tensor]:
-        """The numbers of a batch's documents. Trees that came packed as constraints are put back where models expect them."""
+    def example_numbers(self, sample: dict, constraints: Optional[Tensor]) -> Optional[Tensor]:
+        """Returns the numbers of a batch's documents; trees that came as constraints are put back into the input of models."""
         if constraints is None or "sentence_trees" in sample["net_input"]:
-            return super().numbers(sample, constraints)
-        sample["net_input"]["sentence_trees"], numbers = unpack_rows(constraints)
+            return super().example_numbers(sample, constraints)
+        sample["net_input"]["sentence_trees"], numbers = from_constraints(constraints)
         return numbers
 
-    # Training
-
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any model of classes; one that reads no trees never sees them.
+        """Builds any model of classes; one that reads no trees never gets them.
 
         Raises:
-            InputError: it is to be trained on the classes of nodes, and has no states of nodes
+            InputError: the classes of nodes are to be trained on, and the model has no states of nodes
         """
         model = super().build_model(cfg, from_checkpoint)
         reads_trees = bool(trees_read(model))
@@ -190,25 +159,21 @@ class TreeClassificationTask(ClassTask):
         self.labels_all_nodes = self.record.node_labels and reads_trees and str(self.cfg.label_nodes) != "root"
         return model
 
-    @property
-    def _described(self) -> dict:
-        described = super()._described
+    def described(self) -> dict:
+        """Describes classes and, if a model reads trees, labels and how unary chains are read."""
+        described = super().described()
         if self.has_tree_model:
             described |= {"labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
         return described
 
-    @property
-    def _lists(self) -> dict:
-        return {**super()._lists, "labels": self.label_dictionary.symbols}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """As :class:`ClassTask` has it; trees have to be read in the same way, too.
+    def compare(self, theirs: dict) -> None:
+        """Compares a checkpoint's description with this task.
 
         Raises:
-            DictionaryMismatchError: it knows other classes or labels, or read unary chains in another way
+            DictionaryMismatchError: classes or labels differ, or unary chains were read in another way
         """
-        theirs = state_dict.get("classification", {})
-        super().load_state_dict(state_dict)
+        super().compare(theirs)
+        self.compare_lists(theirs, "labels", self.label_dictionary.symbols)
         ours = str(self.cfg.unary_chains)
         if theirs.get("unary_chains", ours) != ours:
             raise DictionaryMismatchError(

@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tree_fairseq.classification.class_trees import put_symbols, read_class_tree
-from tree_fairseq.classification.folder import SENTENCE_FORMATS, UNLABELLED, check_class, require_known_class
-from tree_fairseq.classification.numbers import is_number
-from tree_fairseq.classification.sentences import joined_sentences
+from tree_fairseq.classification.folder import SENTENCE_FORMATS
+from tree_fairseq.classification.targets import UNLABELLED, check_class, is_number, require_known_class
 from tree_fairseq.errors import ClassError, EmptyDocumentError, LabelColumnError, UnlabelledExampleError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.trees.bracket import read_spans, write_forest
 from tree_fairseq.trees.spans import SpanForest, decode, reduce_spans
-from tree_fairseq.trees.text import read_lines
+from tree_fairseq.trees.text import read_lines, tokens
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
+
+SEPARATOR = "</s>"
+"""The word between the sentences of a pair; fairseq's dictionaries have it as their EOS."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _read_row(line: str, path: Path, number: int, needs_class: bool) -> Example:
         )
     if not text.split():
         raise EmptyDocumentError(
-            "there is no text", path, number, hint="Leave the line out: there is nothing to tell a class by."
+            "there is no text", path, number, hint="Leave the line out: it has nothing to classify."
         )
     if not needs_class:
         return Example(number, [], text)
@@ -115,12 +117,52 @@ def _read_sentences(line: str, path: Path, number: int, needs_class: bool, is_pa
     name = _one_class(label, path, number, len(line) - len(label) + 1)
     if is_rated and not is_number(name):
         raise ClassError(
-            f"{name!r} is no number",
+            f"{name!r} is not a number",
             path,
             number,
             hint="With --regression, a decimal number stands in the place of the class.",
         )
     return Example(number, list(name) if is_rated else [name], text)
+
+
+def joined_sentences(
+    sentences: Sequence[str], is_pair: bool, path: str | Path | None = None, line: int | None = None
+) -> str:
+    """Joins the sentences of an example to one line, with `SEPARATOR` between them.
+
+    Args:
+        sentences: one or two, their words separated by blanks
+        is_pair: whether there must be two
+        path, line: of the example, for errors
+
+    Raises:
+        LabelColumnError: there are more or fewer; or a word looks like the separator
+        EmptyDocumentError: a sentence has no word
+    """
+    if len(sentences) != 1 + is_pair:
+        if is_pair:
+            what = (
+                "there is no tab between the sentences of a pair"
+                if len(sentences) < 2
+                else f"{len(sentences)} sentences where a pair is expected"
+            )
+            raise LabelColumnError(what, path, line, hint="A pair is a text, a tab and a text.")
+        raise LabelColumnError(
+            "a tab in a text",
+            path,
+            line,
+            hint="Replace it by a blank; two sentences are read as a pair only by a model of pairs.",
+        )
+    for number, sentence in enumerate(sentences, start=1):
+        words = tokens(sentence)
+        if not words:
+            what = f"sentence {number} of the pair has no text" if is_pair else "there is no text"
+            raise EmptyDocumentError(what, path, line, hint="Leave the line out: it has nothing to classify.")
+        if SEPARATOR in words:
+            raise LabelColumnError(
+                f"a text has the word {SEPARATOR}, which ends sentences", path, line, hint="Write it in another way."
+            )
+    return f" {SEPARATOR} ".join(sentences)
 
 
 @dataclass

@@ -1,11 +1,9 @@
-"""Folders for classification: texts on the source side, classes on the target side, and the record of that in ``tree.json``."""
+"""Folders for classification: texts on the source side, classes or numbers on the target side, and their record in ``tree.json``."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -14,11 +12,10 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
-from tree_fairseq.data_bin.label_dictionary import RESERVED_LABELS
 from tree_fairseq.data_bin.manifest import Manifest, register_section
-from tree_fairseq.data_bin.token_files import joined
+from tree_fairseq.data_bin.token_files import found_impl, joined, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
-from tree_fairseq.errors import ClassError, CorruptFileError, MissingTreesError, UnknownClassError
+from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 
 TASK = "tree_classification"
@@ -31,19 +28,11 @@ TEXT = "text"
 """The source "language"."""
 
 CLASS = "class"
-"""The target "language": its tokens are classes."""
+"""The target "language": its tokens are classes, or the characters of numbers."""
 
 INPUT_FORMATS = ("tsv", "trees")
 SENTENCE_FORMATS = ("sentence", "pair")
 SYMBOL_SOURCES = ("constant", "parser")
-
-NODE_SYMBOL = "X"
-"""What stands at a node in place of its class, where no parser gives it a label: a class is never an input."""
-
-UNLABELLED = "-"
-"""Stands for the class of a node that has none. It is no entry of the dictionary of classes, so it is stored as ``<unk>``."""
-
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 @dataclass
@@ -68,19 +57,20 @@ class ClassSplitRecord:
 @register_section("classification")
 @dataclass
 class ClassificationRecord:
-    """What the examples of a folder are.
+    """The kind of examples that a folder holds.
 
     Attributes:
-        input_format: ``tsv``, a text and its class a line; or ``trees``, a bracketed tree a line whose node labels are classes;
-            without trees ``sentence`` or ``pair``, one sentence or two and their label a line
-        node_labels: whether every node has a token in its line of classes, in preorder; otherwise a line is the example's class alone
-        node_symbols: what the nodes are labelled with as inputs: ``parser``, the labels of a parse; ``constant``, `NODE_SYMBOL`; or
+        input_format: ``tsv`` for lines of a text and its class; ``trees`` for bracketed trees whose node labels are classes;
+            ``sentence`` or ``pair``, without trees, for lines of one sentence or two and their class or number
+        node_labels: whether a line of classes has a token for every node, in preorder; otherwise it has that of the example alone
+        node_symbols: what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for `NODE_SYMBOL`,
             ``none`` without trees
-        binarize: whether parses of new text are binarised, as the trees that were given were binary
-        text_parser: options of the parser for new text in a folder of trees, None without one; a folder of texts has those of its side
+        binarize: whether parses of new text are binarised, because the given trees were binary
+        text_parser: options of the parser for new text in a folder of trees, None without one; a folder of texts uses those of its
+            source side
         text_identity: name, version and model of that parser
         splits: by name
-        regression: whether labels are numbers, written digit by digit (:mod:`tree_fairseq.classification.numbers`), and not classes
+        regression: whether the targets are numbers, written digit by digit (:mod:`tree_fairseq.classification.targets`)
     """
 
     contents: ClassVar[str] = "classes"
@@ -102,81 +92,39 @@ class ClassificationRecord:
 
     @property
     def text_options(self) -> ParserOptions | None:
-        """How new text is parsed in a folder of trees."""
+        """The options of the parser for new text in a folder of trees."""
         return None if self.text_parser is None else ParserOptions.from_json(self.text_parser)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ClassificationRecord:
-        """The record that ``dataclasses.asdict`` took apart."""
-        return cls(
-            **{**values, "splits": {name: ClassSplitRecord(**split) for name, split in values["splits"].items()}}
-        )
+        """Restores the record from the result of ``dataclasses.asdict``."""
+        splits = {name: ClassSplitRecord(**split) for name, split in values["splits"].items()}
+        return cls(**{**values, "splits": splits})
 
     def dictionaries(self, source_lang: str) -> list[str]:
-        """The dictionary of classes, once a split has classes."""
+        """Names the dictionary of classes, once a split has classes."""
         return [f"dict.{CLASS}.txt"] if self.splits else []
 
 
-def class_order(name: str) -> tuple[int, float, str]:
-    """Sorts classes: numbers as numbers, then names."""
-    return (0, float(name), name) if _NUMBER.fullmatch(name) else (1, 0.0, name)
-
-
-def check_class(name: str, path: str | os.PathLike | None = None, line: int | None = None) -> str:
-    """The name of a class, if it can be an entry of a dictionary.
-
-    Raises:
-        ClassError: it is one of the dictionary's special symbols.
-    """
-    if name in RESERVED_LABELS:
-        raise ClassError(
-            f"a class is called {name}, which names a special symbol of the dictionary",
-            path,
-            line,
-            hint="Give it another name.",
-        )
-    return name
-
-
-def require_known_class(
-    name: str, known: Iterable[str], path: str | os.PathLike | None = None, line: int | None = None
-) -> None:
-    """Makes sure that a class is known; that there may be none (`UNLABELLED`) is not judged here.
-
-    Raises:
-        UnknownClassError: otherwise.
-    """
-    if name != UNLABELLED and name not in known:
-        raise UnknownClassError(
-            f"{name!r} is no class, the classes are {', '.join(sorted(known, key=class_order))}",
-            path,
-            line,
-            hint=f"A class has to occur in train; a node without a class is labelled {UNLABELLED}.",
-        )
-
-
-# FROM data/classification_split: The files of a split of a folder for classification.
-
-
-class ClassificationSplit(NamedTuple):
-    """The examples of a split.
+class ExampleFiles(NamedTuple):
+    """The opened files of a split.
 
     Attributes:
-        tokens: leaves of each, with EOS
-        trees: full trees of each
-        classes: tokens of the classes of each, with EOS; None where the split was preprocessed without
-        leaves: number of leaves of each, ``[examples]``
-        parts: the files that they come from and the number of their lines, in order
+        tokens: of each example, with EOS
+        lengths: leaves of each document, or tokens of each text with the ends of its sentences, int64 ``[examples]``
+        targets: target tokens of each, with EOS; None if the split was preprocessed without classes
+        trees: full trees of each document; None in a folder without trees
+        parts: the token files and the number of examples in each, in order
     """
 
     tokens: Sequence[Tensor]
-    trees: Sequence[StoredTree]
-    classes: Sequence[Tensor] | None
-    leaves: np.ndarray
+    lengths: np.ndarray
+    targets: Sequence[Tensor] | None
+    trees: Sequence[StoredTree] | None
     parts: list[tuple[str, int]]
 
     def place(self, index: int) -> tuple[str, int]:
-        """The file of an example, and its line from 1."""
+        """Returns the file of an example and its line in it, from 1."""
         for path, count in self.parts:
             if index < count:
                 return path, index + 1
@@ -184,29 +132,31 @@ class ClassificationSplit(NamedTuple):
         raise IndexError(index)
 
 
-def load_split(
+def open_split(
     folder: Path,
     split: str,
     combine: bool,
     text_dictionary: Dictionary,
-    class_dictionary: Dictionary,
+    target_dictionary: Dictionary,
     dataset_impl: str | None,
-) -> ClassificationSplit:
+) -> ExampleFiles:
     """Opens the files of a split and makes sure that they belong together, as far as that is quickly done.
 
     Args:
-        folder: where they are
+        folder: of the files
         split: name of the first part
-        combine: whether there may be more parts than one: ``train``, ``train1``, ...
-        text_dictionary, class_dictionary: of the tokens
+        combine: whether to read all parts: ``train``, ``train1``, ...
+        text_dictionary, target_dictionary: of the tokens
         dataset_impl: kind of the token files; None to find it out
 
     Raises:
-        MissingTreesError: the folder has none for the split.
-        CorruptFileError, DictionaryMismatchError: they do not belong together.
+        MissingTreesError: the folder does not have the split.
+        CorruptFileError, DictionaryMismatchError: the files do not belong together.
     """
     manifest = Manifest.load(folder)
-    known = manifest.side(TEXT).splits
+    record = manifest.verify_section(ClassificationRecord, folder, [])
+    has_trees = record.task == TASK
+    known = manifest.side(TEXT).splits if has_trees else record.splits
     numbers = itertools.count() if combine else [0]
     names = list(itertools.takewhile(known.__contains__, (f"{split}{number or ''}" for number in numbers)))
     if not names:
@@ -214,27 +164,46 @@ def load_split(
             f"{folder} has examples for {', '.join(known) or 'no split'}, but not for {split}: preprocess them with the dictionaries of "
             "this folder (--srcdict, --tgtdict)"
         )
-    manifest.verify_quickly(folder, TEXT, names)
-    texts = [folder / manifest.split(TEXT, name).prefix for name in names]
-    tokens = joined([_tokens(prefix, text_dictionary, dataset_impl) for prefix in texts], 1)
-    classes = None
-    if manifest.section(ClassificationRecord).splits.keys() & set(names):
-        labels = manifest.verify_section(ClassificationRecord, folder, names).splits
-        classes = joined([_tokens(folder / labels[name].prefix, class_dictionary, dataset_impl) for name in names], 1)
-    stores = [TreeStore(f"{prefix}.tree") for prefix in texts]
-    trees = joined(stores, 1)
-    counts = {len(examples) for examples in (tokens, trees, classes) if examples is not None}
+    texts = [folder / token_prefix(name, TEXT, CLASS, TEXT) for name in names]
+    if has_trees:
+        manifest.verify_quickly(folder, TEXT, names)
+    else:
+        manifest.files[f"dict.{TEXT}.txt"].verify_content(folder / f"dict.{TEXT}.txt")
+        for name in (name for prefix in texts for name in token_file_names(prefix, found_impl(prefix))):
+            manifest.files[name].verify_size(folder / name)
+    sources = [_load_tokens(prefix, text_dictionary, dataset_impl) for prefix in texts]
+    targets = trees = None
+    if record.splits.keys() & set(names):
+        manifest.verify_section(ClassificationRecord, folder, names)
+        labels = [folder / record.splits[name].prefix for name in names]
+        targets = joined([_load_tokens(prefix, target_dictionary, dataset_impl) for prefix in labels], 1)
+    if has_trees:
+        stores = [TreeStore(f"{prefix}.tree") for prefix in texts]
+        trees, lengths = joined(stores, 1), np.concatenate([store.leaf_counts for store in stores])
+    else:
+        lengths = np.concatenate([lines.sizes for lines in sources])
+    tokens, parts = joined(sources, 1), [(str(prefix), len(lines)) for prefix, lines in zip(texts, sources)]
+    counts = {len(examples) for examples in (tokens, targets, trees) if examples is not None}
     if len(counts) > 1:
-        numbers = ", ".join(map(str, sorted(counts)))
-        raise CorruptFileError(f"{folder}: texts, trees and classes of '{split}' are not as many ({numbers})")
-    leaves = np.concatenate([store.leaf_counts for store in stores])
-    return ClassificationSplit(
-        tokens, trees, classes, leaves, [(str(prefix), len(store)) for prefix, store in zip(texts, stores)]
-    )
+        raise CorruptFileError(
+            f"{folder}: the numbers of texts, trees and classes of '{split}' differ ({', '.join(map(str, sorted(counts)))}). "
+            "Preprocess again"
+        )
+    return ExampleFiles(tokens, lengths.astype(np.int64), targets, trees, parts)
 
 
-def _tokens(prefix: Path, dictionary: Dictionary, dataset_impl: str | None) -> Sequence[Tensor]:
+def _load_tokens(prefix: Path, dictionary: Dictionary, dataset_impl: str | None) -> Sequence[Tensor]:
     tokens = data_utils.load_indexed_dataset(str(prefix), dictionary, dataset_impl)
     if tokens is None:
         raise CorruptFileError(f"there is no token data set {prefix}")
     return tokens
+
+
+def refuse_long_text(length: int, limit: int, path: str, line: int) -> None:
+    """Raises LongSentenceError for a text that is longer than a model reads."""
+    raise LongSentenceError(
+        f"a text of {length} tokens, the ends of sentences among them, and --max-source-positions is {limit}",
+        path,
+        line,
+        hint="Give a greater --max-source-positions, or preprocess without the line.",
+    )

@@ -9,9 +9,9 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from tree_fairseq.classification.class_trees import ClassNodes
-from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TEXT, UNLABELLED, ClassificationRecord
-from tree_fairseq.classification.numbers import is_number
-from tree_fairseq.classification.sentences import SEPARATOR
+from tree_fairseq.classification.examples import SEPARATOR
+from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TEXT, ClassificationRecord
+from tree_fairseq.classification.targets import UNLABELLED, is_number
 from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, register_kind
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest

@@ -23,7 +23,7 @@ from tree_fairseq.classification.arguments import (
     is_classification,
     settled_arguments,
 )
-from tree_fairseq.classification.class_trees import word_options
+from tree_fairseq.classification.class_trees import NODE_SYMBOL, word_options
 from tree_fairseq.classification.examples import (
     ClassCensus,
     read_examples,
@@ -32,17 +32,8 @@ from tree_fairseq.classification.examples import (
     write_examples,
     write_words,
 )
-from tree_fairseq.classification.folder import (
-    CLASS,
-    NODE_SYMBOL,
-    SENTENCE_TASK,
-    TEXT,
-    UNLABELLED,
-    ClassificationRecord,
-    ClassSplitRecord,
-    class_order,
-)
-from tree_fairseq.classification.numbers import NumberDictionary
+from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TEXT, ClassificationRecord, ClassSplitRecord
+from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
 from tree_fairseq.data_bin.folder_trees import TreeSide, same_parses
 from tree_fairseq.data_bin.inputs import TextInput, inspect_text, require_parallel
 from tree_fairseq.data_bin.manifest import Manifest, SideRecord

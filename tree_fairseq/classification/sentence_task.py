@@ -1,4 +1,8 @@
-"""Classification and rating of single sentences, or of pairs of them, by models that need no trees."""
+"""The task ``tree_sentence_classification``: single sentences, or pairs of them, get a class or a number by models without trees.
+
+A pair is one line of tokens: the first sentence, EOS, the second; every line ends with EOS, as all lines of fairseq do. So EOS
+separates sentences as the separator of pretrained encoders does, and needs no symbol of its own.
+"""
 
 import functools
 import logging
@@ -6,21 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
-from fairseq.data.indexed_dataset import get_available_dataset_impl
-from fairseq.dataclass import ChoiceEnum
+import numpy as np
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import register_task
-from omegaconf import II
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.classification.numbers import NumberDictionary, NumberPredictor
-from tree_fairseq.classification.sentences import NewSentences, NewTexts, SentenceReader, load_sentences
-from tree_fairseq.classification.task import ClassTask
+from tree_fairseq.classification.base_task import ClassificationConfig, ClassificationTask
+from tree_fairseq.classification.dataset import NewLines, TextDataset
+from tree_fairseq.classification.folder import ClassificationRecord, ExampleFiles, refuse_long_text
+from tree_fairseq.classification.new_lines import SentenceReader
+from tree_fairseq.classification.prediction import NumberPredictor
+from tree_fairseq.classification.targets import NumberDictionary, target_reader
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import DataFolderError, InputError, LongSentenceError
-from tree_fairseq.nn.tasks import TreeTaskConfig, trees_read
+from tree_fairseq.errors import InputError, LongSentenceError
+from tree_fairseq.nn.tasks import trees_read
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
@@ -28,34 +32,25 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeSentenceClassificationConfig(TreeTaskConfig):
+class TreeSentenceClassificationConfig(ClassificationConfig):
     """Options of the task."""
 
-    data: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "folder that fairseq-preprocess --task tree_sentence_classification made; of several, separated by colons, every "
-            "epoch trains on another one, and other splits are those of the first"
-        },
-    )
     max_source_positions: int = field(
         default=512,
         metadata={"help": "tokens that an example may have, the ends of its sentences among them; more is an error"},
     )
-    train_subset: str = II("dataset.train_subset")
-    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
 
 
 @register_task("tree_sentence_classification", dataclass=TreeSentenceClassificationConfig)
-class TreeSentenceClassificationTask(ClassTask):
-    """Tells the class of a sentence or of a pair of sentences, or a number in its place (regression).
+class TreeSentenceClassificationTask(ClassificationTask):
+    """Predicts the class of a sentence or of a pair of sentences, or a number instead (regression).
 
     Args:
         cfg (TreeSentenceClassificationConfig): options
 
     Attributes:
-        num_classes: C, 1 where a number is to be told
-        regression: whether that is so
+        num_classes: C, 1 for numbers
+        regression: whether numbers are predicted
     """
 
     cfg: TreeSentenceClassificationConfig
@@ -67,37 +62,29 @@ class TreeSentenceClassificationTask(ClassTask):
         if self.regression:
             self.tgt_dict = NumberDictionary.of_characters()
             self.num_classes = 1
-        told = "a number" if self.regression else f"one of {self.num_classes} classes"
+        target = "a number" if self.regression else f"one of {self.num_classes} classes"
         logger.info(
-            "text dictionary: %d types; to be told of each %s: %s", len(self.src_dict), self.record.input_format, told
+            "text dictionary: %d types; predicted for each %s: %s", len(self.src_dict), self.record.input_format, target
         )
 
-    # Data sets
-
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Loads the texts of a split, and their classes or numbers.
+    def make_dataset(self, files: ExampleFiles, split: str) -> TextDataset:
+        """Makes the data set of a split.
 
         Raises:
-            MissingTreesError: the folder has none for the split
-            CorruptFileError: they do not belong together
-            DictionaryMismatchError: the folder has other words or classes than the first
             LongSentenceError: an example is longer than ``--max-source-positions``
         """
-        folder = self.folder_of(split, epoch)
-        self.require_same_kind(folder)
-        impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)
-        is_train = split == self.cfg.train_subset
-        texts = load_sentences(
-            folder, split, combine, self.src_dict, self.tgt_dict, impl, self.cfg.max_source_positions, is_train
-        )
-        logger.info("[%s] %d examples, %d tokens", split, len(texts), int(texts.sizes.sum()))
-        self.datasets[split] = texts
+        limit = self.cfg.max_source_positions
+        for index in np.flatnonzero(files.lengths > limit)[:1].tolist():
+            refuse_long_text(int(files.lengths[index]), limit, *files.place(index))
+        logger.info("[%s] %d examples, %d tokens", split, len(files.tokens), int(files.lengths.sum()))
+        read_target, is_train = target_reader(self.tgt_dict), split == self.cfg.train_subset
+        return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, read_target, is_train)
 
     def filter_indices_by_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
-        """fairseq's, which leaves out of training what is too long for a model; here it is an error.
+        """Filters examples as fairseq does, which leaves long ones out of training; here they are an error.
 
         Raises:
-            LongSentenceError: an example is longer than the model reads, as pretrained ones may, or than a batch
+            LongSentenceError: an example is longer than the model can read, as with pretrained encoders, or than a batch
         """
         too_long = [] if max_positions is None else indices[dataset.sizes[indices] > max_positions]
         is_train = dataset is self.datasets.get(self.cfg.train_subset)
@@ -111,54 +98,48 @@ class TreeSentenceClassificationTask(ClassTask):
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
-        """What is not in another folder as it is in the first, the kind of examples among it."""
+        """Names what differs between another folder and the first, the kind of examples among it."""
         found = super().differences(folder, manifest)
         ours, theirs = self.record, manifest.section(ClassificationRecord)
         is_same = (ours.input_format, ours.regression) == (theirs.input_format, theirs.regression)
         return found if is_same else [*found, "kinds of examples"]
 
-    # New text: fairseq-interactive and the hub
-
     @functools.cached_property
-    def read_documents(self) -> SentenceReader:
+    def read_lines(self) -> SentenceReader:
         """Makes token tensors of new lines; a pair has a tab between its sentences."""
         return SentenceReader(self.record.input_format == "pair", self.src_dict, self.cfg.max_source_positions)
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:
-        """No trees: none are read."""
+        """Returns an empty forest for each line, as no trees are read."""
         return [() for _ in lines]
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """A data set of lines to classify."""
-        if constraints is not None:
-            raise DataFolderError("--constraints are for translations; a class has none")
-        lines = src_tokens if isinstance(src_tokens, NewSentences) else NewSentences(src_tokens)
-        return NewTexts(lines, self.src_dict)
+    def new_dataset(self, lines) -> TextDataset:
+        """Makes a data set of lines to classify."""
+        lines = lines if isinstance(lines, NewLines) else NewLines(lines)
+        return TextDataset(lines, lines.lengths, self.src_dict, first_line=lines.first)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """What ranks the classes, or predicts numbers, in the place of a search."""
+        """Returns the predictor of classes or numbers, in place of a search."""
         return NumberPredictor(self.tgt_dict) if self.regression else super().build_generator(models, args)
 
-    def numbers(self, sample: dict, constraints: Optional[Tensor]) -> Optional[Tensor]:
-        """The numbers of a batch's examples; None where there are no classes whose probabilities could be printed."""
+    def example_numbers(self, sample: dict, constraints: Optional[Tensor]) -> Optional[Tensor]:
+        """Returns the numbers of a batch's examples; None in regression, which has no probabilities to print."""
         if self.regression:
             return None
-        return super().numbers(sample, constraints) if constraints is None else constraints[:, 0]
+        return super().example_numbers(sample, constraints) if constraints is None else constraints[:, 0]
 
     def target_tokens(self, target: Tensor) -> Tensor:
-        """Classes, or the digits of numbers, as lines of tokens."""
+        """Writes classes, or the digits of numbers, as lines of tokens."""
         if not self.regression:
             return super().target_tokens(target)
         lines = [self.tgt_dict.tokens(value).long() for value in target.tolist()]
         return pad_sequence(lines, batch_first=True, padding_value=self.tgt_dict.pad()).to(target.device)
 
-    # Training
-
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any model of classes that reads no trees.
 
         Raises:
-            InputError: it reads some
+            InputError: it reads trees
         """
         arch = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
         model = ARCH_MODEL_REGISTRY.get(arch) or MODEL_REGISTRY.get(arch)

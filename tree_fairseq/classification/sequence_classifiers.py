@@ -1,4 +1,4 @@
-"""Classifiers that read no trees: fairseq's transformer and its bidirectional LSTM."""
+"""Classifiers that read token sequences: fairseq's transformer and its bidirectional LSTM."""
 
 from dataclasses import dataclass, field
 from typing import Optional
@@ -16,16 +16,14 @@ from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadou
 from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults, set_sizes
 from tree_fairseq.nn.word_embeddings import build_word_embeddings
 
-# FROM modules/bidirectional_lstm: A bidirectional LSTM over padded texts, in time linear in their length.
-
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    """The last state of each direction in the upper layer, as torch has them for packed sequences.
+    """Computes the last state of each direction in the upper layer in linear time; torch computes the same of packed sequences.
 
     On CPUs the backward pass of a packed sequence takes quadratic time: each step returns a gradient that is as large as the
-    inputs of all steps. Documents have thousands.
+    inputs of all steps, and documents have thousands of steps.
 
     Args:
         lstm: bidirectional, with biases
@@ -57,7 +55,7 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
 
 
 def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    """The same by torch's own packed sequences, which are fast where a device has a kernel for them; arguments as above."""
+    """Computes the same from packed sequences, which are fast if a device has a kernel for them; arguments as above."""
     packed = nn.utils.rnn.pack_padded_sequence(texts, lengths.cpu(), enforce_sorted=False)
     last = lstm(packed)[1][0].view(lstm.num_layers, 2, len(lengths), lstm.hidden_size)
     return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
@@ -71,7 +69,7 @@ class TransformerClassifierConfig(ClassifierConfig, TransformerConfig):
 
 @register_model("transformer_classifier")
 class TransformerClassifier(SequenceClassifier):
-    """fairseq's transformer encoder, read at the mean of all tokens."""
+    """fairseq's transformer encoder, read at the mean of the states of all tokens."""
 
     @classmethod
     def add_args(cls, parser):
@@ -95,7 +93,7 @@ class TransformerClassifier(SequenceClassifier):
         return cls(encoder, ClassReadout(cfg.encoder.embed_dim, task.num_classes, cfg.classifier_dropout))
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """The mean of the states of all tokens, ``[B, D]``."""
+        """Returns the mean of the states of all tokens, ``[B, D]``."""
         encoded = self.encoder(src_tokens, src_lengths)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
@@ -140,28 +138,28 @@ class LSTMClassifier(SequenceClassifier):
         return cls(encoder, ClassReadout(2 * cfg.encoder_hidden_size, task.num_classes, cfg.classifier_dropout))
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """The last state of each direction in the upper layer, ``[B, D]`` of both together."""
+        """Returns the last states of both directions in the upper layer, concatenated: ``[B, D]``."""
         words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x D
         return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
 
 
 @register_model_architecture("transformer_classifier", "transformer_classifier")
 def transformer_classifier(args):
-    """Sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
+    """Sets the sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
     base_architecture(args)
     set_defaults(args, ClassifierConfig)
 
 
 @register_model_architecture("transformer_classifier", "transformer_classifier_tiny")
 def transformer_classifier_tiny(args):
-    """The paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
+    """Sets the paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
     set_sizes(args, 2, 64, 128, 4)
     transformer_classifier(args)
 
 
 @register_model_architecture("lstm_classifier", "lstm_classifier_tiny")
 def lstm_classifier_tiny(args):
-    """One layer, width 64 in each direction: about the 67,000 weights of ``transformer_classifier_tiny``, vectors apart."""
+    """Sets one layer of width 64 in each direction: about the 67,000 weights of ``transformer_classifier_tiny``, vectors apart."""
     args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
     args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 64)
     set_defaults(args, LSTMClassifierConfig)

@@ -1,4 +1,4 @@
-"""Binary Tree-LSTM (Tai, Socher & Manning 2015) for classification."""
+"""Binary Tree-LSTM (Tai, Socher & Manning 2015) for classification: trees in binary form, the encoder and the model."""
 
 from dataclasses import dataclass, field
 from typing import Optional
@@ -11,30 +11,30 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import ClassReadout, TreeClassifier, TreeReadoutConfig
-from tree_fairseq.classification.document_encoder import DocumentStates
-from tree_fairseq.classification.document_structure import READINGS
+from tree_fairseq.classification.classifier import ClassReadout, DocumentStates, TreeClassifier, TreeReadoutConfig
+from tree_fairseq.classification.document_structure import POOLING
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import TreeLSTM
 from tree_fairseq.nn.word_embeddings import build_word_embeddings
 
-# FROM modules/binary_branches: Trees given as spans, in binary form: leaves are nodes too, and every node stands on a branch of its parent.
+# A recurrent network has no limit of its own; this is fairseq's.
+MAX_POSITIONS = 100_000
 
 
 @dataclass(frozen=True)
 class BinaryBranches:
-    """The right-branching binary forms of R trees of N leaves and M nodes; E = N + M.
+    """The right-branching binary forms of R trees of N leaves and M nodes, with their leaves as nodes; S = N + M.
 
-    Column j is leaf j, column N + t is node t. A node of more than two children keeps the first on branch 0; on branch 1
-    stands an intermediate node over the others, as in ``(A b (@A c d))`` for ``(A b c d)``. The intermediate node whose first
-    child is column e is column E + e.
+    Column j is leaf j, column N + t is node t. A node of more than two children keeps the first on branch 0; an intermediate node
+    over the others is on branch 1, as in ``(A b (@A c d))`` for ``(A b c d)``. The intermediate node whose first child is column s
+    is column S + s.
 
     Attributes:
-        parents: ``[R, 2 E]`` int64, column of each node's parent; -1 at roots and padding
-        branches: ``[R, 2 E]`` int64, 0 or 1; -1 at roots and padding
-        mask: ``[R, 2 E]`` bool, which columns hold nodes
-        divided: ``[R, E]`` int64, the node, less than M, that each intermediate node was put in for; 0 where there is none
+        parents: ``[R, 2 S]`` int64, column of each node's parent; -1 at roots and padding
+        branches: ``[R, 2 S]`` int64, the branch of its parent on which each node is, 0 or 1; -1 at roots and padding
+        mask: ``[R, 2 S]`` bool, true for columns that hold nodes
+        divided: ``[R, S]`` int64, the node, less than M, whose children each intermediate node divides; 0 in other columns
         root: ``[R]`` int64, column of the root, the first if there are several
     """
 
@@ -49,25 +49,25 @@ class BinaryBranches:
         """Binarises all trees at once, in the time of a sort; the order of the nodes does not matter.
 
         Args:
-            batch: the trees, a row each, padded on the right and without EOS
+            batch: R trees, padded on the right and without EOS
         """
         num_leaves = batch.is_leaf.size(1)
-        real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # R x E
+        real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # R x S
         num_columns = real.size(1)
-        # In order of depth, and from left to right: siblings are neighbours, and the parent of a node is the last one of the
-        # level above that begins no later.
+        # In order of depth, then from left to right, siblings are neighbours, and the parent of a node is the last node of the
+        # level above that does not begin later.
         keys, order = _by_level(batch).masked_fill(~real, torch.iinfo(torch.int64).max).sort(dim=1)
         above = (torch.searchsorted(keys, keys - num_leaves, right=True) - 1).masked_fill(~real.gather(1, order), -1)
         is_child = above >= 0
         parent = order.gather(1, above.clamp(min=0)).masked_fill(~is_child, -1)
-        # What has no parent is in no family but its own.
+        # A node without a parent is a family of its own.
         family = torch.where(is_child, above, -1 - torch.arange(num_columns, device=above.device))
         border = family.diff(dim=1) != 0
         is_first, is_last = (functional.pad(border, side, value=True) for side in ((1, 0), (0, 1)))
 
         intermediate = num_columns + order  # over each child and its later siblings
         is_divider = ~is_first & ~is_last
-        # Where later siblings hang: the second under the parent, others under the intermediate node of the one before.
+        # The second sibling is under the parent, later ones under the intermediate node of the sibling before.
         holder = torch.where(is_first.roll(1, dims=1), parent, intermediate.roll(1, dims=1))
         parents = [
             torch.where(is_first, parent, torch.where(is_last, holder, intermediate)),
@@ -84,17 +84,17 @@ class BinaryBranches:
         )
 
     def under_super_roots(self, document: Tensor) -> "BinaryBranches":
-        """Puts a super-root over the trees of each of B documents, itself in binary form.
+        """Puts a super-root, in binary form, over the trees of each of B documents.
 
-        All trees then stand in one row of R times 2 E + 1 columns. The last of a tree's columns is the node over it and all
-        that comes after it in its document, where there is such a node: trees are added from right to left. A single tree is
-        the only child of its super-root.
+        All trees are then in one row of R times 2 S + 1 columns. The last of a tree's columns is the node over it and all later
+        trees of its document, if there is such a node: trees are added from right to left. A single tree is the only child of its
+        super-root.
 
         Args:
-            document: ``[R]`` int64, the document of each tree, ascending from 0, none left out
+            document: ``[R]`` int64, the document of each tree, ascending from 0, with every number in between
 
         Returns:
-            tensors ``[1, R (2 E + 1)]``, but ``divided`` as it was, and ``root`` ``[B]``, the columns of the super-roots
+            tensors ``[1, R (2 S + 1)]``, but ``divided`` unchanged, and ``root`` ``[B]``, the columns of the super-roots
         """
         rows, width = self.parents.shape
         begins = document.diff() > 0
@@ -117,39 +117,32 @@ class BinaryBranches:
 
 
 def _by_level(batch: TreeBatch) -> Tensor:
-    """``[R, N + M]`` int64: numbers that put leaves and nodes in order of their depth, then from left to right."""
+    """Returns keys ``[R, N + M]`` int64 that sort leaves and nodes by their depth, then from left to right."""
     width = batch.is_leaf.size(1)
     leaf = torch.arange(width, device=batch.start.device).expand_as(batch.is_leaf)
     is_node = batch.is_node.long()
-    # A leaf lies as deep as nodes have begun before it and not ended.
-    covers = (
-        is_node.new_zeros(len(leaf), width + 1).scatter_add(1, batch.start, is_node).scatter_add(1, batch.end, -is_node)
-    )
+    # The depth of a leaf is the number of nodes that have begun and not yet ended there.
+    covers = is_node.new_zeros(len(leaf), width + 1)
+    covers = covers.scatter_add(1, batch.start, is_node).scatter_add(1, batch.end, -is_node)
     depth = torch.cat([covers.cumsum(1)[:, :-1], batch.depth], dim=1)
     return depth * width + torch.cat([leaf, batch.start], dim=1)
 
 
 def _put(values: Tensor, columns: Tensor) -> Tensor:
-    """The values of each row in the columns given, which are all there are."""
+    """Moves the values of each row to the given columns, a permutation of all columns."""
     return torch.empty_like(values).scatter(1, columns, values)
 
 
 def _append(rows: Tensor, column: Tensor) -> Tensor:
-    """A last column to the rows, then one row of all."""
+    """Appends a column to the rows and joins all rows to one."""
     return torch.cat([rows, column.unsqueeze(1)], dim=1).view(1, -1)
-
-
-# FROM models/tree_lstm_encoder: Encoder of documents of trees by a binary Tree-LSTM.
-
-# A recurrent network has no limit of its own; fairseq's is this.
-MAX_POSITIONS = 100_000
 
 
 class TreeLSTMEncoder(FairseqEncoder):
     """Tai et al.'s binary Tree-LSTM over documents of many trees, which are binarised to the right.
 
-    The features of a leaf are its word's vector, those of a node its label's. A node that binarisation puts in has the label of
-    the one it is put in for, and a vector that says so, without which ``(A b c d)`` would be ``(A b (A c d))``.
+    The features of a leaf are the vector of its word, those of a node the vector of its label. The features of an intermediate node
+    are the label of the node that it divides plus a vector of their own; without that, ``(A b c d)`` would equal ``(A b (A c d))``.
 
     A document is read at the root of its first tree, at the mean of the roots of all, or at a super-root of label ``<s>`` over all
     of its trees. The root of a tree of one leaf is the leaf.
@@ -165,7 +158,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
         self.super_root = cfg.document_root == "super"
-        self.read_documents = READINGS.get(cfg.document_root)
+        self.pool = POOLING.get(cfg.document_root)
         self.embed_tokens = embed_tokens
         self.embed_labels = Embedding(num_labels, embed_tokens.embedding_dim, self.padding_idx)
         self.intermediate = nn.Parameter(torch.empty(embed_tokens.embedding_dim))
@@ -177,9 +170,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         """Encodes a batch of B documents of R sentences.
 
         Args:
-            sentence_trees: ``tokens`` ``[R, N]``, padded on the right and without EOS; ``label``, ``start``, ``end`` and
-                ``depth`` ``[R, M]`` as :func:`tree_fairseq.nn.tree_batch.collate_trees` makes them; ``document`` ``[R]``, the
-                document of each row, ascending from 0 and none left out. All int64
+            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`
 
         Returns:
             h of leaves and nodes, zero at padding, and of the roots
@@ -187,7 +178,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         tokens, document = sentence_trees["tokens"], sentence_trees["document"]
         batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
         tree = BinaryBranches.of(batch)
-        # One column more, as there may be no node at all.
+        # One more column, as the batch may have no nodes.
         label = functional.pad(batch.label, (0, 1), value=self.padding_idx).gather(1, tree.divided)
         features = [
             self.embed_tokens(tokens),
@@ -206,12 +197,12 @@ class TreeLSTMEncoder(FairseqEncoder):
         else:
             h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask)
             own = h[torch.arange(len(h), device=h.device), tree.root]
-            roots = self.read_documents(own, document)
+            roots = self.pool(own, document)
         leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
         return DocumentStates(leaves, nodes, roots)
 
     def max_positions(self) -> int:
-        """Maximum length of a document."""
+        """Returns the maximum length of a document."""
         return MAX_POSITIONS
 
 
@@ -228,7 +219,7 @@ class TreeLSTMClassifierConfig(TreeReadoutConfig):
 
 @register_model("tree_lstm_classifier", dataclass=TreeLSTMClassifierConfig)
 class TreeLSTMClassifier(TreeClassifier):
-    """A Tree-LSTM from the leaves up and a read-out of its roots, nodes and leaves."""
+    """A Tree-LSTM from the leaves up and a readout of its roots, nodes and leaves."""
 
     @classmethod
     def build_model(cls, args, task):
@@ -246,7 +237,7 @@ class TreeLSTMClassifier(TreeClassifier):
 
 @register_model_architecture("tree_lstm_classifier", "tree_lstm_classifier_tiny")
 def tree_lstm_classifier_tiny(args):
-    """Vectors of width 64 and states of 72: about the 70,000 weights of ``tree_transformer_classifier_tiny``, vectors apart."""
+    """Sets vectors of width 64 and states of 72: about the 70,000 weights of ``tree_transformer_classifier_tiny``, vectors apart."""
     args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
     args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 72)
     set_defaults(args, TreeLSTMClassifierConfig)

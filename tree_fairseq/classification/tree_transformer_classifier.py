@@ -1,24 +1,219 @@
-"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for classification, read at the root."""
+"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for classification of sentences and documents."""
 
 from dataclasses import dataclass, field
+from typing import Optional, Union
 
+import torch
 from fairseq.dataclass import ChoiceEnum
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
+from fairseq.modules import LearnedPositionalEmbedding
+from torch import Tensor
 
-from tree_fairseq.classification.classifier import ClassReadout, TreeClassifier, TreeReadoutConfig
-from tree_fairseq.classification.document_encoder import DocumentEncoder
+from tree_fairseq.classification.classifier import ClassReadout, DocumentStates, TreeClassifier, TreeReadoutConfig
+from tree_fairseq.classification.document_structure import POOLING, DocumentStructure, Placement
+from tree_fairseq.classification.sentence_trees import Packing
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults, set_sizes
+from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.word_embeddings import build_word_embeddings
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
+from tree_fairseq.tree_transformer.attention import TreeSelfAttention
+from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
+from tree_fairseq.tree_transformer.structure import TreeStructure
+
+
+class DocumentAttention(TreeSelfAttention):
+    """Subtree-masked attention over sentences as rows; their leaves attend to all leaves of their document.
+
+    It computes the same as :class:`TreeSelfAttention` on a forest of all trees of a document. Nodes attend to nothing outside their
+    tree, so they and their accumulation stay within a row. Only the leaves are brought together: no tensor has all nodes and all
+    leaves, or all nodes twice, of a document.
+
+    A super-root comes last in the first row of its document. It is the one node above all trees and attends to all of them.
+    """
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Union[DocumentStructure, TreeStructure],
+        need_weights: bool = False,
+        attn_mask: Optional[Tensor] = None,
+    ) -> tuple[Tensor, None]:
+        """Attends within a batch of documents.
+
+        Args:
+            query: ``[S, R, D]``, leaves then nodes, or ``[S + 1, R, D]`` with super-roots
+            key: the same; unread
+            value: the same; unread
+            key_padding_mask: the documents, or trees that each are a document of their own
+            need_weights: unread, weights are never returned
+            attn_mask: unread
+
+        Returns:
+            the shape of ``query``, and None
+        """
+        structure = key_padding_mask
+        if isinstance(structure, TreeStructure):
+            return super().forward(query, key, value, structure, need_weights, attn_mask)
+        projected = self.q_proj(query), self.k_proj(query), self._accumulate(query, structure)
+        if structure.join_leaves and not structure.mask_subtrees:
+            output = structure.everything.to_rows(self._across(projected, structure.everything))
+        else:
+            output = self._masked(projected, structure)
+        return self.out_proj(output), None
+
+    def _masked(self, projected: tuple[Tensor, Tensor, Tensor], structure: DocumentStructure) -> Tensor:
+        """Attends from leaves, nodes and super-roots, each with its own mask."""
+        rows, query = structure.rows, projected[0]
+        within = (self._split_heads(tensor[: rows.padding.size(1)]) for tensor in projected)
+        output = [self.look(*within, rows.sights[1:] if structure.join_leaves else rows.sights)]
+        if structure.join_leaves:
+            output.insert(0, structure.leaves.to_rows(self._across(projected, structure.leaves)))
+        if structure.super_roots is not None:
+            first_row = structure.super_roots.first_row
+            own = query[-1].index_select(0, first_row).unsqueeze(1)  # B x 1 x D
+            attended = self._across(projected, structure.everything, own).squeeze(1)
+            last = torch.zeros_like(query[-1:], dtype=attended.dtype)
+            output.append(last.index_copy(1, first_row, attended.unsqueeze(0)))
+        return torch.cat(output)
+
+    def _accumulate(self, states: Tensor, structure: DocumentStructure) -> Tensor:
+        """Projects states to values and accumulates those of nodes and super-roots: the shape of ``states``."""
+        rows, roots = structure.rows, structure.super_roots
+        leaves = states[: rows.num_leaves]
+        heads = self._split_heads(self.v_proj(states))  # R x H x S x D/H
+        within = heads[:, :, : rows.padding.size(1)]
+        values = self.accumulation(leaves, within, rows).permute(2, 0, 1, 3).flatten(2)  # S x R x D
+        if roots is None:
+            return values
+        own = heads[:, :, -1].index_select(0, roots.first_row)
+        accumulated = roots.accumulate(self.accumulation, leaves, within, own, rows).flatten(1)  # B x D
+        last = torch.zeros_like(values[:1]).index_copy(1, roots.first_row, accumulated.unsqueeze(0))
+        return torch.cat([values, last])
+
+    def _across(
+        self, projected: tuple[Tensor, Tensor, Tensor], places: Placement, query: Optional[Tensor] = None
+    ) -> Tensor:
+        """Attends within documents, from the same places or from a query ``[B, T, D]``: ``[B, T, D]``."""
+        if query is None:
+            query = places.to_documents(projected[0])
+        keys_and_values = (places.to_documents(tensor) for tensor in projected[1:])
+        heads = [tensor.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for tensor in (query, *keys_and_values)]
+        return self.attend(*heads, places.attention_bias).transpose(1, 2).flatten(2)
+
+
+class DocumentEncoder(TreeTransformerEncoder):
+    """The Tree-Transformer's encoder over documents of many trees.
+
+    A row holds one sentence, or a few sentences of a document if their leaves attend beyond them. Nodes and their accumulation never
+    leave their row, so time and memory grow linearly with the number of sentences. With ``leaf_attention`` of ``document``, leaves
+    attend to all leaves of their document and count their positions from its start: the result is that of one forest of all its
+    trees. With ``sentence``, the result is that of every sentence by itself.
+
+    A document is read at the root of its first sentence (the paper), at the mean of the roots of all its sentences, or at a
+    super-root, which is embedded as the label ``<s>``, accumulates the whole document and attends to all of it.
+    The root of a sentence of one leaf is the leaf.
+
+    Args:
+        cfg: that of a Tree-Transformer, with ``leaf_attention`` (``document`` or ``sentence``) and
+            ``document_root`` (``first``, ``mean`` or ``super``)
+        dictionary: of the leaves
+        embed_tokens: table of the leaves
+    """
+
+    attention = DocumentAttention
+
+    def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
+        super().__init__(cfg, dictionary, embed_tokens, return_fc)
+        self.join_leaves = cfg.leaf_attention == "document"
+        self.super_root = cfg.document_root == "super"
+        self.pool = POOLING.get(cfg.document_root)
+
+    def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
+        """Encodes a batch of documents.
+
+        Args:
+            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`; the node of a sentence's root
+                is its first
+
+        Raises:
+            InputError: learned positions end before the text does
+        """
+        sentences, packing = sentence_trees, None
+        is_node = sentence_trees["end"] > sentence_trees["start"]
+        if self.join_leaves and not _single(sentence_trees["document"]):
+            # Leaves attend beyond their sentence, and nodes to no other tree of their row.
+            is_leaf = sentence_trees["tokens"].ne(self.padding_idx)
+            packing = Packing.build(is_leaf, is_node, sentence_trees["document"])
+            sentences = packing.pack(sentence_trees, self.padding_idx)
+        tokens, document = sentences["tokens"], sentences["document"]
+        batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
+        structure = self._documents(batch, document)
+        embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
+        if self.super_root:
+            label = torch.full_like(document, self.dictionary.bos()).unsqueeze(1)
+            embedded.append(self.forward_labels(label))
+        x, _ = self.forward_layers(torch.cat(embedded, dim=1), structure.padding, structure)
+        num_leaves, num_nodes = tokens.size(1), batch.label.size(1)
+        leaves, nodes = x[: num_leaves + num_nodes].transpose(0, 1).split([num_leaves, num_nodes], dim=1)
+        if packing is not None:
+            leaves, nodes = packing.unpack(leaves, packing.leaves), packing.unpack(nodes, packing.nodes)
+        if self.super_root:
+            roots = x[-1].index_select(0, structure.super_roots.first_row)
+        else:
+            states = torch.cat([leaves, nodes], dim=1)  # R x (N + M) x D
+            own = states[torch.arange(len(states), device=x.device), is_node.any(1) * leaves.size(1)]
+            roots = self.pool(own, sentence_trees["document"])
+        return DocumentStates(leaves, nodes, roots)
+
+    def _documents(self, batch: TreeBatch, document: Tensor) -> Union[DocumentStructure, TreeStructure]:
+        """The structure that the layers need: only that of the trees if nothing joins the sentences."""
+        rows = self.build_structure(batch)
+        if not self.super_root and (_single(document) or not self.join_leaves):
+            return rows
+        return DocumentStructure.build(
+            batch,
+            rows,
+            document,
+            super_root=self.super_root,
+            join_leaves=self.join_leaves,
+            mask_subtrees=not self.cfg.no_subtree_mask,
+            count_leaf=self.cfg.accumulation_denominator == "with-leaf",
+        )
+
+    def _embed_leaves(self, tokens: Tensor, structure: Union[DocumentStructure, TreeStructure]) -> Tensor:
+        """Embeds leaves ``[R, N]`` with their positions in the sentence or in the document: ``[R, N, D]``."""
+        if not self.join_leaves or isinstance(structure, TreeStructure):
+            self._check_length(tokens, "sentence")
+            return self.forward_embedding(tokens)[0]
+        text = structure.leaves.to_documents(tokens.t())  # B x leaves of a document; padding is never read
+        self._check_length(text, "document")
+        return structure.leaves.to_rows(self.forward_embedding(text)[0]).transpose(0, 1)
+
+    def _check_length(self, tokens: Tensor, name: str) -> None:
+        """Refuses texts beyond learned positions; sinusoidal ones are made as needed."""
+        positions = self.embed_positions
+        if isinstance(positions, LearnedPositionalEmbedding) and tokens.size(1) > positions.max_positions:
+            raise InputError(
+                f"a {name} has {tokens.size(1)} leaves, but learned positions end at {positions.max_positions}",
+                hint="Give a greater --max-source-positions, or leave out --encoder-learned-pos.",
+            )
+
+
+def _single(document: Tensor) -> bool:
+    """Returns whether each document is one row, given the document of each row, ascending."""
+    return len(document) == int(document[-1]) + 1
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig):
-    """Flags that the model has beside those of a transformer's encoder."""
+    """Flags of the model beside those of a transformer's encoder."""
 
     leaf_attention: ChoiceEnum(["document", "sentence"]) = field(
         default="document",
@@ -38,7 +233,7 @@ class TreeTransformerClassifierConfig(TreeClassifierConfig, TransformerConfig):
 
 @register_model("tree_transformer_classifier")
 class TreeTransformerClassifier(TreeClassifier):
-    """The Tree-Transformer's encoder and a read-out of its roots, nodes and leaves.
+    """The Tree-Transformer's encoder and a readout of its roots, nodes and leaves.
 
     Args:
         encoder (DocumentEncoder): of the documents
@@ -69,13 +264,13 @@ class TreeTransformerClassifier(TreeClassifier):
 
 @register_model_architecture("tree_transformer_classifier", "tree_transformer_classifier")
 def tree_transformer_classifier(args):
-    """Sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
+    """Sets the sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
     base_architecture(args)
     set_defaults(args, TreeClassifierConfig)
 
 
 @register_model_architecture("tree_transformer_classifier", "tree_transformer_classifier_tiny")
 def tree_transformer_classifier_tiny(args):
-    """The paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
+    """Sets the paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
     set_sizes(args, 2, 64, 128, 4)
     tree_transformer_classifier(args)

@@ -1,4 +1,4 @@
-"""Treeformer for classification (Patel & Flanigan 2023): phrases beside the state of an encoder that stands for the whole text."""
+"""Treeformer for classification (Patel & Flanigan 2023): phrases added to the state of an encoder's [CLS] or BOS."""
 
 from dataclasses import dataclass, field
 from typing import Optional
@@ -18,11 +18,9 @@ from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
 from tree_fairseq.nn.word_embeddings import build_word_embeddings
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
-# FROM models/started_encoder: fairseq's transformer encoder that reads a start before each text, whose state stands for all of it as BERT's [CLS] does.
 
-
-class StartedEncoder(TransformerEncoderBase):
-    """Puts BOS before each text.
+class EncoderWithBOS(TransformerEncoderBase):
+    """fairseq's transformer encoder with BOS before each text; its state represents the text, as that of BERT's [CLS] does.
 
     Args:
         cfg: of fairseq's transformer, with ``max_source_positions``
@@ -43,34 +41,34 @@ class StartedEncoder(TransformerEncoderBase):
             src_tokens: ``[B, N]``, padded on the right
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N + 1, D]``, in the place of a look-up, that of the start among them
+            token_embeddings: ``[B, N + 1, D]``, used instead of a look-up; that of BOS is the first
 
         Returns:
-            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, D]``, the start first
+            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, D]``, BOS first
         """
-        started = functional.pad(src_tokens, (1, 0), value=self.dictionary.bos())
-        return super().forward(started, src_lengths, return_all_hiddens, token_embeddings)
+        with_bos = functional.pad(src_tokens, (1, 0), value=self.dictionary.bos())
+        return super().forward(with_bos, src_lengths, return_all_hiddens, token_embeddings)
 
     def max_positions(self) -> int:
-        """Longest source: the start takes one position."""
+        """Returns the length of the longest source: BOS takes one position."""
         return super().max_positions() - 1
 
 
-# The end of a sentence is never in this chart.
+# The options of the chart; the end of a sentence is never part of it.
 _CHART = ("treeformer_height", "treeformer_level_weights", "treeformer_heads", "treeformer_layer_norm")
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeformerClassifierConfig(ClassifierConfig):
-    """Options beside those of the chart and of fairseq's encoders."""
+    """Options other than those of the chart and of fairseq's encoders."""
 
     encoder_name: Optional[str] = field(
         default=None,
         metadata={
-            "help": "a pretrained encoder: a folder as HuggingFace's save_pretrained() writes it, or its name on the hub, such as "
-            "albert-base-v2 (safetensors only). Its sizes are its own, --dropout and --attention-dropout are set where they are given. "
-            "Without it, an encoder is trained from scratch"
+            "help": "a pretrained encoder: a folder that HuggingFace's save_pretrained() wrote, or its name on the hub, such as "
+            "albert-base-v2 (safetensors only). Its sizes are its own; --dropout and --attention-dropout replace its own. "
+            "Without this flag, an encoder is trained from scratch"
         },
     )
     no_chart: bool = field(
@@ -84,15 +82,15 @@ class TreeformerClassifierConfig(ClassifierConfig):
 
 @register_model("treeformer_classifier")
 class TreeformerClassifier(SequenceClassifier):
-    """Reads a class, or a number, off the encoder's first state and the mean of the chart's top row, added up.
+    """Predicts a class, or a number, from the sum of the encoder's first state and the mean of the chart's top row.
 
-    That state is a pretrained encoder's [CLS]; an encoder of ours reads BOS in its place. It, the ends of sentences and what
-    separates them never enter the chart.
+    The first state is that of a pretrained encoder's [CLS], or of BOS for an encoder trained from scratch. That token, the ends of
+    sentences and their separators never enter the chart.
 
     Args:
-        encoder: of the texts, whose first state is that of a start
+        encoder: of the texts, with [CLS] or BOS first
         readout: of the sum
-        summary: of phrases; None without
+        summary: of phrases; None without a chart
     """
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout, summary: Optional[ChartSummary]):
@@ -111,12 +109,14 @@ class TreeformerClassifier(SequenceClassifier):
         """Builds the model for a task with ``num_classes``.
 
         Raises:
-            InputError: the task has no classes, options of the chart that cannot be, or no pretrained encoder can be loaded
+            InputError: the task has no classes, the options of the chart contradict each other, or the pretrained encoder cannot be loaded
         """
         cls.check_task("treeformer_classifier", task)
         treeformer_classifier(args)
         if args.no_chart and args.treeformer_within_sentences:
-            raise InputError("--treeformer-within-sentences says something of a chart, and --no-chart leaves it out")
+            raise InputError(
+                "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
+            )
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
         summary = None
         if not args.no_chart:
@@ -125,7 +125,7 @@ class TreeformerClassifier(SequenceClassifier):
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary)
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """The first state and the mean of the highest phrases, ``[B, D]``."""
+        """Returns the sum of the first state and the mean of the highest phrases, ``[B, D]``."""
         dictionary = self.encoder.dictionary
         tokens = utils.convert_padding_direction(src_tokens, dictionary.pad(), left_to_right=True)
         states = self.encoder(tokens, src_lengths)["encoder_out"][0]  # N + 1 x B x D
@@ -136,7 +136,7 @@ class TreeformerClassifier(SequenceClassifier):
 
 
 def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
-    """The encoder that is named; ``args`` gets its description, for checkpoints."""
+    """Loads the named encoder and writes its description to ``args``, for checkpoints."""
     description = getattr(args, "pretrained_description", None)
     if description is None:
         dropout = {
@@ -150,18 +150,18 @@ def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
     return encoder, encoder.width
 
 
-def _from_scratch(args, task) -> tuple[StartedEncoder, int]:
-    # What begins with "encoder_" fairseq takes for options of its own encoder.
+def _from_scratch(args, task) -> tuple[EncoderWithBOS, int]:
+    # fairseq takes options that begin with "encoder_" for those of its own encoder.
     cfg = TransformerConfig.from_namespace(args)
-    # The start has a position of its own.
+    # BOS has a position of its own.
     cfg.max_source_positions += 1
-    encoder = StartedEncoder(cfg, task.source_dictionary, build_word_embeddings(args, task.source_dictionary))
+    encoder = EncoderWithBOS(cfg, task.source_dictionary, build_word_embeddings(args, task.source_dictionary))
     return encoder, cfg.encoder.embed_dim
 
 
 @register_model_architecture("treeformer_classifier", "treeformer_classifier")
 def treeformer_classifier(args):
-    """A pretrained encoder has its own sizes; else those of fairseq's ``transformer``: 6 layers, width 512, 8 heads. h = 10."""
+    """Sets h = 10 and, without a pretrained encoder, the sizes of fairseq's ``transformer``: 6 layers, width 512, 8 heads."""
     set_defaults(args, TreeformerClassifierConfig)
     set_defaults(args, ChartConfig)
     if not args.encoder_name:
@@ -170,6 +170,6 @@ def treeformer_classifier(args):
 
 @register_model_architecture("treeformer_classifier", "treeformer_classifier_tiny")
 def treeformer_classifier_tiny(args):
-    """The size of ``transformer_classifier_tiny``: 2 layers, width 64, feed-forward 128, 4 heads."""
+    """Sets the size of ``transformer_classifier_tiny``: 2 layers, width 64, feed-forward 128, 4 heads."""
     set_sizes(args, 2, 64, 128, 4)
     treeformer_classifier(args)

@@ -17,7 +17,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
 from tree_fairseq.classification.metrics import pearson, spearman
-from tree_fairseq.classification.numbers import is_number
+from tree_fairseq.classification.targets import is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_hypotheses, read_scores
 from tree_fairseq.scoring.runs import add_run_arguments, pairs, score_and_publish

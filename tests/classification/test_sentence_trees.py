@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, forests, trees
-from tree_fairseq.classification.class_trees import ClassNodes
-from tree_fairseq.classification.folder import NODE_SYMBOL, UNLABELLED
-from tree_fairseq.classification.rows import (
-    IGNORE,
-    RowReader,
-    collate_rows,
+from tree_fairseq.classification.class_trees import NODE_SYMBOL, ClassNodes
+from tree_fairseq.classification.sentence_trees import (
+    SentenceTreeReader,
+    collate_sentences,
     collate_targets,
     cut_tree,
     kept_leaves,
-    pack_rows,
-    unpack_rows,
+    from_constraints,
+    to_constraints,
 )
+from tree_fairseq.classification.targets import IGNORE, UNLABELLED
 from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError
@@ -84,7 +83,7 @@ def twin(tree: Tree) -> tuple[list[tuple[int, int, int, int]], list[int]]:
 
 
 def rows_of(forest: Forest, has_class: bool = True):
-    reader = RowReader(TreeReader(LABELS), ClassNodes(LABELS) if has_class else None)
+    reader = SentenceTreeReader(TreeReader(LABELS), ClassNodes(LABELS) if has_class else None)
     return reader(stored(forest), classes_of(forest))
 
 
@@ -119,12 +118,12 @@ def test_the_class_of_the_root_is_the_first(forest):
 def test_classes_of_another_tree_are_refused():
     [tree] = read_forest("(0 (1 a) (2 b))")
     with pytest.raises(CorruptFileError, match="2 classes for a tree of 3 nodes"):
-        RowReader(TreeReader(LABELS), ClassNodes(LABELS))(stored((tree,)), np.array([0, 1]))
+        SentenceTreeReader(TreeReader(LABELS), ClassNodes(LABELS))(stored((tree,)), np.array([0, 1]))
 
 
 def batch_of(drawn: list[Forest]):
     documents = [(torch.arange(4, 4 + stored(forest).num_leaves), rows_of(forest)) for forest in drawn]
-    return documents, collate_rows(documents, PAD, LABEL_PAD)
+    return documents, collate_sentences(documents, PAD, LABEL_PAD)
 
 
 @given(st.lists(documents(), min_size=1, max_size=4))
@@ -157,7 +156,7 @@ def test_rows_are_stacked_in_the_order_of_the_documents(drawn):
 def test_packed_rows_unpack(drawn):
     _, batch = batch_of(drawn)
     numbers = torch.arange(len(drawn)) * 7 + 3
-    unpacked, found = unpack_rows(pack_rows(batch, numbers))
+    unpacked, found = from_constraints(to_constraints(batch, numbers))
     assert torch.equal(found, numbers) and unpacked.keys() == batch.keys()
     assert all(torch.equal(unpacked[name], batch[name]) for name in batch)
 

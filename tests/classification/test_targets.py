@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.classification.numbers import CHARACTERS, NumberDictionary, is_number
+from tree_fairseq.classification.targets import CHARACTERS, NumberDictionary, class_order, is_number
 
 DICTIONARY = NumberDictionary.of_characters()
 
@@ -35,3 +35,8 @@ def test_what_is_no_number(text):
 def test_a_line_that_is_no_number():
     assert math.isnan(DICTIONARY.value(torch.tensor([DICTIONARY.index("-"), DICTIONARY.eos()])))
     assert DICTIONARY.symbols[DICTIONARY.nspecial :] == list(CHARACTERS)
+
+
+def test_numbers_are_sorted_as_numbers():
+    names = ["pos", "10", "9", "-1", "2.5", "neg", "1e", "+1"]
+    assert sorted(names, key=class_order) == ["-1", "+1", "2.5", "9", "10", "1e", "neg", "pos"]

@@ -160,8 +160,8 @@ def test_splits_are_added_with_the_dictionaries_of_a_folder(tmp_path, kind):
         ("sentence", "a\tso good", LabelColumnError, "is not one word"),
         ("sentence", "a\t-", UnlabelledExampleError, "stands for none"),
         ("sentence", "a\t<pad>", ClassError, "special symbol"),
-        ("rated", "a\tb\tfive", ClassError, "'five' is no number"),
-        ("rated", "a\tb\tnan", ClassError, "'nan' is no number"),
+        ("rated", "a\tb\tfive", ClassError, "'five' is not a number"),
+        ("rated", "a\tb\tnan", ClassError, "'nan' is not a number"),
     ],
 )  # fmt: skip
 def test_malformed_lines_are_named(tmp_path, kind, line, error, message):
@@ -174,7 +174,7 @@ def test_malformed_lines_are_named(tmp_path, kind, line, error, message):
 def test_classes_that_train_does_not_have(tmp_path):
     write_lines(tmp_path / "train.tsv", rows("sentence", 6))
     write_lines(tmp_path / "valid.tsv", ["a\tpos", "a\tbetter"])
-    with pytest.raises(UnknownClassError, match="valid.tsv:2.*'better' is no class, the classes are 10, neg, pos"):
+    with pytest.raises(UnknownClassError, match="valid.tsv:2.*'better' is not a class, the classes are 10, neg, pos"):
         binarize("--trainpref", tmp_path / "train", "--validpref", tmp_path / "valid", "--destdir", tmp_path / "data")
 
 
@@ -253,7 +253,7 @@ def test_folders_of_the_other_kind(folders, tmp_path):
         DataFolderError, match="--task tree_sentence_classification, this is --task tree_classification"
     ):
         tree_task_of(folders["pair"][1])
-    with pytest.raises(MissingTreesError, match="has classes for train, valid, but not for test"):
+    with pytest.raises(MissingTreesError, match="has examples for train, valid, but not for test"):
         task_of(folders["pair"][1]).load_dataset("test")
 
 
@@ -262,5 +262,5 @@ def test_a_label_that_is_no_number_any_more(folders):
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     dataset.targets = [torch.tensor([task.target_dictionary.index("."), task.target_dictionary.eos()])] * len(dataset)
-    with pytest.raises(CorruptFileError, match="the label of example 3 is no number"):
+    with pytest.raises(CorruptFileError, match="the label of example 3 is not a number"):
         dataset[2]

@@ -1,6 +1,8 @@
-"""Figures of a matrix of confusions, against counting by hand."""
+"""Metrics of a confusion matrix and correlations, against counting by hand and their definitions."""
 
 from __future__ import annotations
+
+import statistics
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.classification.metrics import accuracy, class_figures, confusion_counts, confusion_line, macro_f1
+from tree_fairseq.classification.metrics import class_figures, confusion_counts, confusion_line, pearson, spearman
 
+NUMBERS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=9)
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20)
 
 
@@ -27,9 +30,14 @@ def f1_by_hand(pairs, name: int) -> float:
 def test_figures_are_those_of_counting(pairs):
     counts = counts_of(pairs)
     assert all(counts[row, column] == pairs.count((row, column)) for row in range(4) for column in range(4))
-    assert accuracy(counts) == pytest.approx(100 * sum(target == predicted for target, predicted in pairs) / len(pairs))
+    figures = class_figures(counts)
+    assert figures["accuracy"] == pytest.approx(
+        100 * sum(target == predicted for target, predicted in pairs) / len(pairs)
+    )
     occurring = sorted({name for pair in pairs for name in pair})
-    assert macro_f1(counts) == pytest.approx(100 * sum(f1_by_hand(pairs, name) for name in occurring) / len(occurring))
+    assert figures["macro_f1"] == pytest.approx(
+        100 * sum(f1_by_hand(pairs, name) for name in occurring) / len(occurring)
+    )
 
 
 @given(PAIRS, PAIRS)
@@ -55,3 +63,23 @@ def test_of_more_classes_none_is_the_positive_one(pairs):
 
 def test_the_matrix_in_one_line():
     assert confusion_line(np.array([[3.0, 1.0], [0.0, 2.0]]), ["neg", "pos"]) == "neg: 3 1; pos: 0 2"
+
+
+def ranks(values: list[int]) -> list[float]:
+    """The mean of the places that equal values have."""
+    places = sorted(values)
+    return [statistics.fmean(place for place, other in enumerate(places) if other == value) for value in values]
+
+
+@given(NUMBERS)
+def test_correlations_are_what_they_are_defined_as(pairs):
+    left, right = map(list, zip(*pairs))
+    if len(set(left)) < 2 or len(set(right)) < 2:
+        assert pearson(left, right) == spearman(left, right) == 0
+        return
+    assert pearson(left, right) == pytest.approx(100 * statistics.correlation(left, right), abs=1e-6)
+    assert spearman(left, right) == pytest.approx(100 * statistics.correlation(ranks(left), ranks(right)), abs=1e-6)
+
+
+def test_too_few_numbers_do_not_correlate():
+    assert pearson([1], [2]) == spearman([], []) == 0

@@ -1,0 +1,232 @@
+"""New lines to classify, for ``fairseq-interactive`` and the hub: they are read exactly as the lines of the folder were."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Callable, Protocol
+
+import numpy as np
+from fairseq.data import Dictionary
+
+from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, word_options
+from tree_fairseq.classification.dataset import NewLines, document_lengths
+from tree_fairseq.classification.examples import joined_sentences
+from tree_fairseq.classification.folder import ClassificationRecord, refuse_long_text
+from tree_fairseq.data_bin.tree_store import StoredTree
+from tree_fairseq.errors import EmptyDocumentError, ParserError
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.pieces import load_subword_model
+from tree_fairseq.trees.spans import SpanForest, decode, encode
+from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.text import check_line
+
+_PATH = "input"
+
+
+class TreeReader(Protocol):
+    """Makes trees of new lines."""
+
+    wants_encoded_text: bool
+    """Whether lines should come tokenised and split into subwords."""
+
+    def read(
+        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
+    ) -> list[SpanForest]:
+        """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages."""
+
+
+def tree_reader(record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None) -> TreeReader:
+    """Returns a reader that makes trees of new lines exactly as those of a folder were made.
+
+    Args:
+        record: that of the folder
+        options: the parser options of its source side
+        parser_dir: the folder of the parser's models, if it has moved
+    """
+    if record.input_format == "tsv":
+        return TextLines(options if parser_dir is None else options.replace(parser_dir=parser_dir))
+    return TreeLines(record, options, parser_dir)
+
+
+class TextLines:
+    """Raw text for a folder of texts: it is parsed as the folder's own lines were."""
+
+    def __init__(self, options: ParserOptions):
+        self.parser = LineParser(options)
+        self.wants_encoded_text = self.parser.wants_encoded_text
+
+    def read(
+        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
+    ) -> list[SpanForest]:
+        """Parses each line."""
+        return [encode(line.forest) for line in self.parser.parse_lines(lines, first_line, path)]
+
+
+class TreeLines:
+    """New lines for a folder of trees: a line that begins with ``(`` is a tree, whose labels are not read; any other is raw text.
+
+    A tree needs no parser, unless the symbols are labels of a parser. Raw text is parsed, and the parse is binarised if the
+    trees of the folder were binary.
+
+    Args:
+        record: that of the folder
+        options: the parser options of its source side; only their subword model is used
+        parser_dir: the folder of the parser's models, if it has moved
+    """
+
+    wants_encoded_text = False
+
+    def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
+        self._record = record
+        self._subwords = load_subword_model(options.subword_model)
+        self._parser_dir = parser_dir
+
+    def read(
+        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
+    ) -> list[SpanForest]:
+        """Reads trees and parses raw text.
+
+        Raises:
+            TreeFormatError: a line begins as a tree and is not one.
+            ParserError: a line is raw text, and the folder has no parser.
+        """
+        given = {}
+        for index, line in enumerate(lines):
+            if line.lstrip(" \t").startswith("("):
+                check_line(line, path, first_line + index)
+                given[index] = read_class_tree(line, path, first_line + index, needs_class=False).tree
+        texts: dict[int, SpanForest] = {}
+        if len(given) < len(lines):
+            # Blank lines take the places of trees, so that the numbers of lines in messages are right.
+            parsed = self._text_parser.parse_lines(
+                ["" if index in given else line for index, line in enumerate(lines)], first_line, path
+            )
+            texts = {index: encode(parse.forest) for index, parse in enumerate(parsed) if index not in given}
+        parses = {}
+        if self._record.node_symbols == "parser":
+            words = [" ".join(given[index].leaves) if index in given else "" for index in range(len(lines))]
+            parsed = self._word_parser.parse_lines(words, first_line, path) if given else []
+            parses = {**dict(enumerate(encode(parse.forest) for parse in parsed)), **texts}
+        trees = []
+        for index in range(len(lines)):
+            tree = given[index] if index in given else self._as_given(texts[index])
+            trees.append(self._split(put_symbols(tree, parses.get(index))))
+        return trees
+
+    def _as_given(self, parse: SpanForest) -> SpanForest:
+        """Gives a parse the form of the folder's trees."""
+        return encode(tuple(map(binary_tree, decode(parse)))) if self._record.binarize else parse
+
+    def _split(self, tree: SpanForest) -> SpanForest:
+        """Splits words into the subwords of the folder."""
+        return tree if self._subwords is None else encode(split_words(decode(tree), self._subwords.split(tree.leaves)))
+
+    @functools.cached_property
+    def _text_parser(self) -> LineParser:
+        options = self._record.text_options
+        if options is None:
+            raise ParserError(
+                "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with --tree-parser, such as stanza"
+            )
+        return LineParser(options if self._parser_dir is None else options.replace(parser_dir=self._parser_dir))
+
+    @functools.cached_property
+    def _word_parser(self) -> LineParser:
+        text = self._text_parser
+        options = word_options(text.options)
+        # The model in memory serves both purposes, unless it was loaded with a tokeniser for raw text.
+        return LineParser(options, parser=text.parser if text.options.tokenize == "pretokenized" else None)
+
+
+class DocumentReader:
+    """Makes token tensors and trees of new lines.
+
+    Args:
+        reader: makes their trees
+        dictionary: of the leaves
+        labels: of the nodes
+        limit: the largest number of leaves; of a longer document, the sentences are read that end within it
+    """
+
+    def __init__(self, reader: TreeReader, dictionary: Dictionary, labels: Dictionary, limit: int):
+        self.reader = reader
+        self.dictionary = dictionary
+        self.labels = labels
+        self.limit = limit
+
+    def trees(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> list[SpanForest]:
+        """Returns the trees of lines; ``encode_fn`` is applied if the parser needs encoded text.
+
+        Raises:
+            EmptyDocumentError: a line has no text.
+        """
+        if self.reader.wants_encoded_text:
+            lines = [encode_fn(line) for line in lines]
+        trees = self.reader.read(lines, first_line, _PATH)
+        for number, tree in enumerate(trees, start=first_line):
+            if not tree.labels:
+                raise EmptyDocumentError("there is no text", _PATH, number, hint="Leave the line out.")
+        return trees
+
+    def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
+        """Reads lines and encodes their leaves.
+
+        Args:
+            lines: an example each; in a folder of trees, raw text or bracketed trees, whose labels are not read
+            encode_fn: tokeniser and subword segmentation
+            first_line: number of the first one, from 1
+
+        Raises:
+            EmptyDocumentError: a line has no text.
+            LongSentenceError: the first sentence of a line is longer than the limit.
+        """
+        spans = self.trees(lines, encode_fn, first_line)
+        trees = [self._as_stored(forest) for forest in spans]
+        leaves = np.array([tree.num_leaves for tree in trees], np.int64)
+        kept = document_lengths(trees, leaves, self.limit, lambda index: (_PATH, first_line + index), _PATH)
+        texts = [" ".join(forest.leaves[:length]) for forest, length in zip(spans, kept.tolist())]
+        tokens = [self.dictionary.encode_line(text, add_if_not_exist=False, append_eos=False) for text in texts]
+        return NewLines([ids.long() for ids in tokens], trees, first_line - 1)
+
+    def _as_stored(self, forest: SpanForest) -> StoredTree:
+        labels = np.array([self.labels.index(label) for label in forest.labels], np.int32)
+        return StoredTree(len(forest.leaves), labels, *forest.spans.T)
+
+
+class SentenceReader:
+    """Makes token tensors of new lines of a sentence, or of a pair of sentences with a tab between them.
+
+    Args:
+        is_pair: whether a line is a pair
+        dictionary: of the tokens
+        limit: the largest number of tokens
+    """
+
+    def __init__(self, is_pair: bool, dictionary: Dictionary, limit: int):
+        self.is_pair = is_pair
+        self.dictionary = dictionary
+        self.limit = limit
+
+    def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
+        """Encodes lines.
+
+        Args:
+            lines: an example each
+            encode_fn: tokeniser and subword segmentation, applied to each sentence
+            first_line: number of the first one, from 1
+
+        Raises:
+            LabelColumnError, EmptyDocumentError: as :func:`tree_fairseq.classification.examples.joined_sentences`
+            LongSentenceError: a line is longer than the limit
+        """
+        read = []
+        for number, line in enumerate(lines, start=first_line):
+            sentences = [encode_fn(sentence) for sentence in line.split("\t")]
+            text = joined_sentences(sentences, self.is_pair, _PATH, number)
+            read.append(self.dictionary.encode_line(text, add_if_not_exist=False).long())
+            if len(read[-1]) > self.limit:
+                refuse_long_text(len(read[-1]), self.limit, _PATH, number)
+        return NewLines(read, first=first_line - 1)

@@ -1,0 +1,133 @@
+"""Targets of examples as lines of tokens: the names of classes, and numbers for regression.
+
+A line of class tokens holds the class of the example; in a folder of trees it holds the classes of all nodes in preorder, so that
+the example's own class is the first. A number is written one character a token: a dictionary of these characters, made once, can
+write every number.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from typing import Callable
+
+import numpy as np
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from tree_fairseq.data_bin.label_dictionary import RESERVED_LABELS
+from tree_fairseq.errors import ClassError, CorruptFileError, UnknownClassError
+
+UNLABELLED = "-"
+"""Marks a node without a class. The dictionary of classes does not contain it, so it is stored as ``<unk>``."""
+
+IGNORE = -100
+"""Takes the place of a class at padding and where a node has no class. The losses of torch skip it."""
+
+CHARACTERS = "0123456789.-+e"
+"""The characters of a number, in the order of their dictionary."""
+
+_INTEGER_OR_FRACTION = re.compile(r"[+-]?\d+(\.\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?")
+
+
+def class_order(name: str) -> tuple[int, float, str]:
+    """Returns the key by which classes are sorted: numbers by their value, then names."""
+    return (0, float(name), name) if _INTEGER_OR_FRACTION.fullmatch(name) else (1, 0.0, name)
+
+
+def check_class(name: str, path: str | os.PathLike | None = None, line: int | None = None) -> str:
+    """Returns the name of a class if a dictionary can contain it.
+
+    Raises:
+        ClassError: it is one of the dictionary's special symbols.
+    """
+    if name in RESERVED_LABELS:
+        raise ClassError(
+            f"a class is called {name}, which names a special symbol of the dictionary",
+            path,
+            line,
+            hint="Give it another name.",
+        )
+    return name
+
+
+def require_known_class(
+    name: str, known: Iterable[str], path: str | os.PathLike | None = None, line: int | None = None
+) -> None:
+    """Makes sure that a class is known; `UNLABELLED` is always accepted.
+
+    Raises:
+        UnknownClassError: otherwise.
+    """
+    if name != UNLABELLED and name not in known:
+        raise UnknownClassError(
+            f"{name!r} is not a class, the classes are {', '.join(sorted(known, key=class_order))}",
+            path,
+            line,
+            hint=f"A class has to occur in train; a node without a class is labelled {UNLABELLED}.",
+        )
+
+
+def is_number(text: str) -> bool:
+    """Returns whether a word is a finite number in decimal notation, with the exponent after ``e``."""
+    return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
+
+
+class NumberDictionary(Dictionary):
+    """fairseq's dictionary, filled with the characters of numbers."""
+
+    @classmethod
+    def of_characters(cls) -> NumberDictionary:
+        """Makes the dictionary of all these characters."""
+        made = cls()
+        for character in CHARACTERS:
+            made.add_symbol(character)
+        return made
+
+    def string(self, tensor, *args, **kwargs) -> str:
+        """Joins tokens as fairseq does, but writes a number as one word."""
+        # fairseq puts the lines of a batch one below the other, so only blanks are removed.
+        return super().string(tensor, *args, **kwargs).replace(" ", "")
+
+    def value(self, tokens: Tensor) -> float:
+        """Returns the number that a line of tokens writes, with or without EOS; ``nan`` if it does not write a number."""
+        text = self.string(tokens)
+        return float(text) if is_number(text) else math.nan
+
+    def tokens(self, value: float) -> Tensor:
+        """Writes a number with six digits as a line of tokens with EOS, int32."""
+        return self.encode_line(" ".join(f"{value:.6g}"), add_if_not_exist=False)
+
+
+def class_targets(tokens: Tensor, dictionary: Dictionary) -> np.ndarray:
+    """Converts a line of class tokens, with or without EOS, to class numbers from 0, int64; `IGNORE` stands for ``<unk>``."""
+    ids = tokens.numpy()[: -1 if len(tokens) and tokens[-1] == dictionary.eos() else None].astype(np.int64)
+    return np.where(ids == dictionary.unk(), IGNORE, ids - dictionary.nspecial)
+
+
+def example_class(classes: np.ndarray, index: int) -> int:
+    """Returns the class of example ``index`` itself, the first of its line (:func:`class_targets`).
+
+    Raises:
+        CorruptFileError: it has no class.
+    """
+    if not len(classes) or classes[0] < 0:
+        raise CorruptFileError(f"example {index + 1} has no class. Preprocess again")
+    return int(classes[0])
+
+
+def target_reader(dictionary: Dictionary) -> Callable[[Tensor, int], int | float]:
+    """Returns a function from a line of target tokens and its index to the class from 0, or to the number for a `NumberDictionary`."""
+    if not isinstance(dictionary, NumberDictionary):
+        return lambda tokens, index: example_class(class_targets(tokens, dictionary), index)
+
+    def number(tokens: Tensor, index: int) -> float:
+        value = dictionary.value(tokens)
+        if math.isnan(value):
+            raise CorruptFileError(f"the label of example {index + 1} is not a number. Preprocess again")
+        return value
+
+    return number
