@@ -18,8 +18,8 @@ from typing import NamedTuple
 from fairseq import hub_utils
 from torch import Tensor
 
-from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.classification.base_task import ClassificationTask
+from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.tree_drawing import tree_to_svg
 from tree_fairseq.errors import DataFolderError

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.tree_transformer_classifier import DocumentAttention
 from tree_fairseq.classification.document_structure import DocumentStructure
+from tree_fairseq.classification.tree_transformer_classifier import DocumentAttention
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.structure import TreeStructure

@@ -15,8 +15,8 @@ from tree_fairseq.classification.sentence_trees import (
     collate_sentences,
     collate_targets,
     cut_tree,
-    kept_leaves,
     from_constraints,
+    kept_leaves,
     to_constraints,
 )
 from tree_fairseq.classification.targets import IGNORE, UNLABELLED

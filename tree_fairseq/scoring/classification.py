@@ -18,8 +18,8 @@ from fairseq.scoring import BaseScorer, register_scorer
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from tree_fairseq.classification.class_trees import read_class_tree
-from tree_fairseq.classification.targets import class_order
 from tree_fairseq.classification.metrics import class_figures
+from tree_fairseq.classification.targets import class_order
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.breakdowns import COUNT, by_bounds, by_group, differences, group_metrics, read_groups
 from tree_fairseq.scoring.outcomes import as_digits
