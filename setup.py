@@ -43,6 +43,7 @@ setup(
     description="Trees in fairseq: parsing, preprocessing, and models that read and write trees",
     python_requires=">=3.11",
     packages=find_packages(include=["tree_fairseq", "tree_fairseq.*"]),
+    package_data={"tree_fairseq": ["py.typed"]},
     install_requires=["numpy", "sacrebleu", "scikit-learn", "scipy", "tqdm"],
     extras_require={**EXTRAS, "all": sorted({requirement for group in EXTRAS.values() for requirement in group})},
 )

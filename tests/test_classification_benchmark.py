@@ -12,7 +12,7 @@ import torch
 from tests.benchmarks.classification_models import Task, build
 from tests.benchmarks.random_trees import random_tree
 from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences
-from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg, decades
+from tree_fairseq.drawing.plots import Line, Plot, decades, plots_to_svg
 from tree_fairseq.nn.tree_batch import NodeArrays
 
 NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
@@ -57,13 +57,13 @@ def test_classifiers_that_are_compared_are_of_one_size(name):
     assert len(getattr(model.encoder, "layers", [None] * 2)) == 2
 
 
-def test_charts_have_every_point_inside_and_the_same_colour_for_a_name():
+def test_plots_have_every_point_inside_and_the_same_colour_for_a_name():
     lines = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)])]
     root = xml.etree.ElementTree.fromstring(
-        charts_to_svg([LineChart("one", "n", "ms", lines), LineChart("two", "n", "ms", lines[::-1])])
+        plots_to_svg([Plot("one", "n", "ms", lines), Plot("two", "n", "ms", lines[::-1])])
     )
     space = "{http://www.w3.org/2000/svg}"
-    fields = [shape for shape in root.iter(f"{space}rect") if shape.get("class") == "chart-frame"]
+    fields = [shape for shape in root.iter(f"{space}rect") if shape.get("class") == "plot-frame"]
     circles = list(root.iter(f"{space}circle"))
     assert len(fields) == 2 and len(circles) == 8
     for index, circle in enumerate(circles):

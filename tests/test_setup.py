@@ -185,6 +185,7 @@ def test_pip_install_leaves_fairseq_and_torch_alone(checkout, tmp_path_factory):
     sources = {path.relative_to(ROOT / "tree_fairseq") for path in (ROOT / "tree_fairseq").rglob("*.py")}
     installed = {path.relative_to(printed.strip()) for path in Path(printed.strip()).rglob("*.py")}
     assert sources == installed
+    assert Path(printed.strip(), "py.typed").is_file()  # type checkers read the annotations of the package
 
 
 def test_no_requirement_names_fairseq_or_torch(checkout):

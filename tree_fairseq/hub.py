@@ -21,7 +21,7 @@ from torch import Tensor
 from tree_fairseq.classification.base_task import ClassificationTask
 from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.drawing.tree_drawing import tree_to_svg
+from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.notations import notation_named

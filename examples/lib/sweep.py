@@ -1,4 +1,4 @@
-"""Tables and charts of a sweep: encoder depth with and without a chart, height of the chart, length of sentences.
+"""Tables and plots of a sweep: encoder depth with and without a chart, height of the chart, length of sentences.
 
     python examples/lib/sweep.py --runs RUN... --metric tokenized_bleu --layers 6 --height 10 --lengths 10 20 40 \\
         --checkpoint checkpoint_best.pt --output OUT
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from encoder_speed import load_encoder, milliseconds
 
-from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
+from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
 
@@ -96,7 +96,7 @@ def length_table(times: dict[str, dict[int, float]]) -> str:
     return table(["n", f"{WITHOUT}, ms a sentence", f"{WITH}, ms a sentence", "ratio"], lines)
 
 
-def charts(rows: Sequence[Row], layers: int, height: int, metric: str, times: dict[str, dict[int, float]]) -> str:
+def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dict[str, dict[int, float]]) -> str:
     """All of it as SVG.
 
     Args:
@@ -116,10 +116,10 @@ def charts(rows: Sequence[Row], layers: int, height: int, metric: str, times: di
     drawn = []
     if _depths_differ(rows):
         drawn += [
-            LineChart(
+            Plot(
                 f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False
             ),
-            LineChart(
+            Plot(
                 "Parameters",
                 "millions of parameters",
                 metric,
@@ -128,14 +128,14 @@ def charts(rows: Sequence[Row], layers: int, height: int, metric: str, times: di
             ),
         ]
     by_height = [Line(WITHOUT, flat), Line(WITH, [(row.height, row.score) for row in heights])]
-    drawn.append(LineChart(f"Height{_of_layers(layers)}", "h", metric, by_height, logarithmic=False))
+    drawn.append(Plot(f"Height{_of_layers(layers)}", "h", metric, by_height, logarithmic=False))
     if times:
         drawn.append(
-            LineChart(
+            Plot(
                 "Encoder", "n", "ms a sentence", [Line(name, sorted(values.items())) for name, values in times.items()]
             )
         )
-    return charts_to_svg(drawn)
+    return plots_to_svg(drawn)
 
 
 def _depths_differ(rows: Sequence[Row]) -> bool:
@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
         title = f"## Time of the encoder{_of_layers(args.layers)}, h = {args.height}, by length of sentences"
         parts.append(f"{title}\n\n{length_table(times)}")
     (args.output / "sweep.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    (args.output / "sweep.svg").write_text(charts(rows, args.layers, args.height, args.metric, times), encoding="utf-8")
+    (args.output / "sweep.svg").write_text(plots(rows, args.layers, args.height, args.metric, times), encoding="utf-8")
     sys.stdout.write(f"{args.output / 'sweep.md'}\n{args.output / 'sweep.svg'}\n")
     return 0
 

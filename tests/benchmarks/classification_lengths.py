@@ -13,7 +13,7 @@ from tests.benchmarks.classification_models import Task, build, sequence_batch, 
 from tests.benchmarks.corpora import english_sentences
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import milliseconds
-from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
+from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -60,10 +60,10 @@ def over_lengths(settings: Settings) -> tuple[list[Rows], str]:
             )
         for (kind, title), taken in side_by_side(works, settings.choose(7, 1)).items():
             (training if kind == "training" else inference)[title].append(taken.median)
-    charts = [chart("Training step", lengths, training), chart("Inference", lengths, inference)]
+    plots = [plot("Training step", lengths, training), plot("Inference", lengths, inference)]
     path = Path(settings.output) / PICTURE
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(charts_to_svg(charts), encoding="utf-8", newline="\n")
+    path.write_text(plots_to_svg(plots), encoding="utf-8", newline="\n")
     tables = [table("training, batch 1, ms", lengths, training), table("inference, batch 1, ms", lengths, inference)]
     return (
         tables,
@@ -110,7 +110,7 @@ def table(title: str, lengths: Sequence[int], seconds: dict[str, list[float]]) -
     return rows + [(str(n), *(milliseconds(values[k]) for values in seconds.values())) for k, n in enumerate(lengths)]
 
 
-def chart(title: str, lengths: Sequence[int], seconds: dict[str, list[float]]) -> LineChart:
+def plot(title: str, lengths: Sequence[int], seconds: dict[str, list[float]]) -> Plot:
     """The same as lines."""
     lines = [Line(name, [(n, 1e3 * value) for n, value in zip(lengths, values)]) for name, values in seconds.items()]
-    return LineChart(title, "length of the sentence", "milliseconds", lines)
+    return Plot(title, "length of the sentence", "milliseconds", lines)

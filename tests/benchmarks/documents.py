@@ -17,7 +17,7 @@ from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
 from tests.benchmarks.translation_models import TrainingStep
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences
-from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg
+from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
 from tree_fairseq.nn.tree_batch import NodeArrays
 
 # Few words, as the update of a large table would hide what grows with the document.
@@ -92,11 +92,11 @@ def run(settings: Settings) -> Report:
     most, widest = numbers[-1], max(memory["dense"])
     path = Path(settings.output) / PICTURE
     path.parent.mkdir(parents=True, exist_ok=True)
-    charts = [
-        chart("Peak memory of a training step", "MB", memory, 1e-6),
-        chart("Training step", "milliseconds", seconds, 1e3),
+    plots = [
+        plot("Peak memory of a training step", "MB", memory, 1e-6),
+        plot("Training step", "milliseconds", seconds, 1e3),
     ]
-    path.write_text(charts_to_svg(charts), encoding="utf-8", newline="\n")
+    path.write_text(plots_to_svg(plots), encoding="utf-8", newline="\n")
     half = max(number for number in numbers if 2 * number <= most)
     return Report(
         "documents",
@@ -143,10 +143,10 @@ def table(title: str, numbers: Sequence[int], measured: dict[str, dict], shown: 
     return rows + [(str(number), *cells(number)) for number in numbers]
 
 
-def chart(title: str, unit: str, measured: dict[str, dict], scale: float) -> LineChart:
+def plot(title: str, unit: str, measured: dict[str, dict], scale: float) -> Plot:
     """The same as lines."""
     lines = [
         Line(NAMES[name], [(number, scale * value) for number, value in values.items()])
         for name, values in measured.items()
     ]
-    return LineChart(title, "sentences", unit, lines)
+    return Plot(title, "sentences", unit, lines)

@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from tree_fairseq.drawing.plots import Line, LineChart, charts_to_svg, even_steps
+from tree_fairseq.drawing.plots import Line, Plot, even_steps, plots_to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,10 +29,8 @@ def test_even_steps(low, high, ticks):
 
 
 def test_equal_differences_are_equal_distances():
-    chart = LineChart(
-        "BLEU by height", "h", "BLEU", [Line("model", [(2, 30.0), (5, 31.0), (10, 32.0)])], logarithmic=False
-    )
-    circles = xml.etree.ElementTree.fromstring(charts_to_svg([chart])).findall(f".//{SVG}circle")
+    plot = Plot("BLEU by height", "h", "BLEU", [Line("model", [(2, 30.0), (5, 31.0), (10, 32.0)])], logarithmic=False)
+    circles = xml.etree.ElementTree.fromstring(plots_to_svg([plot])).findall(f".//{SVG}circle")
     heights = [float(circle.get("cy")) for circle in circles]
     assert heights[0] > heights[1] > heights[2]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.01)
@@ -40,4 +38,4 @@ def test_equal_differences_are_equal_distances():
 
 def test_negative_values_can_be_drawn():
     line = Line("difference", [(1, -2.0), (2, 0.0), (3, 2.0)])
-    assert "polyline" in charts_to_svg([LineChart("", "", "", [line], logarithmic=False)])
+    assert "polyline" in plots_to_svg([Plot("", "", "", [line], logarithmic=False)])

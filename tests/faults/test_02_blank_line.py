@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tree_fairseq.drawing.tree_drawing import tree_to_svg, tree_to_text
+from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans
 from tree_fairseq.trees.subwords import align_pieces, join_bpe, join_sentencepiece, join_words, split_words

@@ -10,7 +10,7 @@ import pytest
 
 from tests.strategies import deep_tree
 from tests.trees.inverses import debinarize, restore_unary
-from tree_fairseq.drawing.tree_drawing import tree_to_svg, tree_to_text
+from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains

@@ -306,7 +306,7 @@ def scored(folder, layers, height, score, seed=1, **more):
     return folder
 
 
-def test_tables_and_charts_of_a_sweep(tmp_path, library):
+def test_tables_and_plots_of_a_sweep(tmp_path, library):
     sweep = library["sweep"]
     runs = [
         scored(tmp_path / "a", 2, None, 30.0), scored(tmp_path / "b", 2, 10, 30.5), scored(tmp_path / "c", 6, None, 34.0),
@@ -328,7 +328,7 @@ def test_tables_and_charts_of_a_sweep(tmp_path, library):
     ]
     times = {"Transformer": {10: 1.0, 20: 2.0}, "Treeformer": {10: 1.5, 20: 4.0}}
     assert sweep.length_table(times).splitlines()[2:] == ["| 10 | 1.00 | 1.50 | 1.50 |", "| 20 | 2.00 | 4.00 | 2.00 |"]
-    picture = xml.etree.ElementTree.fromstring(sweep.charts(rows, 6, 10, "bleu", times))
+    picture = xml.etree.ElementTree.fromstring(sweep.plots(rows, 6, 10, "bleu", times))
     assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 8
     with pytest.raises(ScoringError, match="has no chrf"):
         sweep.read_rows(runs, "chrf")

@@ -1,4 +1,4 @@
-"""Reading and writing brackets: the law over any bytes, nltk as a second opinion, the fast path against the strict one."""
+"""Reading and writing brackets: any bytes, nltk's reading, and the fast path against the strict one."""
 
 from __future__ import annotations
 

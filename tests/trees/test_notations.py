@@ -341,7 +341,7 @@ def test_brackets_mean_what_a_simple_reader_says(text):
 
 
 def read_prolog(text: str) -> Tree:
-    """Clauses of ``;``, ``,``, ``\\+``, ``=`` and calls, by recursive descent; brackets that are needless stay as nodes."""
+    """Clauses of ``;``, ``,``, ``\\+``, ``=`` and calls, by recursive descent; needless brackets become nodes."""
     tokens = re.findall(r"\\\+|[(),;=]|\w+", text)
 
     def chain(operator: str, operand) -> tuple[Tree, int]:

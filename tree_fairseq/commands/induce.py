@@ -21,8 +21,8 @@ from pathlib import Path
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.phrase_map import phrase_map_to_svg
-from tree_fairseq.drawing.tree_drawing import tree_to_svg
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bracket_f1 import compare, table

@@ -1,1 +1,1 @@
-"""Pictures: trees, attention, positions and results as SVG."""
+"""Pictures of trees, attention, tree positions and results, as SVG and as text."""

@@ -1,12 +1,18 @@
-"""Heat maps of what attention makes of positions alone: figures 2, 3 and 4 of Shiv & Quirk (2019), as SVG.
+"""Heat maps of attention by tree positions alone: figures 2, 3 and 4 of Shiv & Quirk (2019), as SVG.
 
-``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures; with ``--learned p [p ...]``, as `tanh` of a
-checkpoint's raw decays gives them, also the map of an encoding that has these copies side by side.
+``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures. With ``--learned p [p ...]``, the `tanh`
+of the raw decays in a checkpoint, it also writes the map of an encoding that contains one copy for each of these
+decays.
 
-Rows are queries and columns keys, the nodes of a balanced binary tree in breadth-first order; a cell is the softmax of query
-times key along its row. In figure 3 the query is first led elsewhere by a linear map. The paper quotes 0.44 and 0.16 for
-the likeness of node 5 to itself and to nodes 3 and 6; by its own definition these are 0.40 and 0.15, and the quoted ones
-are what follows if the likeness of node 5 to node 1 is left out.
+Rows are queries and columns are keys: the nodes of a balanced binary tree in breadth-first order. A cell is the softmax
+of query times key over its row. In figure 3 a linear map moves the query first. The paper states 0.44 and 0.16 for the
+similarity of node 5 to itself and to nodes 3 and 6. By the paper's own definition these are 0.40 and 0.15; the stated
+values result if the similarity of node 5 to node 1 is left out.
+
+The code of a position (section 3 of the paper), with n branches and k levels, is a stack of the last k steps from the
+root, the most recent step first, each a one-hot vector of size n. The step down branch i, D_i, pushes; the step up, U,
+pops (equations 2 and 3). Both are affine: they are matrices over codes with a 1 appended, so a path is a product of
+matrices, its first step rightmost.
 """
 
 from __future__ import annotations
@@ -18,24 +24,18 @@ from pathlib import Path
 
 import numpy as np
 
-from tree_fairseq.drawing.svg import document, number, text_width, xml_text
-
-# FROM trees/position_codes: The codes of positions in trees, and the maps between them, as Shiv & Quirk (2019, section 3) write them down.
-#
-# With n branches and k levels a node's code is a stack of its last k steps from the root, the most recent one first, each a
-# one-hot vector of n. The step down branch i, D_i, pushes; the step up, U, pops (equations 2 and 3). Both are affine: they
-# are matrices over codes with a 1 appended, so that a path is a product of matrices, its first step rightmost.
+from tree_fairseq.drawing.svg import MARGIN, TITLE_SIZE, document, element, heading, text_width
 
 BranchPath = tuple[int, ...]
-"""The branches on the way from the root to a node, the most recent step last."""
+"""The branches from the root to a node, the most recent step last."""
 
 
 def balanced_tree(depth: int, branches: int = 2) -> list[BranchPath]:
-    """The nodes of a tree in which every node above the last level has all its children, in breadth-first order.
+    """The nodes of a complete tree in breadth-first order.
 
     Args:
-        depth: steps from the root to the leaves
-        branches: of every node
+        depth: the number of steps from the root to the leaves
+        branches: the number of children of every inner node
     """
     level: list[BranchPath] = [()]
     nodes = list(level)
@@ -47,23 +47,18 @@ def balanced_tree(depth: int, branches: int = 2) -> list[BranchPath]:
 
 @dataclass(frozen=True)
 class StackCodes:
-    """The codes of trees of a degree.
-
-    Attributes:
-        branches: n
-        levels: k
-    """
+    """The codes of positions, for ``branches`` n and ``levels`` k."""
 
     branches: int
     levels: int
 
     @property
     def size(self) -> int:
-        """Length of a code, n k."""
+        """The length of a code, n k."""
         return self.branches * self.levels
 
     def code(self, path: BranchPath) -> np.ndarray:
-        """The code of a node, ``[n k]``: level j holds the step j before the last; the oldest steps may be forgotten."""
+        """The code of a node, ``[n k]``: level j holds the step j before the last; older steps than k are forgotten."""
         code = np.zeros(self.size)
         for level, branch in enumerate(reversed(path[-self.levels :])):
             code[level * self.branches + branch] = 1
@@ -84,20 +79,20 @@ class StackCodes:
         return matrix
 
     def mean_down(self) -> np.ndarray:
-        """(D_1 + ... + D_n) / n: to all children alike."""
+        """(D_1 + ... + D_n) / n: the average step to a child."""
         return sum(self.down(branch) for branch in range(self.branches)) / self.branches
 
     def apply(self, matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """What a map makes of codes, ``[N, n k]``."""
+        """The codes after an affine map, ``[N, n k]``."""
         with_one = np.concatenate([codes, np.ones((len(codes), 1))], axis=1)
         return (with_one @ matrix.T)[:, : self.size]
 
     def weights(self, decays: Sequence[float], width: float = 2) -> np.ndarray:
-        """What each copy of a code counts, ``[P, n k]``: p^j sqrt(1 - p^2) sqrt(D / 2) at level j.
+        """The weights of each copy of a code, ``[P, n k]``: p^j sqrt(1 - p^2) sqrt(D / 2) at level j.
 
         Args:
             decays: p of each copy, between -1 and 1
-            width: D of the model; 2 leaves the last factor out
+            width: D, the width of the model; with 2 the last factor is 1
         """
         p = np.asarray(decays, dtype=float)[:, None]
         by_level = p ** np.arange(self.levels) * np.sqrt(1 - p**2) * np.sqrt(width / 2)  # P x k
@@ -112,7 +107,7 @@ def attention(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
         keys: ``[N, C]``
 
     Returns:
-        ``[N, N]``, of each query over the keys
+        ``[N, N]``, a distribution over the keys for each query
     """
     scores = queries @ keys.T
     scores = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -122,30 +117,25 @@ def attention(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
 _BREAKS = (0.0, 1 / 3, 2 / 3, 1.0)
 _COLOURS = np.array([[0, 0, 0], [255, 0, 0], [255, 255, 0], [255, 255, 255]])
 
-# Measures of the SVG in pixels.
+# Sizes in pixels.
 _SIDE = 420  # of the map
-_MARGIN = 24
 _LABEL = 26  # for the numbers of the nodes
-_TITLE_SIZE = 17
 _FONT_SIZE = 13
 _BAR_GAP = 28
 _BAR_WIDTH = 18
 _BAR_STEPS = 60
 
-_STYLE = f"""
-  text {{ font-family: "Helvetica Neue", Helvetica, Arial, "Noto Sans", sans-serif }}
-  text {{ font-size: {_FONT_SIZE}px; fill: #1f2933 }}
-  rect {{ shape-rendering: crispEdges }}
-  .heat-title {{ font-size: {_TITLE_SIZE}px; font-weight: 600; fill: #323f4b }}
-  .heat-column {{ text-anchor: middle }}
-  .heat-row {{ text-anchor: end }}
-  .heat-frame {{ fill: none; stroke: #9aa5b1 }}
+_STYLE = """
+  rect { shape-rendering: crispEdges }
+  .heat-column { text-anchor: middle }
+  .heat-row { text-anchor: end }
+  .heat-frame { fill: none; stroke: #9aa5b1 }
 """
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One picture: ``scores`` are ``[N, N]``, of each query over the keys."""
+    """One picture; ``scores`` ``[N, N]`` contains a distribution over the keys for each query."""
 
     name: str
     title: str
@@ -153,7 +143,7 @@ class HeatMap:
 
 
 def heat_colour(value: float) -> str:
-    """The colour of a value from 0 to 1: black, red, yellow, white."""
+    """The colour of a value from 0 to 1, from black over red and yellow to white."""
     channels = (np.interp(value, _BREAKS, _COLOURS[:, channel]) for channel in range(3))
     return "#" + "".join(f"{round(float(channel)):02x}" for channel in channels)
 
@@ -162,14 +152,14 @@ def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) 
     """The paper's maps.
 
     Args:
-        depth: of the tree
-        decays: a map each, figure 4
-        width: D of the model whose factor sqrt(D / 2) codes have; 2 is without it, as in the paper's figures
+        depth: the depth of the tree
+        decays: one map of figure 4 for each
+        width: D, the width of the model; codes have the factor sqrt(D / 2), and the paper's figures use D = 2
     """
-    # Two levels more than the tree has, so that no map forgets a step.
+    # Two more levels than the tree, so that no map forgets a step.
     stack = StackCodes(2, depth + 2)
     codes = np.stack([stack.code(path) for path in balanced_tree(depth)])
-    scale = width / 2  # of a product of two codes
+    scale = width / 2  # of the product of two codes
     up, down = stack.up(), stack.mean_down()
     relations = {
         "parent": ("Parent: U", up),
@@ -181,7 +171,7 @@ def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) 
     for name, (title, matrix) in relations.items():
         maps.append(HeatMap(f"figure3_{name}", title, attention(scale * stack.apply(matrix, codes), codes)))
     for decay in decays:
-        # The figure's p weighs levels and does nothing else.
+        # In this figure, p only weights the levels.
         weighted = codes * (decay ** np.arange(stack.levels)).repeat(2)
         maps.append(
             HeatMap(f"figure4_p{decay:g}", f"Nodes, decay p = {decay:g}", attention(scale * weighted, weighted))
@@ -193,9 +183,9 @@ def learned_map(depth: int, decays: Sequence[float], width: float = 2) -> HeatMa
     """The map of an encoding with one copy for each decay.
 
     Args:
-        depth: of the tree
+        depth: the depth of the tree
         decays: p of each copy
-        width: D of the model
+        width: D, the width of the model
     """
     stack = StackCodes(2, max(depth, 1))
     codes = np.stack([stack.code(path) for path in balanced_tree(depth)])  # N x 2k
@@ -205,41 +195,38 @@ def learned_map(depth: int, decays: Sequence[float], width: float = 2) -> HeatMa
 
 
 def heat_map_to_svg(heat_map: HeatMap) -> str:
-    """Draw a map, with a scale from 0 to 1 beside it, as a complete XML document."""
+    """Draws a map, with a scale from 0 to 1 beside it, as a complete XML document."""
     count = len(heat_map.scores)
     side = _SIDE / count
-    left, top = _MARGIN + _LABEL, _MARGIN + _TITLE_SIZE + _LABEL
-    parts = [f'<text class="heat-title" x="{_MARGIN}" y="{_MARGIN + _FONT_SIZE}">{xml_text(heat_map.title)}</text>']
+    left, top = MARGIN + _LABEL, MARGIN + TITLE_SIZE + _LABEL
+    parts, _, width = heading(heat_map.title)
     for node in range(0, count, max(1, round(_LABEL / side))):
         middle = (node + 0.5) * side
-        parts.append(f'<text class="heat-column" x="{number(left + middle)}" y="{top - 8}">{node}</text>')
-        parts.append(f'<text class="heat-row" x="{left - 8}" y="{number(top + middle + _FONT_SIZE / 3)}">{node}</text>')
+        parts.append(element("text", str(node), class_="heat-column", x=left + middle, y=top - 8))
+        parts.append(element("text", str(node), class_="heat-row", x=left - 8, y=top + middle + _FONT_SIZE / 3))
     for row, scores in enumerate(heat_map.scores):
         for column, score in enumerate(scores):
-            note = f"<title>query {row}, key {column}: {score:.3f}</title>"
+            note = f"query {row}, key {column}: {score:.3f}"
             parts.append(_cell(left + column * side, top + row * side, side, side, score, note))
-    parts.append(f'<rect class="heat-frame" x="{left}" y="{top}" width="{_SIDE}" height="{_SIDE}"/>')
     bar = left + _SIDE + _BAR_GAP
     step = _SIDE / _BAR_STEPS
     for place in range(_BAR_STEPS):
         parts.append(_cell(bar, top + place * step, _BAR_WIDTH, step, 1 - (place + 0.5) / _BAR_STEPS))
-    parts.append(f'<rect class="heat-frame" x="{bar}" y="{top}" width="{_BAR_WIDTH}" height="{_SIDE}"/>')
+    for x, frame_width in ((left, _SIDE), (bar, _BAR_WIDTH)):
+        parts.append(element("rect", class_="heat-frame", x=x, y=top, width=frame_width, height=_SIDE))
+    numbers = bar + _BAR_WIDTH + 6
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
-        place = number(top + (1 - value) * _SIDE + _FONT_SIZE / 3)
-        parts.append(f'<text x="{bar + _BAR_WIDTH + 6}" y="{place}">{value:g}</text>')
-    width = max(
-        bar + _BAR_WIDTH + 6 + text_width("0.75", _FONT_SIZE), _MARGIN + text_width(heat_map.title, _TITLE_SIZE)
-    )
-    return document(parts, width + _MARGIN, top + _SIDE + _MARGIN, style=_STYLE, title=heat_map.title)
+        parts.append(element("text", f"{value:g}", x=numbers, y=top + (1 - value) * _SIDE + _FONT_SIZE / 3))
+    width = max(width, numbers + text_width("0.75", _FONT_SIZE)) + MARGIN
+    return document(parts, width, top + _SIDE + MARGIN, style=_STYLE, title=heat_map.title, font_size=_FONT_SIZE)
 
 
 def _cell(x: float, y: float, width: float, height: float, value: float, note: str = "") -> str:
-    size = f'width="{width:.2f}" height="{height:.2f}"'
-    return f'<rect x="{x:.2f}" y="{y:.2f}" {size} fill="{heat_colour(value)}">{note}</rect>'
+    return element("rect", note=note, x=x, y=y, width=width, height=height, fill=heat_colour(value))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Writes the pictures that the command line asks for, and prints their paths."""
+    """Writes the requested pictures and prints their paths."""
     options = _parser().parse_args(arguments)
     maps = figures(options.depth, options.decays, options.width)
     if options.learned:
@@ -255,18 +242,18 @@ def _parser() -> argparse.ArgumentParser:
     description = "heat maps of tree positional encodings, as SVG files"
     parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
     add = parser.add_argument
-    add("--output", type=Path, required=True, metavar="DIR", help="folder of the files; made if it is missing")
-    add("--depth", type=_depth, default=2, help="steps from the root of the balanced tree to its leaves")
-    add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: a map for each p")
-    add("--learned", type=_decay, nargs="+", metavar="P", help="one more map, of all these p together")
-    add("--width", type=float, default=2, metavar="D", help="of the model: the larger, the sharper; 2 is the paper's")
+    add("--output", type=Path, required=True, metavar="DIR", help="folder for the files; created if it does not exist")
+    add("--depth", type=_depth, default=2, help="number of steps from the root of the balanced tree to its leaves")
+    add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: one map for each p")
+    add("--learned", type=_decay, nargs="+", metavar="P", help="also write the map of an encoding with all these p")
+    add("--width", type=float, default=2, metavar="D", help="width of the model; a larger one gives sharper maps")
     return parser
 
 
 def _depth(text: str) -> int:
     depth = int(text)
     if not 0 <= depth <= 6:
-        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 6")
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 6")
     return depth
 
 

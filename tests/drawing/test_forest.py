@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.strategies import deep_tree, forests, plain_trees
-from tree_fairseq.drawing.tree_drawing import tree_to_svg, tree_to_text
+from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
 from tree_fairseq.errors import OutsideTreeError
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import Tree, forest_leaves
@@ -104,7 +104,8 @@ def test_a_bare_word_is_no_picture():
 
 def test_text_by_example():
     assert tree_to_text(SENTENCE) == (
-        "S\n├── NP\n│   ├── DT the\n│   └── NN\n│       ├── NN_sub river@@\n│       └── NN_sub boat\n├── VP VBZ leaks\n└── . ."
+        "S\n├── NP\n│   ├── DT the\n│   └── NN\n│       ├── NN_sub river@@\n│       └── NN_sub boat\n"
+        "├── VP VBZ leaks\n└── . ."
     )
     assert tree_to_text(read_forest("(S (A a) (B b)) (C c)"), ascii_only=True) == "S\n|-- A a\n`-- B b\nC c"
 
