@@ -12,9 +12,10 @@ from fairseq.data.iterators import EpochBatchIterator
 
 from tests.tree_insertion.test_labels import dictionary_of, ids_of, parents_of
 from tree_fairseq.tree_insertion.dataset import PartialTreeSampler, TargetDistribution, TreeInsertionDataset
-from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, store_distinct
+from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.slots import insert, slot_mask
+from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectory
 from tree_fairseq.trees.notations import notation_named
@@ -31,13 +32,13 @@ def dictionary():
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory, dictionary):
+    return stored_in(tmp_path_factory.mktemp("store") / "all", dictionary, ("centrality",), WAYS)
+
+
+def stored_in(prefix, dictionary, oracles: tuple[str, ...], count: int) -> InsertionStore:
     trees = [EncodedTree.of(tree, dictionary.words) for tree in TREES]
-    return store_distinct(
-        trees,
-        TrajectorySampler(dictionary.words, ("centrality",), WAYS, 1),
-        tmp_path_factory.mktemp("store") / "all",
-        1,
-    )
+    write_stores({prefix: trees}, TrajectorySampler(dictionary.words, oracles, count, seed=1), 1)
+    return InsertionStore(prefix)
 
 
 def data_of(stored, dictionary, every_epoch=True, **draw) -> TreeInsertionDataset:
@@ -205,10 +206,7 @@ def test_wrong_nodes_are_marked(stored, dictionary):
 
 
 def test_the_optimal_insertions_are_equally_probable(tmp_path, dictionary):
-    trees = [EncodedTree.of(tree, dictionary.words) for tree in TREES]
-    stored = store_distinct(
-        trees, TrajectorySampler(dictionary.words, ("centrality", "exact"), 1, 1), tmp_path / "all", 1
-    )
+    stored = stored_in(tmp_path / "all", dictionary, ("centrality", "exact"), 1)
     data = data_of(stored, dictionary, first=1, count=1, distribution=TargetDistribution("optimal"))
     for epoch in range(1, 10):
         data.set_epoch(epoch)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, store_distinct, write_lines
+from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.store import InsertionStore, InsertionStoreWriter, encode_item
 from tree_fairseq.tree_insertion.target import TargetTree
@@ -118,22 +118,36 @@ def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
         EncodedTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]]), words) for count in range(1, 9)
     ] * 20
     distinct = list(dict.fromkeys(trees))
-    made = TrajectorySampler(words, ("centrality", "exact"), 3, seed=1)
+    sampler = TrajectorySampler(words, ("centrality", "exact"), 3, seed=1)
     stores = [
-        store_distinct(order, made, tmp_path / name, workers)
+        written(tmp_path / name, order, sampler, workers)
         for name, order, workers in (("one", distinct, 1), ("other", distinct[::-1], 1), ("many", trees, 2))
     ]
     for number, tree in enumerate(distinct):
         items = [stores[0].item(number), stores[1].item(len(distinct) - 1 - number), stores[2].item(trees.index(tree))]
-        assert items[0].tolist() == items[1].tolist() == items[2].tolist() == made.item(tree).tolist()
+        assert items[0].tolist() == items[1].tolist() == items[2].tolist() == sampler.item(tree).tolist()
     other = TrajectorySampler(words, ("centrality", "exact"), 3, seed=2)
-    assert any(made.item(tree).tolist() != other.item(tree).tolist() for tree in distinct)
+    assert any(sampler.item(tree).tolist() != other.item(tree).tolist() for tree in distinct)
 
 
-def test_lines_of_a_split_take_their_items(tmp_path):
+def written(prefix, trees, sampler: TrajectorySampler, workers: int = 1) -> InsertionStore:
+    write_stores({prefix: trees}, sampler, workers)
+    return InsertionStore(prefix)
+
+
+def test_splits_share_the_trajectories_of_their_trees(tmp_path, monkeypatch):
     words = LabelWords()
-    distinct = [EncodedTree.of(Tree("f", [Tree("x")] * count), words) for count in range(3)]
-    found = store_distinct(distinct, TrajectorySampler(words, ("exact",), 1, seed=1), tmp_path / "all", 1)
-    split = write_lines(found, [2, 0, 2], tmp_path / "split")
-    assert [split.item(line).tolist() for line in range(3)] == [found.item(number).tolist() for number in (2, 0, 2)]
-    assert len(split.distinct) == 2
+    trees = [EncodedTree.of(Tree("f", [Tree("x")] * count), words) for count in range(4)]
+    sampler = TrajectorySampler(words, ("exact",), 1, seed=1)
+    splits = {"train": [2, 0, 2], "valid": [0, 1, 0, 3], "test": [3, 2], "empty": []}
+    drawn = []
+    item = TrajectorySampler.item
+    monkeypatch.setattr(TrajectorySampler, "item", lambda self, tree: drawn.append(tree) or item(self, tree))
+    write_stores({tmp_path / split: [trees[k] for k in lines] for split, lines in splits.items()}, sampler, 1)
+    assert drawn == [trees[k] for k in (2, 0, 1, 3)]
+    for split, lines in splits.items():
+        store = InsertionStore(tmp_path / split)
+        assert [store.item(line).tolist() for line in range(len(store))] == [
+            item(sampler, trees[k]).tolist() for k in lines
+        ]
+        assert len(store.distinct) == len(set(lines))

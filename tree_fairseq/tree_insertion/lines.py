@@ -1,12 +1,16 @@
-"""Lines of trees to lines of labels, a chunk of lines at a time and in several processes; equal trees are found."""
+"""From lines of text to stored trajectories: target trees are read, equal ones are found, and the oracles of the others are run.
+
+Both parts work on many lines at a time, in several processes.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,13 +32,16 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
+_ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
+_TREES_AT_A_TIME = 64
+
 
 class EncodedTree(NamedTuple):
-    """A tree in the form in which it is stored; equal trees, and no others, are equal.
+    """A target tree as it is stored; two of them are equal if and only if their trees are.
 
     Attributes:
         words: of its labels in preorder, separated by blanks
-        parents: the parents' places as bytes of ``[N]`` int32, under the root that decoding begins with
+        parents: the indices of the parents, under the root that decoding begins with, as bytes of ``[M]`` int32
     """
 
     words: str
@@ -42,7 +49,7 @@ class EncodedTree(NamedTuple):
 
     @classmethod
     def of(cls, tree: Tree, words: LabelWords) -> EncodedTree:
-        """A tree as it is stored.
+        """Encodes a tree.
 
         Raises:
             ReservedMarkError: a label cannot be a word
@@ -51,7 +58,7 @@ class EncodedTree(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """Nodes of the tree itself."""
+        """Number of nodes, without the root that decoding begins with."""
         return len(self.parents) // 4 - 1
 
     def target(self, words: LabelWords) -> TargetTree:
@@ -62,125 +69,108 @@ class EncodedTree(NamedTuple):
 
 @dataclass(frozen=True)
 class LineReader:
-    """How lines become trees.
+    """Reads lines as trees.
 
     Attributes:
-        notation: how they are written
-        words: how labels will be
-        most_nodes: that a tree may have
+        notation: of the lines
+        words: converts labels to words
+        max_nodes: the most nodes that a tree may have
     """
 
     notation: Notation
     words: LabelWords
-    most_nodes: int
+    max_nodes: int
 
     def chunk(self, path: Path, chunk: Chunk) -> list[EncodedTree]:
-        """The trees of consecutive lines.
-
-        Raises:
-            SymbolTreeError: a line is no tree, or one that cannot be stored; it names the file and the line
-        """
+        """Reads consecutive lines; a line that is not a tree, or not one that can be stored, raises an error with file and line."""
         return [self._read(line, path, number) for number, line in chunk_lines(path, chunk)]
 
     def _read(self, line: str, path: Path, number: int) -> EncodedTree:
         tree = self.notation.read(line, path=path, line_number=number)
         try:
-            written = EncodedTree.of(tree, self.words)
+            encoded = EncodedTree.of(tree, self.words)
         except InputError as error:
             raise error.at(path, number) from None
-        if written.nodes > self.most_nodes:
+        if encoded.nodes > self.max_nodes:
             raise SymbolTreeError(
-                f"a tree of {written.nodes} nodes",
+                f"a tree of {encoded.nodes} nodes",
                 path,
                 number,
-                hint=f"Leave the line and its parallel line out, or raise --max-target-nodes, which is {self.most_nodes}.",
+                hint=f"Leave the line and its parallel line out, or raise --max-target-nodes, which is {self.max_nodes}.",
             )
-        return written
+        return encoded
 
 
 @dataclass
-class InsertionText:
+class EncodedText:
     """The trees of one file.
 
     Attributes:
-        path: the words of their labels, one tree a line
-        lines: for each line, its tree's number in the registry
+        lines: the tree of each line
         counts: how often each word occurs
-        largest: nodes of the largest tree
     """
 
-    path: Path
-    lines: list[int]
-    counts: Counter[str]
-    largest: int
+    lines: list[EncodedTree] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def nodes(self) -> int:
-        """Nodes of all trees."""
-        return self.counts.total()
-
-
-@dataclass
-class TreeRegistry:
-    """All different trees of a command, in the order in which they were met.
-
-    Attributes:
-        numbers: number of each
-    """
-
-    numbers: dict[EncodedTree, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def read(self, text: TextInput, reader: LineReader, path: Path, workers: int) -> InsertionText:
-        """Reads the trees of a file and writes their words to another.
+    @classmethod
+    def read(cls, text: TextInput, reader: LineReader, path: Path, workers: int) -> EncodedText:
+        """Reads the trees of a file and writes the words of each into a line of another file.
 
         Args:
             text: the file
             reader: of its lines
             path: the file to write
-            workers: processes
+            workers: number of processes
 
         Raises:
-            SymbolTreeError: a line is no tree, or one that cannot be stored; it names the file and the line
+            SymbolTreeError: a line is not a tree, or not one that can be stored; the error names the file and the line
             WorkerDiedError: a process was killed
         """
-        lines: list[int] = []
-        counts: Counter[str] = Counter()
-        largest = 0
+        found = cls()
+        known: dict[EncodedTree, EncodedTree] = {}
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             for trees in map_in_processes(partial(reader.chunk, text.path), text.chunks, workers, f"read {text.path}"):
                 for tree in trees:
                     file.write(tree.words + "\n")
-                    counts.update(tree.words.split(" "))
-                    largest = max(largest, tree.nodes)
-                    lines.append(self.numbers.setdefault(tree, len(self.numbers)))
-        found = InsertionText(path, lines, counts, largest)
+                    found.counts.update(tree.words.split(" "))
+                    # Equal trees share one object.
+                    found.lines.append(known.setdefault(tree, tree))
         logger.info(
             "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree",
             text.path,
-            len(lines),
-            len(set(lines)),
+            len(found.lines),
+            len(known),
             found.nodes,
-            largest,
+            found.largest,
         )
         return found
 
+    @property
+    def distinct(self) -> int:
+        """Number of different trees."""
+        return len(set(self.lines))
 
-_ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
-_TREES_AT_A_TIME = 64
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of all trees."""
+        return self.counts.total()
+
+    @property
+    def largest(self) -> int:
+        """Number of nodes of the largest tree."""
+        return max((tree.nodes for tree in self.lines), default=0)
 
 
 @dataclass(frozen=True)
 class TrajectorySampler:
-    """Makes the items of trees.
+    """Draws the trajectories of trees. They depend on the tree and the seed alone.
 
     Attributes:
-        words: how labels are written
+        words: converts labels to words
         oracles: names, in order
-        count: trajectories of each
-        seed: of what is drawn
+        count: trajectories of each oracle
+        seed: of the choice between equally good nodes
     """
 
     words: LabelWords
@@ -190,72 +180,64 @@ class TrajectorySampler:
 
     @classmethod
     def of(cls, record: InsertionRecord) -> TrajectorySampler:
-        """What a folder's record asks for."""
+        """The sampler of a folder."""
         return cls(record.words, tuple(record.oracles), record.trajectories, record.seed)
 
     def item(self, tree: EncodedTree) -> np.ndarray:
-        """The item of a tree, with all trajectories of the first oracle first."""
+        """Returns a tree with its trajectories as they are stored; those of the first oracle come first."""
         digest = hashlib.sha256(tree.words.encode() + b"\0" + tree.parents).digest()
         generator = np.random.default_rng([self.seed, int.from_bytes(digest[:8], "big")])
         target = tree.target(self.words)
-        drawn = [
-            trajectory
-            for name in self.oracles
-            for trajectory in trajectories(_ORACLES[name](target), self.count, generator)
-        ]
-        return encode_item(target.parents, drawn)
+        drawn = [trajectories(_ORACLES[name](target), self.count, generator) for name in self.oracles]
+        return encode_item(target.parents, list(itertools.chain(*drawn)))
 
     def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
-        """The items of some trees."""
+        """Returns the items of several trees."""
         return [self.item(tree) for tree in trees]
 
 
-def store_distinct(trees: Sequence[EncodedTree], made: TrajectorySampler, prefix: Path, workers: int) -> InsertionStore:
-    """Makes the items of all different trees of a command.
+def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, workers: int) -> None:
+    """Writes the stores of all splits. The trajectories of each tree are drawn once, even if several lines or splits have it.
 
     Args:
-        trees: each of them once
-        made: what is wanted
-        prefix: of the store to write
-        workers: processes
+        texts: the lines of each split, by the prefix of its store
+        sampler: draws trajectories
+        workers: number of processes
 
     Raises:
         WorkerDiedError: a process was killed
     """
     begun = time.perf_counter()
-    with InsertionStoreWriter(prefix) as writer:
-        for item in _items(trees, made, workers):
-            writer.add(item)
+    trees = list(dict.fromkeys(itertools.chain(*texts.values())))
+    items = _items(trees, sampler, workers)  # in the order in which the loop below meets new trees
+    earlier: dict[EncodedTree, tuple[InsertionStore, int]] = {}
+    for prefix, lines in texts.items():
+        own: dict[EncodedTree, int] = {}
+        first_lines: dict[EncodedTree, int] = {}
+        with InsertionStoreWriter(prefix) as writer:
+            for line, tree in enumerate(lines):
+                if tree in own:
+                    writer.repeat(own[tree])
+                    continue
+                first_lines[tree] = line
+                if tree in earlier:
+                    store, line_there = earlier[tree]
+                    own[tree] = writer.add(store.item(line_there))
+                else:
+                    own[tree] = writer.add(next(items))
+        store = InsertionStore(prefix)
+        earlier |= {tree: (store, line) for tree, line in first_lines.items()}
     seconds = time.perf_counter() - begun
     logger.info(
         "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree",
-        made.count * len(made.oracles),
+        sampler.count * len(sampler.oracles),
         len(trees),
         seconds,
         1000 * seconds / max(1, len(trees)),
     )
-    return InsertionStore(prefix)
 
 
-def _items(trees: Sequence[EncodedTree], made: TrajectorySampler, workers: int) -> Iterator[np.ndarray]:
+def _items(trees: Sequence[EncodedTree], sampler: TrajectorySampler, workers: int) -> Iterator[np.ndarray]:
     groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
-    for items in map_in_processes(made.items, groups, workers, "looked for trajectories"):
+    for items in map_in_processes(sampler.items, groups, workers, "looked for trajectories"):
         yield from items
-
-
-def write_lines(distinct: InsertionStore, lines: Sequence[int], prefix: Path) -> InsertionStore:
-    """Writes the store of a split.
-
-    Args:
-        distinct: items of all different trees
-        lines: for each line, which of them is its own
-        prefix: of the store to write
-    """
-    own: dict[int, int] = {}
-    with InsertionStoreWriter(prefix) as writer:
-        for number in lines:
-            if number in own:
-                writer.repeat(own[number])
-            else:
-                own[number] = writer.add(distinct.item(number))
-    return InsertionStore(prefix)
