@@ -110,4 +110,4 @@ def test_arguments_that_say_nothing_are_refused(tmp_path, arguments):
 
 def test_empty_folder_is_named(tmp_path, caplog):
     assert main(["--inputs", str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "a.pt")]) == 1
-    assert "holds no checkpoint" in caplog.text
+    assert "has no checkpoint whose name matches" in caplog.text

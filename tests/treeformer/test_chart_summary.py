@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.treeformer import direct_chart
-from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary, closed_up
+from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary, words_first
 
 WIDTH = 8
 
@@ -39,7 +39,9 @@ def direct(summary: ChartSummary, states: torch.Tensor, outside: torch.Tensor) -
 
 @settings(max_examples=40, deadline=None)
 @given(
-    outside=st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=3)),
+    outside=st.integers(1, 9).flatmap(
+        lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=3)
+    ),
     height=st.integers(2, 6), within=st.booleans(), seed=st.integers(0, 99),
 )  # fmt: skip
 def test_values_and_gradients_equal_the_triple_loop(outside, height, within, seed):
@@ -61,10 +63,10 @@ def test_values_and_gradients_equal_the_triple_loop(outside, height, within, see
         torch.testing.assert_close(one, other)
 
 
-def test_words_are_closed_up_in_their_order():
+def test_words_move_to_the_first_columns_in_their_order():
     states = torch.arange(10.0).view(5, 2, 1)
     outside = torch.tensor([[1, 0, 1, 0, 1], [1, 0, 0, 0, 1]]).bool()
-    closed, padding = closed_up(states, outside)
+    closed, padding = words_first(states, outside)
     assert closed[:2, 0, 0].tolist() == [2, 6] and closed[:, 1, 0].tolist() == [3, 5, 7]
     assert padding.tolist() == [[False, False, True], [False, False, False]]
 

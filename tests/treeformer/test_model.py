@@ -70,7 +70,9 @@ def test_phrases_are_read_up_to_their_height(model):
 
 
 def test_the_decoder_attends_as_fairseq_s_attention_does(model):
-    """Its own weights on keys and values that are laid out for it, in evaluation and in training, whose kernels differ."""
+    """Its own weights on keys and values that are laid out for it, in evaluation and in training, whose kernels
+    differ.
+    """
     expected = logits(model, BATCH)
     trained = model_of("--dropout", "0")
     trained.load_state_dict(model.state_dict())
@@ -167,7 +169,9 @@ def test_cells_are_projected_once_per_sentence_and_layer():
 
 
 def test_keys_are_not_tiled_over_beams(model, monkeypatch):
-    """One copy a sentence while it is under way, whatever beams were searched before; the weights that are told, too."""
+    """One copy a sentence while it is under way, whatever beams were searched before; the weights that are told,
+    too.
+    """
     held = []
 
     def note(attention, query, memory):
@@ -322,7 +326,7 @@ def test_flags_of_the_stock_transformer(flags):
     [
         (("--treeformer-height", "1"), "at least 2"),
         (("--treeformer-heads", "5"), "--encoder-embed-dim"),
-        (("--cross-self-attention", "--no-cross-attention"), "no place for phrases"),
+        (("--cross-self-attention", "--no-cross-attention"), "cannot attend to phrases"),
     ],
 )
 def test_options_that_cannot_be_are_refused(flags, message):

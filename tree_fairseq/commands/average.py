@@ -1,9 +1,9 @@
-"""Average the weights of several checkpoints of one training run.
+"""Averages the weights of several checkpoints of one training run.
 
     python -m tree_fairseq.commands.average --inputs checkpoints --last-epochs 10 --output checkpoints/average.pt
 
-The averaged file keeps everything else (configuration, dictionaries' sizes, counters) of the newest checkpoint except the
-optimiser's state, which belongs to one point of the trajectory. Checkpoints are loaded with ``weights_only=True``.
+The averaged file keeps everything else (configuration, dictionaries' sizes, counters) of the newest checkpoint except
+the optimiser's state, which belongs to one point of the trajectory. Checkpoints are loaded with ``weights_only=True``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
 def last_checkpoints(
     folder: Path, count: int, pattern: re.Pattern[str] = _EPOCH, upper_bound: int | None = None
 ) -> list[Path]:
-    """The ``count`` newest checkpoints of a folder, newest first, by the number in their names.
+    """Returns the ``count`` newest checkpoints of a folder, newest first, by the number in their names.
+
+    A folder with fewer checkpoints causes a warning.
 
     Args:
-        pattern: which names count; its group is the number (epochs by default).
-        upper_bound: ignore numbers above it.
+        pattern: of the file names; its group is the number (epochs by default)
+        upper_bound: ignore numbers above it
 
-    Fewer are returned, and said, where the folder has fewer. Raises CheckpointError where it has none.
+    Raises:
+        CheckpointError: the folder has no such checkpoint
     """
     numbered = []
     for path in folder.iterdir():
@@ -46,29 +49,31 @@ def last_checkpoints(
         if match and (upper_bound is None or int(match[1]) <= upper_bound):
             numbered.append((int(match[1]), path))
     if not numbered:
-        raise CheckpointError(f"{folder} holds no checkpoint named like {pattern.pattern}")
+        raise CheckpointError(f"{folder} has no checkpoint whose name matches {pattern.pattern}")
     chosen = [path for _, path in sorted(numbered, reverse=True)[:count]]
     if len(chosen) < count:
-        logger.warning("%s holds %d of the %d checkpoints asked for; averaging those", folder, len(chosen), count)
+        logger.warning("%s has only %d of the %d wanted checkpoints; averaging those", folder, len(chosen), count)
     return chosen
 
 
 def load_state(path: Path) -> dict:
-    """The content of a checkpoint on the CPU. Raises CheckpointError where it is no readable checkpoint with a model."""
+    """Loads a checkpoint on the CPU. Raises CheckpointError if it cannot be read or does not contain a model."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path} is no fairseq checkpoint: it has no model")
+        raise CheckpointError(f"{path} is not a checkpoint of fairseq: it does not contain a model")
     return state
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """Mean of every parameter over the checkpoints, summed in float64, in the parameter's own type.
+    """Returns the mean of every parameter, summed in float64 and converted back to the parameter's dtype.
 
-    Integer entries (counters, version markers) are taken from the first checkpoint. One checkpoint is in memory at a time.
-    Raises CheckpointError where parameters, their shapes or the labels of trees differ.
+    Integer entries (counters, version markers) come from the first checkpoint. One checkpoint is in memory at a time.
+
+    Raises:
+        CheckpointError: parameters, their shapes or the labels of trees differ
     """
     newest = load_state(paths[0])
     first, task = newest["model"], newest.get("task_state")
@@ -91,7 +96,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
 
 
 def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
-    """Write the average of ``paths`` (newest first) to ``output``, which appears only when it is complete."""
+    """Writes the average of ``paths``, newest first, to ``output``, which appears only when complete."""
     allow_checkpoint_classes()
     weights = average_weights(paths)
     state = load_state(paths[0])
@@ -126,7 +131,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit status."""
+    """Runs the command; returns its exit status."""
     args = _arguments(arguments)
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     try:

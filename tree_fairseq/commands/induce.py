@@ -1,12 +1,13 @@
-"""The trees that a Treeformer makes of sentences, and what its decoder looks at in them.
+"""Induces trees with a Treeformer, scores them against gold trees and draws them.
 
     python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gen-subset test > test.trees
-    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words --output dev.trees
-    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --input text --draw pictures
+    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words --output
+    dev.trees python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --input text --draw pictures
 
-Of every phrase the split with the greatest pooling weight is taken, from the sentence down (Patel & Flanigan, section 6.6).
-Phrases longer than the chart that was trained are weighed as well: the recurrence is the same for all lengths. One tree a
-line, blank for a blank line. Flags are those of ``fairseq-generate``, and some more.
+Every phrase, from the sentence down, is split at the point with the greatest pooling weight (Patel & Flanigan, section
+6.6). This includes phrases longer than the trained chart, because the recurrence is the same for all lengths. The
+output has one tree per line, and a blank line for a blank line. The flags are those of ``fairseq-generate`` and a few
+more.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PHRASES_DRAWN = 4
 
 
 def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path, count: int) -> None:
-    """Writes ``tree-NUMBER.svg`` and ``attention-NUMBER.svg`` of the first sentences, which are translated for that."""
+    """Translates the first sentences and writes ``tree-NUMBER.svg`` and ``attention-NUMBER.svg`` for each."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def write(name: str, picture: str) -> None:
@@ -60,19 +61,19 @@ def _read_gold(path: Path) -> list[Forest]:
 
 def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
     if len(gold) != len(inducer.tokens):
-        raise ScoringError(f"{path} has {len(gold)} lines for {len(inducer.tokens)} sentences")
+        raise ScoringError(f"{path} has {len(gold)} lines, but there are {len(inducer.tokens)} sentences")
     for number, forest in enumerate(gold):
         size, words = len(forest_leaves(forest)), len(inducer.words(number).words)
         if size != words:
-            raise ScoringError(f"{path}:{number + 1}: a tree of {size} words for a sentence of {words}")
+            raise ScoringError(f"{path}:{number + 1}: the tree has {size} words, but the sentence has {words}")
 
 
 def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | None) -> None:
-    """Writes the trees, then whatever else was asked for."""
+    """Writes the trees, and the pictures and scores if wanted."""
     trees = inducer.trees()
     missing = sum(forest is None for forest in trees)
     if missing:
-        logger.warning("%d of %d sentences were too long and have no tree: their lines are blank", missing, len(trees))
+        logger.warning("%d of %d sentences are too long for a tree; their lines are blank", missing, len(trees))
     text = "".join(f"{write_forest(forest or ())}\n" for forest in trees)
     if args.output is None:
         sys.stdout.write(text)
@@ -91,34 +92,34 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
 def _parser() -> argparse.ArgumentParser:
     parser = options.get_interactive_generation_parser()
     parser.prog, parser.description = "python -m tree_fairseq.commands.induce", __doc__.splitlines()[0]
-    group = parser.add_argument_group("Induced trees (--input FILE reads raw text in the place of --gen-subset)")
-    group.add_argument("--output", type=Path, metavar="FILE", help="trees, one a line; printed where left out")
-    group.add_argument("--gold", type=Path, metavar="FILE", help="bracketed trees of the sentences, to compare with")
+    group = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)")
     group.add_argument(
-        "--gold-words", action="store_true", help="read the words of --gold in the place of --gen-subset"
+        "--output", type=Path, metavar="FILE", help="where to write the trees, one per line (default: standard output)"
     )
-    group.add_argument("--scores", type=Path, metavar="FILE", help="write the comparison there as JSON, too")
+    group.add_argument("--gold", type=Path, metavar="FILE", help="bracketed gold trees of the sentences, for F1")
+    group.add_argument("--gold-words", action="store_true", help="read the words of --gold instead of --gen-subset")
+    group.add_argument("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
     group.add_argument(
-        "--draw", type=Path, metavar="DIR", help="pictures of trees, and of the phrases that translations attend to"
+        "--draw", type=Path, metavar="DIR", help="draw the trees, and the phrases that translations attend to"
     )
     group.add_argument(
-        "--draw-first", type=int, default=20, metavar="N", help="so many sentences are drawn (default: %(default)s)"
+        "--draw-first", type=int, default=20, metavar="N", help="number of sentences to draw (default: %(default)s)"
     )
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit status."""
+    """Runs the command; returns its exit status."""
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     parser = _parser()
     args = options.parse_args_and_arch(parser, input_args=arguments)
     if args.path is None:
-        parser.error("--path names the checkpoint")
+        parser.error("--path CHECKPOINT is missing")
     if args.gold is None and (args.gold_words or args.scores is not None):
         parser.error("--gold-words and --scores need --gold")
     for path in (args.output, args.scores):
         if path is not None and not path.parent.is_dir():
-            parser.error(f"{path}: there is no folder {path.parent}")
+            parser.error(f"{path}: the folder {path.parent} does not exist")
     try:
         gold = None if args.gold is None else _read_gold(args.gold)
         inducer = Inducer(convert_namespace_to_omegaconf(args))

@@ -176,7 +176,7 @@ class TreePositions(nn.Module):
         own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
         if own and not any(key in state_dict for key in own):
             state_dict.update(own)
-            logger.info("the checkpoint lacks these weights, which stay as initialised: %s", ", ".join(own))
+            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
         for key in _SEQUENCE_POSITIONS:
             state_dict.pop(f"{name}.{key}", None)
 

@@ -1,4 +1,4 @@
-"""The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, in the manner of CKY."""
+"""The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, computed as in CKY."""
 
 import logging
 import math
@@ -22,36 +22,38 @@ _warned: set[int] = set()
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class ChartConfig(FairseqDataclass):
-    """Options of the chart; each is a flag of the models that use it."""
+    """Options of the chart, which are flags of the models that use it."""
 
-    treeformer_height: int = field(default=10, metadata={"help": "tokens of the longest phrases that are encoded: h"})
+    treeformer_height: int = field(
+        default=10, metadata={"help": "h: number of tokens of the longest phrase in the chart"}
+    )
     treeformer_level_weights: bool = field(
-        default=False, metadata={"help": "a composition matrix for each length of phrase (not in the paper)"}
+        default=False, metadata={"help": "a separate composition matrix for each phrase length (not in the paper)"}
     )
     treeformer_heads: int = field(
         default=1,
-        metadata={"help": "pooling heads: each weighs splits and pools its slice of the children (the paper has one)"},
+        metadata={"help": "pooling heads; each weights split points and pools its own slice (the paper has one)"},
     )
     treeformer_layer_norm: bool = field(
-        default=False, metadata={"help": "normalise what the decoder attends to, tokens and phrases (not in the paper)"}
+        default=False,
+        metadata={"help": "normalise the tokens and phrases that the decoder attends to (not in the paper)"},
     )
     treeformer_without_eos: bool = field(
-        default=False,
-        metadata={"help": "no phrase contains the end of the sentence; the decoder attends to it all the same"},
+        default=False, metadata={"help": "no phrase contains EOS; the decoder still attends to EOS itself"}
     )
 
 
 class Chart(nn.Module):
-    """Encodes phrases by composing those that they consist of, and pooling over the ways to split them (eqs. 1 and 2).
+    """Encodes a phrase by composing the two parts at every split point and pooling over split points (eqs. 1 and 2).
 
-    Composition is a matrix of D * 2D, pooling attends to a learned query of D. Both are the same at all levels.
+    Composition is a matrix of D * 2D; pooling is attention with a learned query of D. All levels share both.
 
     Args:
         width: D
         config: options
 
     Raises:
-        InputError: no phrase has that height, or heads do not share the width
+        InputError: the height is below 2, or the number of heads does not divide the width
     """
 
     def __init__(self, width: int, config: ChartConfig):
@@ -62,12 +64,15 @@ class Chart(nn.Module):
         self.weight = nn.Parameter(torch.empty(sets, width, 2 * width))
         self.query = nn.Parameter(torch.empty(self.heads, width))
         self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
-        # Each half keeps lengths: sums of two, averaged over splits that count about the same, are then as long as tokens.
+        # Each half preserves norms. The sum of two children, averaged over nearly equal splits, is then as long as a
+        # token.
         nn.init.normal_(self.weight, std=width**-0.5)
         nn.init.normal_(self.query, std=width**-0.5)
 
     def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """States and weight in one type, and what scores children, ``[G, 2, H, D]``, in single precision at least."""
+        """Returns states and weight in one dtype, and the scorers of children, ``[G, 2, H, D]``, in float32 or
+        better.
+        """
         device = states.device.type
         if torch.is_autocast_enabled(device):
             states = states.to(torch.get_autocast_dtype(device))
@@ -82,13 +87,13 @@ class Chart(nn.Module):
         """Encodes the phrases of a batch.
 
         Args:
-            states: ``[N, B, D]`` of tokens; those of padding are not read
+            states: ``[N, B, D]`` of tokens; padding is ignored
             cells: tokens and phrases, for a height of at most :attr:`height`
 
         Returns:
             ``[C, D]``
         """
-        self._say_if_low(cells)
+        self._warn_if_low(cells)
         states, weight, scorers = self._prepared(states)
         with torch.autocast(states.device.type, enabled=False):
             encoded = ChartFunction.apply(states, weight, scorers, cells)
@@ -96,15 +101,15 @@ class Chart(nn.Module):
 
     @torch.no_grad()
     def splits(self, states: Tensor, cells: ChartCells) -> list[Tensor]:
-        """How much each way to split a phrase counts.
+        """Returns the pooling weight of every split point.
 
         Args:
             states: as in :meth:`forward`
             cells: as in :meth:`forward`
 
         Returns:
-            for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``: of the phrase from each column on, the weight of splits
-            after its first token, its second, ...; meaningless where there is no such cell
+            for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``: for the phrase that starts in each column, the weights
+            of the split points after its first token, its second, and so on; undefined for phrases that do not exist
         """
         states = states.masked_fill(cells.padding.t().unsqueeze(-1), 0)
         states, weight, scorers = self._prepared(states)
@@ -112,27 +117,22 @@ class Chart(nn.Module):
             return build_levels(states, weight, scorers, cells.height)[1]
 
     def cells(self, padding: Tensor, outside: Optional[Tensor] = None) -> ChartCells:
-        """The cells of a batch up to this chart's height, see :meth:`ChartCells.build`."""
+        """Enumerates the cells of a batch up to this chart's height; see :meth:`ChartCells.build`."""
         return ChartCells.build(padding, self.height, outside)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Completes the weights of a model without a chart by initial ones, and says which.
-
-        Args:
-            state_dict: of the whole model
-            name: of this module in it
-        """
+        """Adds initial weights to the checkpoint of a model without a chart, and logs their names."""
         own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
         if not any(key in state_dict for key in own):
             state_dict.update(own)
             logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
 
-    def _say_if_low(self, cells: ChartCells) -> None:
+    def _warn_if_low(self, cells: ChartCells) -> None:
         if cells.height < self.height and self.height not in _warned:
             _warned.add(self.height)
             logger.warning(
-                "the longest sentence of a batch has %d tokens, and the chart is meant for phrases of up to %d "
-                "(--treeformer-height): there it is lower. This is said once.",
+                "the longest sentence of a batch has %d tokens, fewer than the longest phrases of the chart, %d "
+                "(--treeformer-height); its chart is lower. This warning appears once.",
                 cells.height,
                 self.height,
             )
@@ -141,26 +141,25 @@ class Chart(nn.Module):
 def _check(width: int, config: ChartConfig) -> None:
     if config.treeformer_height < 2:
         raise InputError(
-            f"--treeformer-height {config.treeformer_height} leaves no phrases, only tokens",
-            hint="It takes at least 2; without phrases, --arch transformer does the same.",
+            f"--treeformer-height {config.treeformer_height} makes a chart of tokens without phrases",
+            hint="Give at least 2; without phrases, use --arch transformer.",
         )
     if config.treeformer_heads < 1 or width % config.treeformer_heads:
         raise InputError(
-            f"--treeformer-heads {config.treeformer_heads} heads cannot share a width of {width}",
+            f"--treeformer-heads {config.treeformer_heads} does not divide the width {width}",
             hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
         )
 
 
-# FROM modules/chart_summary: A chart's top row as one vector (Patel & Flanigan 2023, Section 3.2: sequence classification).
-
-
 class ChartSummary(nn.Module):
-    """The mean of the highest cells of a chart, whose height is min(h, n) for n tokens.
+    """A text as one vector: the mean of the highest cells of its chart (section 3.2, sequence classification).
+
+    The chart of n tokens has height min(h, n).
 
     Args:
         width: D
         config: of the chart
-        within: whether no phrase goes from one sentence of a pair to the other; each sentence then has highest cells of its own
+        within: whether phrases stay within a sentence of a pair; each sentence then has its own highest cells
     """
 
     def __init__(self, width: int, config: ChartConfig, within: bool = False):
@@ -169,17 +168,17 @@ class ChartSummary(nn.Module):
         self.within = within
 
     def forward(self, states: Tensor, outside: Tensor) -> Tensor:
-        """Encodes phrases and averages.
+        """Encodes phrases and averages the highest ones.
 
         Args:
             states: ``[N, B, D]``
-            outside: ``[B, N]`` bool, what is no word: padding, starts, ends and separators of sentences. None of it enters the chart
+            outside: ``[B, N]`` bool, padding, starts, ends and separators of sentences, which do not enter the chart
 
         Returns:
-            ``[B, D]``, nought where there is no word
+            ``[B, D]``, zero for a text without words
         """
         if not self.within:
-            states, outside = closed_up(states, outside)
+            states, outside = words_first(states, outside)
         cells = self.chart.cells(outside)
         encoded = self.chart(states, cells)
         top = highest(cells)
@@ -189,12 +188,9 @@ class ChartSummary(nn.Module):
         return (sums / counts.unsqueeze(1)).to(encoded.dtype)
 
 
-def closed_up(states: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
-    """The words of each row one after the other, from the first column on, in their order; what is no word after them.
-
-    Args:
-        states: ``[N, B, D]``
-        outside: ``[B, N]`` bool, what is no word
+def words_first(states: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+    """Moves the words of each row to its first columns, in order, and everything ``outside``, ``[B, N]``, behind
+    them.
     """
     order = outside.to(torch.uint8).argsort(dim=1, stable=True)  # B x N
     longest = max(1, int((~outside).sum(1).max()))
@@ -204,7 +200,7 @@ def closed_up(states: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def highest(cells: ChartCells) -> Tensor:
-    """Which cells are as high as they can be: of the chart's height, or over all of a shorter run of words; ``[C]`` bool."""
+    """Returns which cells have the chart's height or cover all of a shorter run of words, ``[C]`` bool."""
     columns = cells.padding.size(1)
     column = torch.arange(columns, device=cells.padding.device)
     before = torch.where(cells.padding, column, -1).cummax(1).values

@@ -1,4 +1,7 @@
-"""A Treeformer's trees and attention, over a subset of a preprocessed folder or raw text, with fairseq's own options."""
+"""Trees that a Treeformer induces, and the phrases that its decoder attends to (Patel & Flanigan 2023, section 6.6).
+
+An induced tree splits every phrase, from the sentence down, at the split point with the greatest pooling weight.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,16 @@ from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree, binary_tree
 
-# FROM generators/induced_trees: Trees that a Treeformer makes of sentences: of every phrase, the split that counts most in pooling (Patel & Flanigan, section 6.6).
-
 INDUCED_LABEL = "X"
 """Label of every phrase of an induced tree, and tag of every word."""
 
 
 @dataclass(frozen=True)
 class SentenceSplits:
-    """How much each way to split a phrase of a sentence counts.
+    """The pooling weights of all split points of a sentence.
 
     Attributes:
-        levels: for lengths L = 2 on ``[N - L + 1, L - 1]``, columns of the batch by first token
+        levels: for lengths L = 2 and above ``[N - L + 1, L - 1]``, by the column of the first token in the batch
         first: column of the first token
     """
 
@@ -39,15 +40,15 @@ class SentenceSplits:
     first: int
 
     def weights(self, start: int, end: int) -> np.ndarray:
-        """``[L - 1]``, of the splits of the phrase of the tokens ``[start, end)`` after its first token, its second, ..."""
+        """Returns the weights of the split points of the phrase ``[start, end)``, from left to right, ``[L - 1]``."""
         return self.levels[end - start - 2][self.first + start]
 
     def tree(self, pieces: Sequence[Sequence[str]], words: Sequence[str] | None = None) -> Tree:
-        """The tree over a sentence; a word that was split is a phrase, whose pieces lie side by side.
+        """Induces the tree of a sentence. The pieces of a split word are siblings.
 
         Args:
-            pieces: tokens of each word, in order the tokens of the sentence, its end not among them
-            words: the leaves, one for each list of pieces; the pieces where left out
+            pieces: the tokens of each word, without EOS
+            words: the leaves, one for each list of pieces; the pieces themselves if None
         """
         bounds = [0, *accumulate(map(len, pieces))]
 
@@ -62,10 +63,10 @@ class SentenceSplits:
 
 
 def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, pad: int) -> list[SentenceSplits]:
-    """The splits of each sentence of a batch, the mean over encoders.
+    """Computes the pooling weights of each sentence of a batch, the mean over the encoders of an ensemble.
 
     Args:
-        encoders: of an ensemble; of one model or several
+        encoders: of one model or several
         src_tokens: ``[B, N]``, padded on either side
         pad: index of padding
     """
@@ -78,11 +79,11 @@ def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, p
     return [SentenceSplits([level[:, row] for level in levels], column) for row, column in enumerate(first)]
 
 
-_MAX_TOKENS = 1000  # a chart as high as its sentence is long takes N * N vectors for each
+_MAX_TOKENS = 1000  # a chart as high as its sentence takes N * N vectors
 
 
 class Inducer:
-    """Models that are loaded, and sentences to read.
+    """Loads models and induces trees of sentences, with fairseq's options of generation.
 
     Args:
         cfg: of fairseq's command line
@@ -90,10 +91,10 @@ class Inducer:
     Attributes:
         task: fairseq's
         models: one, or the members of an ensemble
-        tokens: of each sentence that was read
+        tokens: of each sentence
 
     Raises:
-        InputError: a model is no Treeformer
+        InputError: a model is not a Treeformer
     """
 
     def __init__(self, cfg):
@@ -109,7 +110,7 @@ class Inducer:
         self.cuda = torch.cuda.is_available() and not cfg.common.cpu
         for model in self.models:
             if not isinstance(model, TreeformerModel):
-                message = f"{cfg.common_eval.path} holds a {type(model).__name__}, which makes no trees"
+                message = f"{cfg.common_eval.path} holds a {type(model).__name__}, which cannot induce trees"
                 raise InputError(message, hint="Give a checkpoint of --arch treeformer.")
             model.eval()
             if cfg.common.fp16:
@@ -120,14 +121,14 @@ class Inducer:
         self.tokens: list[list[str]] = []
 
     def read_subset(self) -> None:
-        """Takes the sentences of ``--gen-subset``."""
+        """Reads the sentences of ``--gen-subset``."""
         self.task.load_dataset(self.cfg.dataset.gen_subset)
         self.dataset = self.task.dataset(self.cfg.dataset.gen_subset)
         sources = (self.dataset[number]["source"] for number in range(len(self.dataset)))
         self.tokens = [self.dictionary.string(source).split() for source in sources]
 
     def read_text(self, lines: list[str]) -> None:
-        """Takes raw text, as ``fairseq-interactive`` does."""
+        """Reads raw text as ``fairseq-interactive`` does."""
         steps = (self.task.build_tokenizer(self.cfg.tokenizer), self.task.build_bpe(self.cfg.bpe))
 
         def encode(line: str) -> str:
@@ -152,11 +153,11 @@ class Inducer:
         return (utils.move_to_cuda(batch) if self.cuda else batch for batch in batches)
 
     def words(self, number: int) -> SplitWords:
-        """The words of a sentence and their pieces, told by the marks of subwords."""
+        """Returns the words of a sentence and their pieces, which the marks of subwords identify."""
         return join_pieces(self.tokens[number], ParserOptions(name="right-branching"))
 
     def trees(self) -> list[Forest | None]:
-        """A tree for each sentence: none for an empty one, None for one that is too long."""
+        """Returns one forest per sentence: empty for an empty sentence, None for one that is too long."""
         found: list[Forest | None] = [None] * len(self.tokens)
         whole_words = self.cfg.common_eval.post_process is not None
         encoders = [model.encoder for model in self.models]
@@ -170,7 +171,7 @@ class Inducer:
         return found
 
     def translations(self, last: int) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Source and best hypothesis of the sentences before a number."""
+        """Translates the sentences before number ``last``; yields number, source and best hypothesis."""
         generator = self.task.build_generator(self.models, self.cfg.generation)
         for batch in self._batches():
             if min(batch["id"].tolist()) >= last:
@@ -181,27 +182,24 @@ class Inducer:
                     yield number, source[source.ne(self.dictionary.pad())], best[0]["tokens"]
 
 
-# FROM generators/phrase_attention: Which phrases a Treeformer's decoder attends to (Patel & Flanigan, figure 5).
-
-
 @torch.no_grad()
 def attended_phrases(
     models: Sequence[TreeformerModel], source: Tensor, target: Tensor, eos: int, most: int
 ) -> list[list[AttendedPhrase]]:
-    """The cells with the greatest weights in the last layer's cross-attention, the mean over heads and models.
+    """Returns the phrases that the last decoder layer attends to most, averaged over heads and models (figure 5).
 
     Args:
-        models: of an ensemble; their charts are equally high
-        source: ``[N]`` of one sentence, EOS at its end, no padding
-        target: ``[T]`` of its translation, EOS at its end
-        eos: index of EOS
-        most: cells that are told of each target token
+        models: of an ensemble; their charts have one height
+        source: ``[N]``, a sentence with EOS and without padding
+        target: ``[T]``, its translation with EOS
+        eos: id of EOS
+        most: number of phrases per target token
 
     Returns:
-        of each target token, EOS included, cells by weight
+        for each target token, EOS included, phrases by descending weight
 
     Raises:
-        InputError: charts are of different heights
+        InputError: the charts have different heights
     """
     previous = torch.cat([target.new_tensor([eos]), target[:-1]])
     weights, cells = [], None

@@ -1,17 +1,18 @@
-"""All levels of a chart, one after the other, without gathers: its recurrence and the gradient of it.
+"""The recurrence of a chart, level by level and without gathers, and its gradient.
 
 With W = [W_l, W_r], a query q and a scale 1 / sqrt(d), the cell of height L that starts at i is
 
     y(i, L) = sum_k p_k c_k,  c_k = W_l y(i, k) + W_r y(i + k, L - k),  p = softmax_k(q . c_k / sqrt(d)),  0 < k < L
 
-All of it but the softmax is linear, so that children are pooled first and composed afterwards, one product of matrices a
-level instead of one a split, and scores are sums of two scalars a cell:
+Everything but the softmax is linear. So children are pooled before they are composed, with one matrix product per level
+instead of one per split point, and scores are sums of two scalars per cell:
 
     y(i, L) = W_l sum_k p_k y(i, k) + W_r sum_k p_k y(i + k, L - k)
     q . c_k = (W_l^T q) . y(i, k) + (W_r^T q) . y(i + k, L - k)
 
-Cells are kept twice, by the token they start with and by the one they end with, the latter from the highest to the lowest.
-So both children of all splits of a cell are slices, in the same order: those of the right ones are the last L - 1.
+Cells are stored twice: by their first token, and by their last token from the highest to the lowest. Then the left
+children of all split points of a cell are one slice, and the right children are another, in the same order (the last L
+- 1).
 
 Letters: N columns, B sentences, D width, H pooling heads, h height, m = N - L + 1 cells of level L, G sets of weights.
 """
@@ -26,11 +27,11 @@ from tree_fairseq.treeformer.cells import ChartCells
 
 
 class _Levels:
-    """Values a cell in both orders.
+    """The values of all cells, stored twice.
 
     Args:
-        by_start: ``[N, B, H, h, ...]``, value of the cell of height L that starts at i at ``[i, :, :, L - 1]``
-        by_end: the same of the cell that ends with token e at ``[e, :, :, h - L]``
+        by_start: ``[N, B, H, h, ...]``, with the cell of height L that starts at i in ``[i, :, :, L - 1]``
+        by_end: the same shape, with the cell of height L that ends with token e in ``[e, :, :, h - L]``
     """
 
     def __init__(self, by_start: Tensor, by_end: Tensor):
@@ -38,19 +39,19 @@ class _Levels:
         self.columns, self.height = by_start.size(0), by_start.size(3)
 
     def left(self, level: int) -> Tensor:
-        """Of the left children of all splits of a level: ``[m, B, H, L - 1, ...]``, a view."""
+        """Returns the left children of all splits of a level, a view of ``[m, B, H, L - 1, ...]``."""
         return self.by_start[: self.columns - level + 1, :, :, : level - 1]
 
     def right(self, level: int) -> Tensor:
-        """Of the right children, in the order of the left ones."""
+        """Returns the right children in the order of the left ones."""
         return self.by_end[level - 1 :, :, :, self.height - level + 1 :]
 
     def at_start(self, level: int) -> Tensor:
-        """Of the cells of a level themselves: ``[m, B, H, ...]``, a view."""
+        """Returns the cells of a level in the first order, a view of ``[m, B, H, ...]``."""
         return self.by_start[: self.columns - level + 1, :, :, level - 1]
 
     def at_end(self, level: int) -> Tensor:
-        """The same in the other order."""
+        """Returns the cells of a level in the second order."""
         return self.by_end[level - 1 :, :, :, self.height - level]
 
     def write(self, level: int, values: Tensor) -> None:
@@ -60,24 +61,24 @@ class _Levels:
 
 
 def _weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
-    """``[m, B, H, K]`` and ``[m, B, H, K, d]`` to ``[m * B, H * d]``, in the type of the values."""
+    """Sums ``[m, B, H, K, d]`` with weights ``[m, B, H, K]`` to ``[m * B, H * d]``, in the dtype of the values."""
     rows, sentences = weights.shape[:2]
     summed = torch.bmm(weights.to(values.dtype).flatten(0, 2).unsqueeze(1), values.flatten(0, 2))
     return summed.view(rows * sentences, -1)
 
 
 def build_levels(tokens: Tensor, weight: Tensor, scorers: Tensor, height: int) -> tuple[Tensor, list[Tensor]]:
-    """The recurrence.
+    """Computes all levels of a chart.
 
     Args:
         tokens: ``[N, B, D]``
-        weight: ``[G, D, 2 * D]``, one W for all levels or one for each from the second on
-        scorers: ``[G, 2, H, D]`` float32 or better, ``W^T q / sqrt(d)`` of left and of right children
-        height: h, no more than N
+        weight: ``[G, D, 2 * D]``, one W for all levels, or one for each level from the second on
+        scorers: ``[G, 2, H, D]`` float32 or better, ``W^T q / sqrt(d)`` for left and right children
+        height: h, at most N
 
     Returns:
-        ``[N, B, H, h, D / H]`` by start, undefined where a span would end beyond N, and the pooling weights of levels
-        2 to h, ``[m, B, H, L - 1]``
+        the cells by start, ``[N, B, H, h, D / H]``, undefined for spans that end beyond N; and the pooling weights of
+        levels 2 to h, each ``[m, B, H, L - 1]``
     """
     (columns, batch, width), (sets, _, heads, _) = tokens.shape, scorers.shape
     shape = (columns, batch, heads, height)
@@ -95,7 +96,7 @@ def build_levels(tokens: Tensor, weight: Tensor, scorers: Tensor, height: int) -
             states.addmm_(right, weight[which, :, width:].t())
         cells.write(level, states.view(rows, batch, heads, -1))
         if level < height:
-            # Scores in single precision at least: a softmax magnifies their errors.
+            # Scores are float32 or better, because a softmax magnifies their errors.
             scored = (states.to(scorers.dtype) @ scorers.flatten(0, 2).t()).view(rows, batch, sets, 2, heads)
             scores.at_start(level).copy_(scored[:, :, :, 0].transpose(2, 3))
             scores.at_end(level).copy_(scored[:, :, :, 1].transpose(2, 3))
@@ -103,19 +104,15 @@ def build_levels(tokens: Tensor, weight: Tensor, scorers: Tensor, height: int) -
 
 
 class ChartFunction(torch.autograd.Function):
-    """The recurrence with a backward pass that keeps the cells once, and two numbers a split.
+    """The recurrence with a backward pass that stores each cell once and two numbers per split point.
 
-    Plain autograd would keep each child once a split.
+    Plain autograd would store every child once per split point.
     """
 
     @staticmethod
     def forward(ctx, tokens: Tensor, weight: Tensor, scorers: Tensor, cells: ChartCells) -> Tensor:
-        """Arguments of :func:`build_levels` and the cells that are wanted.
-
-        Returns:
-            ``[C, D]``
-        """
-        # Padding may hold anything, NaN included; phrases next to it are computed, though never used.
+        """Computes the given cells, ``[C, D]``; the other arguments are those of :func:`build_levels`."""
+        # Padding may hold anything, even NaN, and phrases that contain it are computed, though never used.
         tokens = tokens.masked_fill(cells.padding.t().unsqueeze(-1), 0)
         by_start, pooling = build_levels(tokens, weight, scorers, cells.height)
         ctx.cells = cells
@@ -125,7 +122,7 @@ class ChartFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        """Gradients of tokens, weight and scorers from that of the cells, ``[C, D]``."""
+        """Computes the gradients of tokens, weight and scorers from the gradient of the cells, ``[C, D]``."""
         by_start, weight, scorers, *pooling = ctx.saved_tensors
         pass_ = _BackwardPass(by_start, weight, scorers, pooling)
         pass_.receive(gradient, ctx.cells)
@@ -135,11 +132,11 @@ class ChartFunction(torch.autograd.Function):
 
 
 class _BackwardPass:
-    """Gradients of a chart, from the highest level to the tokens.
+    """Computes gradients from the highest level down to the tokens.
 
-    A cell is a child in one split of each longer cell that starts where it starts, or ends where it ends. Its gradient is a
-    sum over those, of theirs once composition is undone, with the weights that the splits had in pooling: two slices again.
-    Sums are in single precision at least.
+    A cell is a child of every longer cell with the same start or the same end, each time at one split point. Its
+    gradient is the sum of those cells' gradients, passed back through composition and multiplied by the pooling weight
+    of the split point. Both groups are slices again. Sums are float32 or better.
 
     Args:
         by_start: the cells, ``[N, B, H, h, D / H]``
@@ -155,21 +152,22 @@ class _BackwardPass:
         for level in range(1, height):
             self.cells.at_end(level).copy_(self.cells.at_start(level))
         wide = scorers.dtype
-        # By start: what is received for a cell, then what it hands to left children; by end: what it hands to right ones.
+        # By start: the gradient that a cell receives, replaced by the gradient for its left children; by end: for right
+        # ones.
         self.of_children = _Levels(torch.zeros_like(by_start, dtype=wide), torch.empty_like(by_start, dtype=wide))
-        # The weight of a cell in each longer one, in the order of those.
+        # The pooling weight of a cell in each longer cell.
         self.shares = _Levels(*(scorers.new_zeros(*by_start.shape[:4], height) for _ in range(2)))
         self.of_scores = _Levels(*(scorers.new_zeros(*by_start.shape[:4], len(scorers)) for _ in range(2)))
         self.of_weight = torch.zeros_like(weight, dtype=wide)
         self.of_scorers = torch.zeros_like(scorers)
 
     def receive(self, gradient: Tensor, cells: ChartCells) -> None:
-        """Takes the gradient of the wanted cells, ``[C, D]``."""
+        """Stores the gradient of the cells, ``[C, D]``."""
         values = gradient.to(self.scorers.dtype).view(len(gradient), self.cells.by_start.size(2), -1)
         self.of_children.by_start[cells.start, cells.sentence, :, cells.length - 1] = values
 
     def _of_states(self, level: int) -> Tensor:
-        """The whole gradient of a level's cells, ``[m * B, D]``; that of their scorers is added up on the way."""
+        """Returns the full gradient of a level's cells, ``[m * B, D]``, and adds to the gradient of the scorers."""
         received = self.of_children.at_start(level)  # m x B x H x D / H
         rows, batch = received.shape[:2]
         of_states = received.reshape(rows * batch, -1)
@@ -186,7 +184,7 @@ class _BackwardPass:
         return of_states.addmm_(of_scores, self.scorers.flatten(0, 2))
 
     def through(self, level: int) -> None:
-        """Passes the gradient of a level on to its children."""
+        """Passes the gradient of a level to its children."""
         weights, which = self.pooling[level - 2], min(level - 2, len(self.weight) - 1)
         narrow = self._of_states(level).to(self.weight.dtype)
         of_pooled = (narrow @ self.weight[which]).view(
@@ -204,7 +202,7 @@ class _BackwardPass:
             of_weights += products.view(weights.shape)
         self.of_children.at_start(level).copy_(of_pooled[:, :, 0])
         self.of_children.at_end(level).copy_(of_pooled[:, :, 1])
-        # No cell of this level ends so near the start.
+        # No cell of this level ends in the first columns.
         self.of_children.by_end[: level - 1, :, :, self.height - level] = 0
         self.shares.left(level)[..., level - 1] = weights
         self.shares.right(level)[..., self.height - level] = weights
@@ -213,7 +211,7 @@ class _BackwardPass:
             side(level)[..., which] += of_splits
 
     def gradients(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Of tokens, weight and scorers, once all levels above the first are done."""
+        """Returns the gradients of tokens, weight and scorers, after all levels above the first."""
         columns, batch = self.cells.by_start.shape[:2]
         of_tokens = self._of_states(1).view(columns, batch, -1)
         return of_tokens.to(self.weight.dtype), self.of_weight.to(self.weight.dtype), self.of_scorers

@@ -1,4 +1,4 @@
-"""Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to phrases as well as to tokens."""
+"""Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to tokens and phrases."""
 
 from dataclasses import dataclass
 from typing import Optional
@@ -19,7 +19,7 @@ from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
 
 class TreeformerEncoder(TransformerEncoderBase):
-    """fairseq's transformer encoder, on top of which phrases are encoded.
+    """fairseq's transformer encoder with a chart of phrases on top.
 
     Args:
         cfg (TreeformerConfig): sizes and options of the chart
@@ -44,12 +44,12 @@ class TreeformerEncoder(TransformerEncoderBase):
             src_tokens: ``[B, N]``, padded on either side
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N, D]``, in the place of a look-up
+            token_embeddings: ``[B, N, D]``, used instead of the embedding table
 
         Returns:
-            fairseq's dict of lists, whose ``encoder_out`` are the tokens, ``[N, B, D]``. ``cell_states`` holds tokens and
-            phrases, ``[C, D]``, ``cells`` says which they are, and ``order`` the sentence of each decoder row; it is
-            empty where rows are sentences
+            fairseq's dict of lists, with the tokens, ``[N, B, D]``, in ``encoder_out``. ``cell_states`` holds tokens
+            and phrases, ``[C, D]``, ``cells`` their positions, and ``order`` the sentence of each decoder row; it is
+            empty if row i reads sentence i
         """
         encoder_out = super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         outside = src_tokens.eq(self.dictionary.eos()) if self.cfg.treeformer_without_eos else None
@@ -59,21 +59,22 @@ class TreeformerEncoder(TransformerEncoderBase):
 
     @torch.no_grad()
     def split_weights(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> list[Tensor]:
-        """How much each way to split a phrase counts, for phrases of any length: the recurrence goes on beyond the chart.
+        """Returns pooling weights for phrases of any length: the recurrence continues above the chart's height.
 
         Args:
             src_tokens: ``[B, N]``, padded on either side
             src_lengths: ``[B]``, unread
 
         Returns:
-            for lengths L = 2 to N ``[N - L + 1, B, L - 1]`` float32, the mean over pooling heads; see :meth:`Chart.splits`
+            for lengths L = 2 to N ``[N - L + 1, B, L - 1]`` float32, the mean over pooling heads; see
+            :meth:`Chart.splits`
         """
         encoder_out = super().forward(src_tokens, src_lengths)
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
         return [weights.mean(2) for weights in self.chart.splits(encoder_out["encoder_out"][0], cells)]
 
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-        """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
+        """Reorders the index of rows; each sentence stays in one copy."""
         return with_rows_moved(encoder_out, new_order)
 
 
@@ -82,7 +83,7 @@ def _cell_states(encoder_out: dict[str, list]) -> tuple[Tensor, ChartMemory]:
 
 
 def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
-    """The weights of cells shared out to their tokens, and as ``cell_attn``, ``[R, T, S]``, the weights of cells."""
+    """Returns attention to tokens as ``attn``, and attention to cells, ``[R, T, S]``, as ``cell_attn``."""
     spread = None if attention is None else encoder_out["cells"][0].spread(attention, row_order(encoder_out))
     return {"attn": [spread], "cell_attn": [attention]}
 
@@ -107,12 +108,12 @@ ENCODER = register_encoder(
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeformerConfig(ChartConfig, TransformerConfig):
-    """All options of the model."""
+    """Options of Treeformer."""
 
 
 @register_model("treeformer")
 class TreeformerModel(ExtendedTransformer):
-    """fairseq's transformer with a chart between encoder and decoder. It needs no trees."""
+    """fairseq's transformer with a chart between encoder and decoder; it reads plain sentences."""
 
     flags = ChartConfig
     default_encoder = ENCODER.name
@@ -122,12 +123,12 @@ class TreeformerModel(ExtendedTransformer):
         """Builds the model for any task of translation.
 
         Raises:
-            InputError: options of the chart that cannot be, or one of fairseq's transformer that has no meaning with it
+            InputError: an option of the chart is invalid, or an option of fairseq's transformer does not work with it
         """
         treeformer(args)
         if args.cross_self_attention:
             raise InputError(
-                "--cross-self-attention mixes target and source in one attention, which has no place for phrases",
+                "--cross-self-attention attends to target and source at once and cannot attend to phrases",
                 hint="Leave it out.",
             )
         return super().build_model(TreeformerConfig.from_namespace(args), task)
@@ -168,6 +169,6 @@ def treeformer_cognition(args):
 
 @register_model_architecture("treeformer", "treeformer_tiny")
 def treeformer_tiny(args):
-    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
+    """For first trials: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
     set_sizes(args, 2, 64, 128, 4)
     treeformer(args)
