@@ -16,7 +16,7 @@ from tree_fairseq.data_bin import side_kinds
 from tree_fairseq.nn import command_output, pretrained_library, tasks
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.scoring import classification, regression
-from tree_fairseq.tree_insertion import criterion, model, sequence_insertion, sequence_model, task, tree_gru
+from tree_fairseq.tree_insertion import criterion, model, sequence_models, task, tree_gru
 from tree_fairseq.tree_insertion import folder as insertion_folder
 from tree_fairseq.tree_insertion import preprocessing as insertion_preprocessing
 from tree_fairseq.tree_positional import lstm_model
@@ -45,8 +45,7 @@ REGISTERING = (
     insertion_preprocessing,
     criterion,
     model,
-    sequence_insertion,
-    sequence_model,
+    sequence_models,
     task,
     tree_gru,
     lstm_model,

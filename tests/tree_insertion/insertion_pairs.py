@@ -9,11 +9,11 @@ import torch
 
 from tests.nn.tiny import build, dictionary, random_tree, stack
 from tests.tree_insertion.partial_trees import PAD, random_batch
+from tests.tree_insertion.slot_batches import label_dictionary
 from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.tree_insertion.slots import with_slots
-from tree_fairseq.tree_insertion.target import ROOT_LABEL
 
 TINY = "tree_insertion_transformer_tiny"
 LABELS = 9
@@ -23,9 +23,9 @@ def insertion_task(words: int = 20, deletion: bool = False) -> SimpleNamespace:
     """What a model asks its task for."""
     return SimpleNamespace(
         source_dictionary=dictionary(*(f"s{k}" for k in range(words))),
-        target_dictionary=dictionary(ROOT_LABEL, *(f"t{k}" for k in range(LABELS))),
+        target_dictionary=label_dictionary(*(f"t{k}" for k in range(LABELS))),
         source_side=Side(CONSTITUENCY, labels=dictionary(*(f"L{k}" for k in range(6)))),
-        insertion=object(),
+        insertion=SimpleNamespace(numbered=True, splits={}),
         cfg=SimpleNamespace(deletion=deletion),
     )
 

@@ -62,6 +62,7 @@ def random_batch(
     partial = collate_partial_trees(states, PAD)
     sample = {
         "net_input": {"partial_tree": partial},
+        "nsentences": rows,
         "ntokens": len(partial["slots"]),
         "slot_target": collate_slots(states, partial, distribution, DICTIONARY.keep),
     }

@@ -59,13 +59,19 @@ def test_embeddings_are_shared_where_asked():
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (("--adaptive-softmax-cutoff", "5"), "--adaptive-softmax-cutoff does not go with insertions"),
-        (("--base-layers", "1"), "--base-layers does not go"),
-        (("--checkpoint-activations",), "--checkpoint-activations does not go"),
-        (("--cross-self-attention",), "--cross-self-attention does not go"),
-        (("--decoder-layerdrop", "0.1"), "--decoder-layerdrop does not go"),
-        (("--no-cross-attention",), "--no-cross-attention does not go"),
-        (("--absolute-positions", "--no-child-relations"), "knows no relations"),
+        (
+            ("--adaptive-softmax-cutoff", "5"),
+            "--adaptive-softmax-cutoff does not work with --arch tree_insertion_transformer_tiny; leave it out",
+        ),
+        (("--base-layers", "1"), "--base-layers does not work"),
+        (("--checkpoint-activations",), "--checkpoint-activations does not work"),
+        (("--cross-self-attention",), "--cross-self-attention does not work"),
+        (("--decoder-layerdrop", "0.1"), "--decoder-layerdrop does not work"),
+        (("--no-cross-attention",), "--no-cross-attention does not work"),
+        (
+            ("--absolute-positions", "--no-child-relations"),
+            "--no-child-relations does not work with --absolute-positions, which uses no relations",
+        ),
         (("--encoder-path", "somewhere"), "Add --insertion-encoder pretrained"),
         (("--insertion-encoder", "pretrained"), "Give it: --encoder-path"),
     ],

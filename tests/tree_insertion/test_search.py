@@ -131,7 +131,7 @@ def test_sums_instead_of_means():
 def test_limits_are_counted_and_told(caplog):
     models = [SlotTable(2, keep=0.0)]
     generator = InsertionGenerator(models, DICTIONARY, InsertionLimits(steps=4, nodes=20))
-    with caplog.at_level(logging.WARNING, "tree_fairseq.tree_insertion.search"):
+    with caplog.at_level(logging.WARNING, "tree_fairseq.tree_insertion.parallel_search"):
         found = [hypothesis for (hypothesis,) in generator.generate(models, batch(SOURCES))]
     assert generator.counts["trees"] == len(SOURCES) and generator.counts["nodes"] > 0
     complete = sum(hypothesis["is_complete"] for hypothesis in found)
@@ -194,8 +194,8 @@ class Reluctant(nn.Module):
             ),
         }
 
-    def forward(self, src_tokens, src_lengths, partial_tree, source_spans=None):
-        return self.decode(self.encode(src_tokens, src_lengths, source_spans), partial_tree)
+    def forward(self, src_tokens, src_lengths, partial_tree, **source_trees):
+        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_tree)
 
 
 REAL = {

@@ -1,4 +1,4 @@
-"""Baselines that take trees for sequences: what may and what may not change their output, and a GRU that follows trees by hand."""
+"""Sequence models of trees: what may and what may not change their output, and a GRU that follows trees by hand."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tests.nn.tiny import build
+from tests.nn.tiny import build, tiny_task
 from tests.tree_insertion.insertion_pairs import LABELS, Examples, insertion_task
-from tests.tree_insertion.slot_batches import label_dictionary
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.tree_insertion import sequence_insertion, sequence_model, tree_gru  # noqa: F401  (register)
+from tree_fairseq.tree_insertion import sequence_models, tree_gru  # noqa: F401  (register)
 
 PAD, EOS = 1, 2
 NUMBERS = 3
@@ -41,7 +40,6 @@ INSERTING = [name for name in VARIANTS if "insertion" in name]
 def model_of(variant: str, *flags: str):
     arch, own = VARIANTS[variant]
     task = insertion_task()
-    task.target_dictionary = label_dictionary(*(f"t{k}" for k in range(LABELS)))
     task.insertion = SimpleNamespace(numbered=True, splits={"train": SimpleNamespace(largest=NUMBERS)})
     return build(task, *own, *flags, arch=arch).double()
 
@@ -187,4 +185,4 @@ def test_what_does_not_go_with_the_models_is_refused():
     with pytest.raises(InputError, match="--insertion-encoder pretrained"):
         model_of("left to right", "--encoder-path", "somewhere")
     with pytest.raises(MissingTreesError, match="--task tree_insertion"):
-        build(SimpleNamespace(), arch="tree_gru_tiny")
+        build(tiny_task(), arch="tree_gru_tiny")

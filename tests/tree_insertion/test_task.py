@@ -12,6 +12,7 @@ from fairseq.models import BaseFairseqModel
 from torch import nn
 
 from tests.end_to_end.tiny_programs import write_corpus
+from tests.nn.tiny import arguments, stock_flags
 from tests.tree_insertion.test_preprocessing import lines_of, preprocess
 from tree_fairseq.errors import (
     CorruptFileError,
@@ -21,6 +22,7 @@ from tree_fairseq.errors import (
     MissingTreesError,
 )
 from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_insertion import sequence_models, tree_gru  # noqa: F401  (register)
 from tree_fairseq.tree_insertion.slots import existing_slots
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.tree_insertion.task import TreeInsertionConfig, TreeInsertionTask
@@ -270,3 +272,43 @@ def test_trajectories_of_other_lines_are_refused(folder, tmp_path):
         shutil.copy(folder / f"test.nl-lf.lf.insertion.{suffix}", ours)
     with pytest.raises(CorruptFileError, match="valid.nl-lf.lf.insertion"):
         task_of(data).load_dataset("valid")
+
+
+# Sequence models
+
+
+@pytest.mark.parametrize(
+    "arch, name",
+    [
+        ("insertion_left_to_right_tiny", "prev_output_tokens"),
+        ("sequence_insertion_transformer_tiny", "partial_sequence"),
+    ],
+)
+def test_models_are_given_sequences(folder, arch, name):
+    task = task_of(folder)
+    model = task.build_model(arguments(arch))
+    largest = task.insertion.splits["train"].largest
+    assert len(model.sequences) == len(task.target_dictionary) + 2 * largest == len(model.decoder.embed_tokens.weight)
+    for batch in batches(task, "train"):
+        assert set(batch["net_input"]) == {"src_tokens", "src_lengths", name}
+        output = model(**batch["net_input"])
+        logits = output["logits"] if isinstance(output, dict) else output[0]
+        assert logits.shape[-1] == len(model.sequences) and torch.isfinite(logits).all()
+
+
+def test_supervision_reaches_the_batches(folder):
+    def shares(**options):
+        task = task_of(folder, **options)
+        task.build_model(arguments("sequence_insertion_transformer_tiny"))
+        return torch.cat([batch["slot_target"]["probability"] for batch in batches(task, "train")])
+
+    uniform = shares(sequence_supervision="uniform")
+    assert torch.allclose(1 / uniform, (1 / uniform).round(), atol=1e-4)
+    assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
+
+
+def test_models_that_do_not_fit_are_refused(folder):
+    with pytest.raises(InputError, match="--arch transformer does not generate trees"):
+        task_of(folder).build_model(arguments("transformer", *stock_flags()))
+    with pytest.raises(InputError, match="--deletion"):
+        task_of(folder, deletion=True).build_model(arguments("tree_gru_tiny"))

@@ -7,19 +7,11 @@ from pathlib import Path
 
 from tree_fairseq.errors import CorruptFileError, ScoringError
 from tree_fairseq.files import read_json
+from tree_fairseq.tree_insertion import UNFINISHED
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
-
-UNFINISHED = "U-"
-"""Begins lines ``U-<id><TAB>WORD ...`` about hypotheses of which not all is well."""
-
-PARTIAL = "partial"
-"""A limit of steps or nodes was reached."""
-
-INVALID = "invalid"
-"""What was generated is not one tree, even if the text can be read as one."""
 
 
 @dataclass

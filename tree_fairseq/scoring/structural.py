@@ -25,7 +25,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError, ScoringError
 from tree_fairseq.scoring.breakdowns import differences, group_metrics, read_groups
 from tree_fairseq.scoring.outcomes import SCHEMES, VALIDITY, Judgement, as_digits, from_digits, read_output, size
-from tree_fairseq.scoring.outputs import INVALID, LINES, PARTIAL, Outputs, read_complete, reader_named
+from tree_fairseq.scoring.outputs import LINES, Outputs, read_complete, reader_named
 from tree_fairseq.scoring.runs import (
     OUTCOMES_FILE,
     add_run_arguments,
@@ -35,6 +35,7 @@ from tree_fairseq.scoring.runs import (
     reference_sets,
     score_and_publish,
 )
+from tree_fairseq.tree_insertion import INVALID, PARTIAL
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import SymbolEncoding

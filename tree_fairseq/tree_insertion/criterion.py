@@ -1,4 +1,4 @@
-"""The loss of insertion-based tree decoding: how far the answers of slots are from those that they should give."""
+"""The loss of insertion-based decoding: the divergence between the target and the predicted distribution of each slot."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from tree_fairseq.errors import InputError
 
-# Shares of a slot that are closer than this are the same.
-_SAME = 1e-6
+# Target probabilities of a slot that differ by less are equal.
+_TOLERANCE = 1e-6
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -22,7 +22,7 @@ class SlotKlDivergenceConfig(FairseqDataclass):
     """Options of the loss."""
 
     deletion_weight: float = field(
-        default=1.0, metadata={"help": "weight of the cross-entropy of nodes to be deleted, for models that delete"}
+        default=1.0, metadata={"help": "weight of the cross-entropy of deleting nodes, for models that delete"}
     )
 
 
@@ -30,12 +30,13 @@ class SlotKlDivergenceConfig(FairseqDataclass):
 class SlotKlDivergence(FairseqCriterion):
     r"""Sum over slots s of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))`, mean over sentences.
 
-    p is what a slot should get, π what the model says (Lukovnikov & Fischer 2021, Section 4.3). Targets are sparse: what has no share
-    is never touched. Where partial trees have wrong nodes, the binary cross-entropy of deleting each node is added, the root left out.
+    p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021, section 4.3). Targets are sparse: labels of
+    probability 0 are never touched. If partial trees have wrong nodes, the binary cross-entropy of deleting each node except the
+    root is added.
 
     Args:
         task: of insertions
-        deletion_weight: of that cross-entropy
+        deletion_weight: weight of that cross-entropy
     """
 
     def __init__(self, task, deletion_weight: float = 1.0):
@@ -45,87 +46,73 @@ class SlotKlDivergence(FairseqCriterion):
         self.pad = task.target_dictionary.pad()
 
     def forward(self, model, sample, reduce: bool = True):
-        """The loss of a batch of :class:`tree_fairseq.tree_insertion.dataset.TreeInsertionDataset`, or of
+        """Computes the loss of a batch of :class:`tree_fairseq.tree_insertion.dataset.TreeInsertionDataset` or
         :class:`tree_fairseq.tree_insertion.sequence_dataset.SequenceInsertionDataset`.
 
         Returns:
-            loss summed over the batch, number of sentences, what is to be logged
+            loss summed over the batch, number of sentences, and what is to be logged
 
         Raises:
-            InputError: the batch has wrong nodes, and the model does not delete
+            InputError: the batch has wrong nodes, and the model cannot delete
         """
-        output = model(**sample["net_input"])
-        target = sample["slot_target"]
-        divergence, right = slot_divergence(output["slot"], output["logits"], target)
+        output, target, net_input = model(**sample["net_input"]), sample["slot_target"], sample["net_input"]
+        divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
-        logging_output = {
-            "slots": output["slot"].numel(), "right": right.sum(), "kept": is_kept.sum(), "right_kept": (right & is_kept).sum(),
-        }  # fmt: skip
         loss = divergence.sum()
-        logging_output["slot_loss"] = loss.detach()
+        logging_output = {
+            "slots": output["slot"].numel(), "right": is_right.sum(),
+            "kept": is_kept.sum(), "right_kept": (is_right & is_kept).sum(), "slot_loss": loss.detach(),
+        }  # fmt: skip
         if "delete" in sample:
             if output.get("delete") is None:
                 raise InputError(
                     "partial trees have nodes to be deleted, and the model deletes none: train it with --deletion, or without"
                 )
-            deletion, counts = self._deletion(
-                output["delete"], sample["delete"], sample["net_input"]["partial_tree"]["labels"]
-            )
+            deletion, counts = self._deletion(output["delete"], sample["delete"], net_input["partial_tree"]["labels"])
             loss = loss + self.deletion_weight * deletion
             logging_output |= {"delete_loss": deletion.detach(), **counts}
-        partial = sample["net_input"].get("partial_tree")
-        sentences = len(sample["net_input"]["partial_sequence"] if partial is None else partial["labels"])
+        sentences = sample["nsentences"]
         logging_output |= {
-            "loss": loss.detach(),
-            "ntokens": sample["ntokens"],
-            "nsentences": sentences,
-            "sample_size": sentences,
-        }
+            "loss": loss.detach(), "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": sentences
+        }  # fmt: skip
         return loss, sentences, logging_output
 
     def _deletion(self, logits: Tensor, wrong: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Sums the cross-entropy over nodes, all ``[B, M]``; counts nodes that are deleted, wrong, and both."""
         is_node = labels != self.pad
         is_node[:, 0] = False
         logits, wrong = logits[is_node].float(), wrong[is_node].bool()
-        said = logits > 0
-        counts = {"deleted": said.sum(), "wrong": wrong.sum(), "rightly_deleted": (said & wrong).sum()}
+        deleted = logits > 0
+        counts = {"deleted": deleted.sum(), "wrong": wrong.sum(), "rightly_deleted": (deleted & wrong).sum()}
         return functional.binary_cross_entropy_with_logits(logits, wrong.float(), reduction="sum"), counts
 
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
         """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), accuracies in percent, and F1 of deleted nodes.
 
-        A slot is right if its most likely answer is one of those that the target gives the largest share; ``keep_accuracy`` is that
-        of slots that are to be left as they are, ``insert_accuracy`` that of the others.
+        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is the accuracy of slots
+        that are to stay as they are, ``insert_accuracy`` that of the other slots.
         """
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in _SUMMED}
-        metrics.log_scalar(
-            "loss", _ratio(total["loss"], total["sample_size"]) / math.log(2), total["sample_size"], round=3
-        )
-        metrics.log_scalar(
-            "slot_loss", _ratio(total["slot_loss"], total["slots"]) / math.log(2), total["slots"], round=4
-        )
-        inserted = total["slots"] - total["kept"]
-        shares = {
+        losses = [("loss", "sample_size", 3), ("slot_loss", "slots", 4)]
+        accuracies = {
             "slot_accuracy": (total["right"], total["slots"]),
             "keep_accuracy": (total["right_kept"], total["kept"]),
-            "insert_accuracy": (total["right"] - total["right_kept"], inserted),
+            "insert_accuracy": (total["right"] - total["right_kept"], total["slots"] - total["kept"]),
         }
         if any("delete_loss" in output for output in logging_outputs):
-            metrics.log_scalar(
-                "delete_loss",
-                _ratio(total["delete_loss"], total["sample_size"]) / math.log(2),
-                total["sample_size"],
-                round=3,
-            )
-            shares["delete_f1"] = (2 * total["rightly_deleted"], total["deleted"] + total["wrong"])
-        for name, (part, whole) in shares.items():
+            losses.append(("delete_loss", "sample_size", 3))
+            accuracies["delete_f1"] = (2 * total["rightly_deleted"], total["deleted"] + total["wrong"])
+        for name, whole, digits in losses:
+            mean = total[name] / total[whole] if total[whole] else 0.0
+            metrics.log_scalar(name, mean / math.log(2), total[whole], round=digits)
+        for name, (part, whole) in accuracies.items():
             if whole:
                 metrics.log_scalar(name, 100 * part / whole, whole, round=2)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """All that is logged is counts and sums."""
+        """True: everything that is logged is a count or a sum."""
         return True
 
 
@@ -136,27 +123,23 @@ _SUMMED = (
 
 
 def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """The terms of the Kullback-Leibler divergence, and which answers are right.
+    """Computes the terms of the Kullback-Leibler divergence, and which of the target's labels are predicted.
 
     Args:
         slot: ``[Z]`` int64 numbers of the slots, ascending
-        logits: ``[Z, V]`` of their answers
-        target: ``slot``, ``label`` and ``probability`` ``[E]``, as :func:`tree_fairseq.tree_insertion.dataset.collate_slots` makes them
+        logits: ``[Z, V]`` of their labels
+        target: ``slot``, ``label`` and ``probability`` ``[Q]``, of :func:`tree_fairseq.tree_insertion.dataset.collate_slots`
 
     Returns:
-        ``[E]`` float32 or float64, whose sum over a slot is its divergence; ``[E]`` bool, true for the most likely answer of its
-        slot where no other should have a larger share: at most one a slot
+        ``[Q]`` float32 or float64, whose sum over a slot is its divergence; ``[Q]`` bool, true for the most likely label of its
+        slot if no other label has a larger target probability: at most one a slot
     """
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
-    place = torch.searchsorted(slot, target["slot"])  # E
+    place = torch.searchsorted(slot, target["slot"])  # Q
     label, probability = target["label"], target["probability"].to(logits.dtype)
     log_probability = logits[place, label] - logits.logsumexp(dim=-1)[place]
     divergence = probability * (probability.log() - log_probability)
     largest = torch.zeros_like(logits[:, 0]).scatter_reduce_(0, place, probability, "amax").detach()  # Z
-    right = (logits.argmax(dim=-1)[place] == label) & (probability > largest[place] - _SAME)
-    return divergence, right
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+    is_right = (logits.argmax(dim=-1)[place] == label) & (probability > largest[place] - _TOLERANCE)
+    return divergence, is_right

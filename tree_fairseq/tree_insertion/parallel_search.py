@@ -1,7 +1,14 @@
-"""What searches share that fill all slots of a batch at once: where they end, what they count, what they tell of a hypothesis."""
+"""Parallel insertion decoding: each step fills all slots of all partial outputs of a batch at once.
+
+:class:`ParallelSearch` is the loop that the search for trees and the search for sequences share. It starts from outputs that are
+almost empty. In each step the models predict a label, or nothing, for every slot. An output is finished when a step changes
+nothing in it, or when it reaches a limit; its row then leaves the batch. R is the number of rows that are still in the batch, Z
+the number of their slots.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -12,146 +19,128 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.nn.refused_flags import refuse_flags
 from tree_fairseq.nn.sides import TREE_INPUTS
-from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
-# FROM generators/insertion_ensemble: What one or several models say of partial trees: the best answer of each slot, and which nodes are wrong.
+logger = logging.getLogger(__name__)
 
 
-class InsertionMemory(Protocol):
-    """What a model read of B sources."""
+class EncodedSources(Protocol):
+    """Encoded sources of R rows."""
 
-    def select(self, rows: Tensor) -> InsertionMemory:
-        """That of some rows, ``[B']`` int64."""
+    def select(self, rows: Tensor) -> EncodedSources:
+        """Keeps the sources of some rows, ``[R']`` int64."""
 
 
 class InsertionModel(Protocol):
-    """A model that grows trees; :class:`tree_fairseq.tree_insertion.model.TreeInsertionTransformerModel` is one."""
+    """A model that predicts insertions, such as :class:`tree_fairseq.tree_insertion.model.TreeInsertionTransformerModel`."""
 
     def encode(
         self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: dict[str, Tensor] | None
-    ) -> InsertionMemory:
-        """Reads sources, once for all steps."""
+    ) -> EncodedSources:
+        """Encodes sources, once for all steps."""
 
-    def decode(self, memory: InsertionMemory, partial_tree: dict[str, Tensor]) -> dict[str, Tensor | None]:
-        """``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[B, N]`` or None."""
+    def decode(self, memory: EncodedSources, partial: Any) -> dict[str, Tensor | None]:
+        """Returns ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None."""
 
     def eval(self) -> Any:
         """Turns dropout off."""
 
 
+class PartialOutputs(Protocol):
+    """Partial trees or sequences of R rows."""
+
+    model_input: Any
+    """The outputs as :meth:`InsertionModel.decode` reads them."""
+    sizes: Tensor
+    """``[R]`` int64, numbers of nodes or tokens."""
+    is_deletable: Tensor
+    """``[R, M]`` bool, nodes that may be deleted; only for models that delete."""
+
+    def rows_of(self, slots: Tensor) -> Tensor:
+        """The rows ``[Z]`` of slots ``[Z]``."""
+
+    def select(self, rows: Tensor) -> PartialOutputs:
+        """Keeps some rows, ``[R']`` int64."""
+
+    def cpu(self) -> PartialOutputs:
+        """The same on the CPU."""
+
+
 @dataclass(frozen=True)
-class SlotAnswers:
-    """The answers of all slots of B partial trees of up to N nodes.
+class SlotPredictions:
+    """The best prediction for each slot of R partial outputs.
 
     Attributes:
-        slots: ``[Z]`` int64, ascending, numbered ``4 · (N · row + node) + kind``
-        labels: ``[Z]`` int64, the best label of each slot, or the answer that nothing is to be inserted
-        scores: ``[Z]`` float, their log-probabilities
-        is_wrong: ``[B, N]`` bool, nodes to be deleted; None where none ever are
+        slots: ``[Z]`` int64, numbers of the slots, ascending
+        labels: ``[Z]`` int64, the best label of each slot, or the dictionary's ``keep`` if the slot is to stay as it is
+        log_probs: ``[Z]`` float, their log-probabilities
+        is_wrong: ``[R, M]`` bool, nodes to delete; None if the models do not delete
     """
 
     slots: Tensor
     labels: Tensor
-    scores: Tensor
+    log_probs: Tensor
     is_wrong: Tensor | None
 
 
 class InsertionEnsemble:
-    """Averages the probabilities of models.
+    """Averages the probabilities of one or more models.
 
-    Labels that cannot stand in a tree, the root's and ``<unk>`` among them, are never an answer; the probabilities of the others are
-    left as they are. Nodes are deleted if all models can, and think so on average.
+    Labels that cannot stand in a tree, such as the root's and ``<unk>``, are never predicted; the probabilities of the others are
+    not renormalised. A node is deleted if every model can delete and their mean probability is above one half.
 
     Args:
-        models: B trees each, all at once
-        dictionary: of labels
+        models: read the same partial outputs
+        dictionary: of labels, and of brackets if the outputs are sequences
     """
 
     def __init__(self, models: Sequence[InsertionModel], dictionary: InsertionDictionary):
         self.models = models
         for model in models:
             model.eval()
-        is_answer = torch.zeros(len(dictionary), dtype=torch.bool)
-        is_answer[dictionary.label_ids] = True
-        is_answer[dictionary.keep] = True
-        self._is_no_answer = ~is_answer
+        self._is_excluded = torch.ones(len(dictionary), dtype=torch.bool)
+        self._is_excluded[dictionary.label_ids] = False
+        self._is_excluded[dictionary.keep] = False
 
-    def read(self, net_input: dict[str, Any]) -> list[InsertionMemory]:
-        """What each model reads of the sources of a batch."""
-        inputs = {
-            name: net_input[name] for name in ("src_tokens", "src_lengths", *TREE_INPUTS.values()) if name in net_input
-        }
+    def encode(self, net_input: dict[str, Any]) -> list[EncodedSources]:
+        """Encodes the sources of a batch with each model."""
+        names = ("src_tokens", "src_lengths", *TREE_INPUTS.values())
+        inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
-    def answer(self, memories: list[InsertionMemory], partial_tree: dict[str, Tensor]) -> SlotAnswers:
-        """The best answer to each slot of partial trees.
+    def predict(self, memories: list[EncodedSources], partial: Any) -> SlotPredictions:
+        """Finds the best prediction for each slot.
 
         Args:
-            memories: of :meth:`read`, of as many rows as there are trees
-            partial_tree: ``labels`` and ``parents``, each ``[B, N]`` int64
+            memories: of :meth:`encode`, with as many rows as ``partial``
+            partial: the outputs as the models read them
         """
-        outputs = [model.decode(memory, partial_tree) for model, memory in zip(self.models, memories, strict=True)]
-        scores = self._average([_log_probabilities(output["logits"]) for output in outputs])
-        self._is_no_answer = self._is_no_answer.to(scores.device)
-        best, labels = scores.masked_fill_(self._is_no_answer, -math.inf).max(dim=1)
-        wrong = [output["delete"] for output in outputs]
+        outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories, strict=True)]
+        scores = _mean_log_probs([output["logits"] for output in outputs])
+        self._is_excluded = self._is_excluded.to(scores.device)
+        log_probs, labels = scores.masked_fill_(self._is_excluded, -math.inf).max(dim=1)
+        deletions = [output["delete"] for output in outputs]
         is_wrong = None
-        if all(logits is not None for logits in wrong):
-            is_wrong = torch.stack([logits.sigmoid() for logits in wrong]).mean(dim=0) > 0.5
-        return SlotAnswers(outputs[0]["slot"], labels, best, is_wrong)
-
-    @staticmethod
-    def _average(scores: list[Tensor]) -> Tensor:
-        if len(scores) == 1:
-            return scores[0]
-        return torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))
+        if all(logits is not None for logits in deletions):
+            is_wrong = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0) > 0.5
+        return SlotPredictions(outputs[0]["slot"], labels, log_probs, is_wrong)
 
 
-def _log_probabilities(logits: Tensor) -> Tensor:
-    if logits.dtype in (torch.float16, torch.bfloat16):
-        logits = logits.float()
-    return logits.log_softmax(dim=-1)
-
-
-# FROM generators/sequence_hypotheses: What sequence models say of trees, in the form in which trees are printed.
-
-
-def balanced_hypothesis(tokens: Tensor, scores: Tensor, sequences: SequenceDictionary) -> dict[str, Tensor]:
-    """The parts of a hypothesis that have to do with its tokens, brackets completed.
-
-    Args:
-        tokens: ``[L]`` int64, with numbered brackets; what follows EOS does not count
-        scores: ``[L]``, their log-probabilities
-        sequences: dictionary of labels and brackets
-
-    Returns:
-        ``tokens`` ``[L']`` int64, with brackets as :class:`tree_fairseq.tree_insertion.dictionary.InsertionDictionary` has them, of a
-        tree where the model's sequence was one; ``positional_scores`` ``[L']``, 0 for brackets that were completed
-    """
-    completed, was_said = sequences.balanced(tokens.cpu())
-    positional = torch.zeros(len(completed)).masked_scatter_(was_said, scores.cpu().float())
-    return {"tokens": completed, "positional_scores": positional}
-
-
-def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None) -> None:
-    """Makes sure that there is neither a prefix nor a constraint.
-
-    Raises:
-        StructuralSearchError: there is
-    """
-    for flag, value in (("--prefix-size", prefix_tokens), ("--constraints", constraints)):
-        if value is not None:
-            raise StructuralSearchError(f"{flag} does not go with --task tree_insertion; leave it out")
+def _mean_log_probs(logits: list[Tensor]) -> Tensor:
+    """Logarithms ``[Z, V]`` of mean probabilities, in single precision at least."""
+    scores = [values.to(torch.promote_types(values.dtype, torch.float32)).log_softmax(dim=-1) for values in logits]
+    return scores[0] if len(scores) == 1 else torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))
 
 
 @dataclass(frozen=True)
 class InsertionLimits:
-    """Where decoding ends even if slots are still to be filled.
+    """Where decoding stops although slots are still to be filled.
 
     Attributes:
-        steps: that a tree may take, the one in which nothing changes among them
-        nodes: that a tree may have, without the root that decoding begins with
+        steps: of a tree, including the last one, which changes nothing
+        nodes: of a tree, without the root that decoding begins with
     """
 
     steps: int = 50
@@ -163,87 +152,165 @@ class InsertionLimits:
                 raise StructuralSearchError(f"{flag} is at least 1, not {value}")
 
 
-class GrowingSearch:
-    """Grows one hypothesis for each sentence of a batch; subclasses say how.
+def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None) -> None:
+    """Raises StructuralSearchError if there is a prefix or a constraint."""
+    given = {"--prefix-size": prefix_tokens is not None, "--constraints": constraints is not None}
+    refuse_flags(given, "--task tree_insertion", StructuralSearchError)
+
+
+class ParallelSearch:
+    """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
     Args:
-        ensemble: of the models
+        models: that predict insertions
+        dictionary: of what they insert
         limits: of steps and nodes
-        normalize_scores: whether scores are means
+        max_size: largest size of a partial output
+        normalize_scores: divides scores by the number of predictions
 
     Attributes:
-        eos: which fairseq's commands leave out of what they print
-        counts: how many hypotheses there were, under :attr:`grown`, and how many of these are incomplete, by reason
+        eos: id that fairseq's commands leave out when they print
+        counts: numbers of hypotheses (under :attr:`outputs`) and of incomplete hypotheses by reason, one of :attr:`reasons`
     """
 
-    grown: str
-    """What grows."""
+    outputs: str
+    """What the search generates, in the plural."""
+    size_unit: str
+    """What :attr:`max_size` counts, in the plural; also the reason for incomplete hypotheses that would become larger."""
+    reasons: dict[str, str]
+    """What the log says of incomplete hypotheses, by reason; ``count``, ``limits`` and ``max_size`` are filled in."""
 
-    def __init__(self, ensemble: InsertionEnsemble, eos: int, limits: InsertionLimits, normalize_scores: bool):
-        self.ensemble = ensemble
-        self.eos = eos
+    def __init__(
+        self,
+        models: Sequence[InsertionModel],
+        dictionary: InsertionDictionary,
+        limits: InsertionLimits,
+        max_size: int,
+        normalize_scores: bool,
+    ):
+        self.ensemble = InsertionEnsemble(models, dictionary)
+        self.dictionary = dictionary
+        self.eos = dictionary.eos()
         self.limits = limits
+        self.max_size = max_size
         self.normalize_scores = normalize_scores
         self.counts: Counter[str] = Counter()
 
-    def grow(self, net_input: dict[str, Any]) -> list[dict]:
-        """The hypothesis of each sentence."""
+    def start(self, count: int, device: torch.device) -> PartialOutputs:
+        """The outputs that decoding begins with, one for each of ``count`` sentences."""
         raise NotImplementedError
 
-    def tell(self) -> None:
-        """Says how many hypotheses are incomplete so far, and why."""
+    def advance(
+        self, partial: Any, insertions: SlotPredictions, is_deleted: Tensor | None, sentences: Tensor
+    ) -> PartialOutputs:
+        """Does one step.
+
+        Args:
+            partial: of R rows
+            insertions: slots that are filled, with their labels and log-probabilities
+            is_deleted: ``[R, M]`` bool, nodes to delete; None if the models do not delete
+            sentences: ``[R]`` int64, places of the rows' sentences in the batch
+        """
         raise NotImplementedError
+
+    def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
+        """The entries of a hypothesis that describe its output.
+
+        Args:
+            partial: on the CPU
+            row: of the finished output
+            sentence: its place in the batch
+        """
+        raise NotImplementedError
+
+    def defect(self, hypothesis: dict[str, Any]) -> str | None:
+        """The reason why an output within all limits is incomplete; None if it is complete."""
+        return None
 
     @torch.no_grad()
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None
     ) -> list[list[dict]]:
-        """Grows a hypothesis for each sentence of a batch.
+        """Generates a hypothesis for each sentence of a batch.
 
         Args:
-            models: unused, those that the search was made with count
-            sample: fairseq's batch; what is partly grown in it is not looked at
+            models: unread; the search keeps those that it was made with
+            sample: fairseq's batch; partial targets in it are not read
             prefix_tokens, constraints: None
 
         Returns:
-            for each sentence one hypothesis, with what :meth:`grow` and :meth:`ended` tell of it
+            for each sentence a list of one hypothesis: the entries of :meth:`hypothesis`, and
+
+            - ``score``: mean, or sum, of the log-probabilities of all predictions of all steps
+            - ``steps``: number of steps, including the last one
+            - ``is_complete``: false for a partial output
+            - ``alignment``, ``attention``: None
 
         Raises:
             StructuralSearchError: there is a prefix or a constraint
         """
         refuse_constraints(prefix_tokens, constraints)
         incomplete = self._incomplete
-        found = self.grow(sample["net_input"])
+        hypotheses = self._search(sample["net_input"])
         if self._incomplete > incomplete:
-            self.tell()
-        return [[hypothesis] for hypothesis in found]
+            self._log_incomplete()
+        return [[hypothesis] for hypothesis in hypotheses]
 
-    def ended(self, total: float, answers: float, steps: int, reason: str | None) -> dict[str, Any]:
-        """Counts a hypothesis that has ended.
+    def _search(self, net_input: dict[str, Any]) -> list[dict]:
+        count, device = len(net_input["src_tokens"]), net_input["src_tokens"].device
+        hypotheses: list[dict] = [{} for _ in range(count)]
+        sentences = torch.arange(count, device=device)
+        memories, partial = self.ensemble.encode(net_input), self.start(count, device)
+        sums = torch.zeros(count, 2, device=device)  # log-probabilities and numbers of predictions
+        step = 0
+        while len(sentences):
+            step += 1
+            predictions = self.ensemble.predict(memories, partial.model_input)
+            rows = partial.rows_of(predictions.slots)
+            log_probs = predictions.log_probs.to(sums)
+            sums.index_add_(0, rows, torch.stack([log_probs, torch.ones_like(log_probs)], dim=1))
+            is_inserted = predictions.labels != self.dictionary.keep
+            # Outputs that would become too large are not changed any more.
+            is_too_large = partial.sizes.index_add(0, rows, is_inserted.long()) > self.max_size
+            inserted = (is_inserted & ~is_too_large[rows]).nonzero().squeeze(1)
+            is_unchanged = torch.ones_like(is_too_large).index_fill_(0, rows[inserted], False)
+            is_deleted = predictions.is_wrong
+            if is_deleted is not None:
+                is_deleted = is_deleted & partial.is_deletable & ~is_too_large.unsqueeze(1)
+                is_unchanged &= ~is_deleted.any(dim=1)
+            chosen = (part[inserted] for part in (predictions.slots, predictions.labels, log_probs))
+            partial = self.advance(partial, SlotPredictions(*chosen, None), is_deleted, sentences)
+            is_finished = is_unchanged if step < self.limits.steps else torch.ones_like(is_unchanged)
+            if not is_finished.any():
+                continue
+            finished, unfinished = (mask.nonzero().squeeze(1) for mask in (is_finished, ~is_finished))
+            state = (part[finished].tolist() for part in (sentences, is_too_large, is_unchanged, sums))
+            done = partial.select(finished).cpu()
+            for row, (sentence, too_large, unchanged, (total, number)) in enumerate(zip(*state)):
+                reason = self.size_unit if too_large else None if unchanged else "steps"
+                hypothesis = self.hypothesis(done, row, sentence)
+                score = total / number if self.normalize_scores else total
+                hypotheses[sentence] = hypothesis | self._end(score, step, reason or self.defect(hypothesis))
+            sentences, sums = sentences[unfinished], sums[unfinished]
+            if len(unfinished):
+                partial, memories = partial.select(unfinished), [memory.select(unfinished) for memory in memories]
+        return hypotheses
 
-        Args:
-            total: sum of the log-probabilities of all answers of all slots in all steps
-            answers: how many these were
-            steps: that were taken
-            reason: why it is incomplete; None where it is not
-
-        Returns:
-            - ``score``: the mean; the sum where scores are not normalised
-            - ``steps``
-            - ``is_complete``: whether there is no reason
-            - ``alignment``, ``attention``: None
-        """
-        self.counts[self.grown] += 1
+    def _end(self, score: float, steps: int, reason: str | None) -> dict[str, Any]:
+        """Counts a hypothesis; returns the entries that all hypotheses have."""
+        self.counts[self.outputs] += 1
         if reason is not None:
             self.counts[reason] += 1
-        return {
-            "score": total / answers if self.normalize_scores else total,
-            "steps": steps,
-            "is_complete": reason is None,
-            "alignment": None,
-            "attention": None,
-        }
+        return {"score": score, "steps": steps, "is_complete": reason is None, "alignment": None, "attention": None}
 
     @property
     def _incomplete(self) -> int:
-        return self.counts.total() - self.counts[self.grown]
+        return self.counts.total() - self.counts[self.outputs]
+
+    def _log_incomplete(self) -> None:
+        parts = [
+            text.format(count=self.counts[reason], limits=self.limits, max_size=self.max_size)
+            for reason, text in self.reasons.items()
+            if self.counts[reason]
+        ]
+        logger.warning("[insertion] of %d %s so far, %s", self.counts[self.outputs], self.outputs, ", ".join(parts))

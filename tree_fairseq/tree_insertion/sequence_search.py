@@ -1,10 +1,9 @@
-"""fairseq's beam search over labels and brackets."""
+"""Generation of trees as sequences of labels and brackets: by parallel insertions, or from left to right with beam search."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from fairseq.data import Dictionary
@@ -12,85 +11,171 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import (
-    GrowingSearch,
-    InsertionEnsemble,
     InsertionLimits,
-    balanced_hypothesis,
+    ParallelSearch,
+    SlotPredictions,
     refuse_constraints,
 )
-from tree_fairseq.tree_insertion.sequence_insertion import InsertionPlaces, SequenceInsertionTransformerModel
-from tree_fairseq.tree_insertion.sequence_model import LeftToRightModel
+from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel, SequenceInsertionTransformerModel
 from tree_fairseq.tree_insertion.slots import SlotNumbers
+
+_TOKENS_PER_NODE = 3  # a label and two brackets
+
+
+def balanced_hypothesis(tokens: Tensor, scores: Tensor, sequences: SequenceDictionary) -> dict[str, Tensor]:
+    """Completes the brackets of a generated sequence (:meth:`SequenceDictionary.balanced`).
+
+    Args:
+        tokens: ``[T]`` int64, with numbered brackets; tokens after EOS are dropped
+        scores: ``[T]``, log-probabilities of the tokens
+        sequences: dictionary of labels and brackets
+
+    Returns:
+        entries of a hypothesis: ``tokens`` ``[T']`` int64, with the brackets of
+        :class:`tree_fairseq.tree_insertion.dictionary.InsertionDictionary`, and ``positional_scores`` ``[T']``, 0 for brackets
+        that were added
+    """
+    completed, was_predicted = sequences.balanced(tokens.cpu())
+    positional = torch.zeros(len(completed)).masked_scatter_(was_predicted, scores.cpu().float())
+    return {"tokens": completed, "positional_scores": positional}
+
+
+def shared_sequences(models: Sequence) -> SequenceDictionary:
+    """The dictionary of labels and brackets of sequence models.
+
+    Raises:
+        StructuralSearchError: the models have different numbers of brackets
+    """
+    sequences = models[0].sequences
+    if any(len(model.sequences) != len(sequences) for model in models):
+        raise StructuralSearchError("models with different numbers of brackets cannot be in an ensemble")
+    return sequences
 
 
 class LeftToRightGenerator(SequenceGenerator):
-    """fairseq's generator, whose hypotheses are trees where what models say makes one once brackets are completed.
+    """fairseq's beam search, whose hypotheses have completed brackets.
 
     Args:
-        models: that write from left to right
-        dictionary: of the task, without brackets
+        models: that predict the next token
+        dictionary: of the task, without numbered brackets; unread, the models have their own
         **kwargs: of fairseq's generator
     """
 
     def __init__(self, models: Sequence[LeftToRightModel], dictionary: Dictionary, **kwargs):
-        sequences = models[0].sequences
-        if any(len(model.sequences) != len(sequences) for model in models):
-            raise StructuralSearchError("models with different numbers of brackets cannot be in an ensemble")
-        super().__init__(models, sequences, **kwargs)
-        self.sequences = sequences
+        self.sequences = shared_sequences(models)
+        super().__init__(models, self.sequences, **kwargs)
 
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None, **kwargs
     ) -> list[list[dict]]:
-        """Searches the best sequences of each sentence of a batch.
+        """Searches for the best sequences of each sentence of a batch.
 
         Args:
-            models: unused, those that the generator was made with count
+            models: unread; the generator keeps those that it was made with
             sample: fairseq's batch
             prefix_tokens, constraints: None
             **kwargs: of fairseq's generator
 
         Returns:
-            fairseq's hypotheses, best first, with what :func:`balanced_hypothesis` makes of their tokens, and ``steps``, how many tokens
-            were predicted, EOS among them
+            fairseq's hypotheses, best first, with the entries of :func:`balanced_hypothesis` and ``steps``, the number of
+            predicted tokens, including EOS
 
         Raises:
             StructuralSearchError: there is a prefix or a constraint
         """
         refuse_constraints(prefix_tokens, constraints)
         found = super().generate(models, sample, **kwargs)
-        return [[self._finished(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+        return [[self._balanced(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
 
-    def _finished(self, hypothesis: dict) -> dict:
+    def _balanced(self, hypothesis: dict) -> dict:
         tokens, scores = hypothesis["tokens"], hypothesis["positional_scores"]
-        # The last token is EOS; its score is in that of the whole.
-        said = balanced_hypothesis(tokens[:-1], scores[:-1], self.sequences)
-        return {**hypothesis, **said, "steps": len(tokens), "attention": None, "alignment": None}
+        # The last token is EOS; its score counts in that of the whole.
+        balanced = balanced_hypothesis(tokens[:-1], scores[:-1], self.sequences)
+        return {**hypothesis, **balanced, "steps": len(tokens), "attention": None, "alignment": None}
 
 
-# FROM generators/sequence_insertion_search: Sequences of labels and brackets that grow by insertions, all slots of a batch at once, until nothing is missing.
-
-logger = logging.getLogger(__name__)
-
-_TOKENS_PER_NODE = 3
-
-
-class SequenceInsertionGenerator(GrowingSearch):
-    """Generates sequences for a batch, the best answer in every slot; one hypothesis a sentence.
-
-    A sentence is finished when nothing is inserted; that step counts. Where a limit is reached the partial sequence is returned.
-
-    Args:
-        models: of insertions
-        limits: of steps, and of nodes: a sequence has at most three tokens a node
-        normalize_scores: whether scores are means
+@dataclass(frozen=True)
+class PartialSequences:
+    """The partial sequences of R rows, up to T tokens long, padded on the right.
 
     Attributes:
-        counts: how many sequences were generated (``sequences``), and how many of these are partial: ``tokens`` or ``steps`` for the limits
+        tokens: ``[R, T]`` int64, from BOS to EOS
+        scores: ``[R, T]`` float, log-probabilities with which the tokens were inserted; 0 for BOS, EOS and padding
+        pad: id of padding
     """
 
-    grown = "sequences"
+    tokens: Tensor
+    scores: Tensor
+    pad: int
+
+    @property
+    def model_input(self) -> Tensor:
+        """The sequences as models read them."""
+        return self.tokens
+
+    @property
+    def sizes(self) -> Tensor:
+        """Numbers of tokens between BOS and EOS, ``[R]`` int64."""
+        return (self.tokens != self.pad).sum(dim=1) - 2
+
+    def rows_of(self, slots: Tensor) -> Tensor:
+        """The rows ``[Z]`` of slots ``[Z]``."""
+        return SlotNumbers(self.tokens.size(1), kinds=1).row(slots)
+
+    def inserted(self, slots: Tensor, tokens: Tensor, scores: Tensor) -> PartialSequences:
+        """Inserts tokens, all at once.
+
+        Args:
+            slots: ``[Z]`` int64, different slots, each after a token
+            tokens: ``[Z]`` int64, of the new tokens
+            scores: ``[Z]``, of the new tokens
+        """
+        is_token = self.tokens != self.pad
+        is_filled = torch.zeros_like(self.tokens)
+        is_filled.view(-1)[slots] = 1
+        width = int((is_token.sum(1) + is_filled.sum(1)).amax())
+        places = torch.arange(is_token.size(1), device=slots.device) + is_filled.cumsum(1) - is_filled  # R x T
+        # Padding goes to a column of its own, which is cut off.
+        old_places = places.masked_fill(~is_token, width)
+        new_places = self.rows_of(slots) * (width + 1) + places.flatten()[slots] + 1
+        parts = []
+        for old, new, fill in ((self.tokens, tokens, self.pad), (self.scores, scores.to(self.scores), 0)):
+            part = old.new_full((len(old), width + 1), fill).scatter_(1, old_places, old)
+            part.view(-1)[new_places] = new
+            parts.append(part[:, :width])
+        return PartialSequences(*parts, self.pad)
+
+    def select(self, rows: Tensor) -> PartialSequences:
+        """Keeps some rows, ``[R']`` int64, and no more columns than they need."""
+        width = int(self.sizes[rows].amax()) + 2
+        return PartialSequences(self.tokens[rows, :width], self.scores[rows, :width], self.pad)
+
+    def cpu(self) -> PartialSequences:
+        """The same sequences on the CPU."""
+        return PartialSequences(self.tokens.cpu(), self.scores.cpu(), self.pad)
+
+
+class SequenceInsertionGenerator(ParallelSearch):
+    """Generates one sequence for each sentence of a batch by parallel insertions (Stern et al. 2019).
+
+    The hypotheses have, beside the entries of :meth:`ParallelSearch.generate`, those of :func:`balanced_hypothesis`.
+
+    Args:
+        models: that predict insertions
+        limits: of steps, and of nodes: a sequence has at most three tokens a node, and no more than the models have positions
+        normalize_scores: divides scores by the number of predictions
+
+    Attributes:
+        counts: numbers of all sequences (``sequences``) and of incomplete ones: ``tokens`` or ``steps`` for the limits
+    """
+
+    outputs, size_unit = "sequences", "tokens"
+    reasons = {
+        "tokens": "{count} would have had more than {max_size} tokens and are partial (--max-nodes {limits.nodes})",
+        "steps": "{count} were not finished after --max-insertion-steps {limits.steps}",
+    }
 
     def __init__(
         self,
@@ -98,73 +183,22 @@ class SequenceInsertionGenerator(GrowingSearch):
         limits: InsertionLimits = InsertionLimits(),
         normalize_scores: bool = True,
     ):
-        self.sequences = models[0].sequences
-        if any(len(model.sequences) != len(self.sequences) for model in models):
-            raise StructuralSearchError("models with different numbers of brackets cannot be in an ensemble")
-        super().__init__(InsertionEnsemble(models, self.sequences), self.sequences.eos(), limits, normalize_scores)
         positions = min(model.max_decoder_positions() for model in models)
-        self.most_tokens = min(_TOKENS_PER_NODE * limits.nodes + 2, positions)  # BOS and EOS among them
+        max_size = min(_TOKENS_PER_NODE * limits.nodes, positions - 2)  # without BOS and EOS
+        super().__init__(models, shared_sequences(models), limits, max_size, normalize_scores)
 
-    def grow(self, net_input: dict[str, Any]) -> list[dict]:
-        """Grows a sequence for each sentence of a batch.
+    def start(self, count: int, device: torch.device) -> PartialSequences:
+        """BOS and EOS."""
+        ends = torch.tensor([[self.dictionary.bos(), self.dictionary.eos()]], device=device)
+        return PartialSequences(ends.repeat(count, 1), torch.zeros(count, 2, device=device), self.dictionary.pad())
 
-        Args:
-            net_input: of fairseq's batch
+    def advance(
+        self, partial: PartialSequences, insertions: SlotPredictions, is_deleted: None, sentences: Tensor
+    ) -> PartialSequences:
+        """Inserts tokens; nothing is ever deleted."""
+        return partial.inserted(insertions.slots, insertions.labels, insertions.log_probs)
 
-        Returns:
-            for each sentence ``tokens`` and ``positional_scores`` ``[L]``, the sequence as :func:`balanced_hypothesis` has it, and
-            what :meth:`ended` tells
-        """
-        source = net_input["src_tokens"]
-        count, pad = len(source), self.sequences.pad()
-        found: list[dict] = [{} for _ in range(count)]
-        rows = torch.arange(count, device=source.device)
-        memories = self.ensemble.read(net_input)
-        tokens = torch.tensor([[self.sequences.bos(), self.sequences.eos()]], device=source.device).repeat(count, 1)
-        scores = torch.zeros(tokens.shape, device=source.device)
-        sums = torch.zeros(count, 2, device=source.device)  # of log-probabilities, and of answers
-        step = 0
-        while len(rows):
-            step += 1
-            answers = self.ensemble.answer(memories, tokens)
-            row = SlotNumbers(tokens.size(1), kinds=1).row(answers.slots)
-            said = answers.scores.to(sums)
-            sums.index_add_(0, row, torch.stack([said, torch.ones_like(said)], dim=1))
-            is_inserted = answers.labels != self.sequences.keep
-            lengths = (tokens != pad).sum(1).index_add(0, row, is_inserted.long())
-            is_too_long = lengths > self.most_tokens
-            is_inserted &= ~is_too_long[row]
-            is_unchanged = torch.ones_like(is_too_long).index_fill_(0, row[is_inserted], False)
-            places = InsertionPlaces.of(tokens != pad, answers.slots[is_inserted])
-            tokens = places.put(tokens, answers.labels[is_inserted], pad)
-            scores = places.put(scores, said[is_inserted], 0)
-            is_finished = is_unchanged if step < self.limits.steps else torch.ones_like(is_unchanged)
-            for place in is_finished.nonzero().flatten().tolist():
-                reason = "tokens" if is_too_long[place] else None if is_unchanged[place] else "steps"
-                hypothesis = self._hypothesis(tokens[place], scores[place])
-                found[int(rows[place])] = hypothesis | self.ended(*sums[place].tolist(), step, reason)
-            going = (~is_finished).nonzero().flatten()
-            if len(going) < len(rows):
-                rows, tokens, scores, sums = (part[going] for part in (rows, tokens, scores, sums))
-                if len(going):
-                    width = int((tokens != pad).sum(1).amax())
-                    tokens, scores = tokens[:, :width], scores[:, :width]
-                    memories = [memory.select(going) for memory in memories]
-        return found
-
-    def _hypothesis(self, tokens: Tensor, scores: Tensor) -> dict[str, Tensor]:
-        length = int((tokens != self.sequences.pad()).sum())
-        return balanced_hypothesis(tokens[1 : length - 1], scores[1 : length - 1], self.sequences)
-
-    def tell(self) -> None:
-        """Says how many sequences are partial so far, and why."""
-        logger.warning(
-            "[insertion] of %d sequences so far, %d would have had more than %d tokens and are partial (--max-nodes %d), %d were not "
-            "finished after --max-insertion-steps %d",
-            self.counts[self.grown],
-            self.counts["tokens"],
-            self.most_tokens - 2,
-            self.limits.nodes,
-            self.counts["steps"],
-            self.limits.steps,
-        )
+    def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
+        """The sequence of a row between BOS and EOS."""
+        inner = slice(1, int(partial.sizes[row]) + 1)
+        return balanced_hypothesis(partial.tokens[row, inner], partial.scores[row, inner], self.dictionary)

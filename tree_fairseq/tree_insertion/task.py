@@ -1,4 +1,4 @@
-"""Insertion-based tree decoding: from sentences to trees that grow from their root, all slots at once."""
+"""The task of insertion-based tree decoding and its baselines: data sets, models, criteria, checkpoints."""
 
 import logging
 from dataclasses import dataclass, field
@@ -20,6 +20,8 @@ from tree_fairseq.errors import (
     InputError,
     MissingTreesError,
 )
+from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.tree_insertion.base_model import LEFT_TO_RIGHT, TREE_INSERTION
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (
     PartialTreeSampler,
@@ -29,13 +31,13 @@ from tree_fairseq.tree_insertion.dataset import (
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
-from tree_fairseq.tree_insertion.inference import InsertionInferenceConfig, InsertionInferenceTask, way_of
+from tree_fairseq.tree_insertion.generation import TreeGenerationConfig, TreeGenerationTask, decoding_of
 from tree_fairseq.tree_insertion.sequence_dataset import (
     BracketedTargetDataset,
     SequenceInsertionDataset,
     SequenceSupervision,
 )
-from tree_fairseq.tree_insertion.sequence_model import LEFT_TO_RIGHT
+from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
 from tree_fairseq.tree_insertion.store import InsertionStore, open_store
 from tree_fairseq.trees.notations import notation_named
 
@@ -44,20 +46,20 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeInsertionConfig(InsertionInferenceConfig):
-    """fairseq's translation options, those of source trees, and those of insertions."""
+class TreeInsertionConfig(TreeGenerationConfig):
+    """The options of generation, and those of supervision."""
 
     insertion_oracle: ChoiceEnum(list(ORACLES)) = field(
         default="centrality",
         metadata={
-            "help": "whose trajectories are learned: those of the most central nodes (the paper's), or of the fewest steps"
+            "help": "oracle of the trajectories to learn from: the most central nodes first (the paper's), or the fewest steps"
         },
     )
     target_distribution: ChoiceEnum(["rank", "optimal"]) = field(
         default="rank",
         metadata={
-            "help": "what a slot should get: of the nodes allowed there a softmax over their negative ranks, or each that is best with "
-            "the same probability (only with --insertion-oracle exact)"
+            "help": "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or the same "
+            "probability for each of the best nodes (only with --insertion-oracle exact)"
         },
     )
     target_temperature: float = field(
@@ -67,16 +69,16 @@ class TreeInsertionConfig(InsertionInferenceConfig):
     sequence_supervision: ChoiceEnum(["binary", "uniform"]) = field(
         default="binary",
         metadata={
-            "help": "what a slot between tokens should get, for models that insert into sequences: of the tokens missing there a softmax "
-            "over their negative distances from the centre, or each different one with the same probability"
+            "help": "target distribution of a slot between tokens, for models that insert into sequences: a softmax over the negative "
+            "distances of the missing tokens from their centre, or the same probability for each different token"
         },
     )
     trajectories: Optional[int] = field(
         default=None,
-        metadata={"help": "draw from the first so many trajectories of every tree (default: all that are stored)"},
+        metadata={"help": "draw from this number of trajectories of every tree (default: all that are stored)"},
     )
     deletion: bool = field(
-        default=False, metadata={"help": "learn to delete nodes: partial trees of the training get wrong ones"}
+        default=False, metadata={"help": "learn to delete nodes: in training, partial trees get wrong nodes"}
     )
     wrong_nodes: float = field(
         default=0.1,
@@ -86,8 +88,8 @@ class TreeInsertionConfig(InsertionInferenceConfig):
 
 
 @register_task("tree_insertion", dataclass=TreeInsertionConfig)
-class TreeInsertionTask(InsertionInferenceTask):
-    """Grows the trees of ``fairseq-preprocess --task tree_insertion`` from sentences, with trees of their own or without.
+class TreeInsertionTask(TreeGenerationTask):
+    """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
     Args:
         cfg (TreeInsertionConfig): options
@@ -96,14 +98,14 @@ class TreeInsertionTask(InsertionInferenceTask):
 
     Attributes:
         insertion: record of the targets
-        sequences: labels and brackets of a model that takes trees for sequences; None for one that grows them
-        writes: how such a model writes
+        decoding: kind of decoding of the model that was built, which decides on the data sets
+        sequences: dictionary of labels and brackets, if the model generates sequences
     """
 
     cfg: TreeInsertionConfig
     needs_source_trees = False
+    decoding = TREE_INSERTION
     sequences = None
-    writes = None
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -118,12 +120,6 @@ class TreeInsertionTask(InsertionInferenceTask):
         self.sampler = self._sampler()
 
     def _sampler(self) -> PartialTreeSampler:
-        """Draws partial trees as the options say.
-
-        Raises:
-            MissingTreesError: the folder has no such trajectories
-            InputError: options do not go together, or have values that they cannot have
-        """
         cfg, record = self.cfg, self.insertion
         if cfg.insertion_oracle not in record.oracles:
             raise MissingTreesError(
@@ -149,15 +145,14 @@ class TreeInsertionTask(InsertionInferenceTask):
     # Data sets
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Loads a split as the stock task does, and trajectories to its targets.
+        """Loads a split as the stock task does, with the trajectories of its targets.
 
-        In training every epoch draws a partial tree, or sequence, for each target, elsewhere it is always the same. Which of these
-        there are depends on the model that was built.
+        Each epoch of training draws another partial tree, or sequence, for each target; other splits always have the same.
 
         Raises:
-            MissingTreesError: the folder has none for the split
+            MissingTreesError: the folder has no trajectories for the split
             CorruptFileError: trajectories and targets do not belong together
-            DictionaryMismatchError: the folder has other labels than the first, or they were changed
+            DictionaryMismatchError: the folder has other labels than the first folder, or they were changed
         """
         folder = self.folder_of(split, epoch)
         stores = self._load_stores(folder, split, combine)
@@ -173,17 +168,17 @@ class TreeInsertionTask(InsertionInferenceTask):
         self.datasets[split] = self._with_targets(self.datasets[split], stored, options)
 
     def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
-        """Pairs with what the model learns from."""
-        if self.sequences is None:
+        """The data set of the kind that the model learns from."""
+        if self.decoding == TREE_INSERTION:
             return TreeInsertionDataset(pairs, stored, self.target_dictionary, sampler=self.sampler, **options)
         options["sequences"] = self.sequences
-        if self.writes == LEFT_TO_RIGHT:
+        if self.decoding == LEFT_TO_RIGHT:
             return BracketedTargetDataset(pairs, stored, self.target_dictionary, **options)
         supervision = SequenceSupervision(self.cfg.sequence_supervision, self.cfg.target_temperature, self.cfg.seed)
         return SequenceInsertionDataset(pairs, stored, self.target_dictionary, supervision=supervision, **options)
 
     def _load_stores(self, folder: Path, split: str, combine: bool) -> list[InsertionStore]:
-        """The trajectories of a split in the order of its lines."""
+        """Opens the trajectories of a split in the order of its lines."""
         source, target = self.cfg.source_lang, self.cfg.target_lang
         manifest = Manifest.load(folder)
         prefixes = side_prefixes(folder, split, source, target, target, STORE_SUFFIX, combine)
@@ -191,7 +186,7 @@ class TreeInsertionTask(InsertionInferenceTask):
         first = utils.split_paths(self.cfg.data)[0]
         if differences := self.insertion.differences(record):
             raise DictionaryMismatchError(
-                f"{folder} was made in another way than {first} ({'; '.join(differences)}): preprocess it with the same options"
+                f"{folder} was preprocessed differently from {first} ({'; '.join(differences)}): preprocess it with the same options"
             )
         name = f"dict.{target}.txt"
         if manifest.files[name] != Manifest.load(first).files[name]:
@@ -203,48 +198,50 @@ class TreeInsertionTask(InsertionInferenceTask):
     # Training
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any architecture; one that reads no trees of sources never sees them.
+        """Builds any architecture that generates trees; one that reads no trees of sources never sees them.
 
         Raises:
-            MissingTreesError: it reads them, and the folder has none
-            InputError: it writes no trees, or --deletion does not go with it
+            MissingTreesError: the model reads trees of sources, and the folder has none
+            InputError: the model does not generate trees, or --deletion does not go with it
         """
         model = super().build_model(cfg, from_checkpoint)
         if self.has_tree_model and self.trees is None:
             raise MissingTreesError(
                 f"the model reads trees of the source, and {self.cfg.data} has none: preprocess with --tree-parser"
             )
-        if isinstance(model, FairseqEncoderDecoderModel) and way_of(model) is None:
+        decoding = decoding_of(model)
+        if isinstance(model, FairseqEncoderDecoderModel) and decoding is None:
             raise InputError(
-                f"--arch {getattr(cfg, '_name', None) or cfg.arch} writes no trees",
+                f"--arch {getattr(cfg, '_name', None) or cfg.arch} does not generate trees",
                 hint="Use insertion_left_to_right, or --task translation, which takes the labels alone for the target.",
             )
-        self.sequences, self.writes = getattr(model, "sequences", None), getattr(model, "writes", None)
-        if self.sequences is not None and self.cfg.deletion:
-            raise InputError("--deletion is for trees that grow, and the model writes sequences", hint="Leave it out.")
+        self.decoding = decoding or TREE_INSERTION
+        self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
+        refuse_flags({"--deletion": self.cfg.deletion and self.sequences is not None}, "models of sequences")
         return model
 
     def build_criterion(self, cfg, from_checkpoint: bool = False):
         """Builds the loss.
 
         Raises:
-            InputError: it is of slots, and the model has none; or the other way round
+            InputError: the loss is for slots, and the model has none; or the reverse
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
-        if self.writes is not None and isinstance(criterion, SlotKlDivergence) == (self.writes == LEFT_TO_RIGHT):
-            fitting = "label_smoothed_cross_entropy" if self.writes == LEFT_TO_RIGHT else "slot_kl_divergence"
+        predicts_tokens = self.decoding == LEFT_TO_RIGHT
+        if self.sequences is not None and isinstance(criterion, SlotKlDivergence) == predicts_tokens:
+            fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"
             raise InputError(f"--criterion {cfg._name} does not go with the model", hint=f"Use --criterion {fitting}.")
         return criterion
 
     def state_dict(self) -> dict:
-        """What a checkpoint remembers of the task: the labels that its model inserts."""
+        """Returns what a checkpoint keeps of the task, here also the labels of targets."""
         return {**super().state_dict(), "insertion_labels": list(self.target_dictionary.symbols)}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Makes sure that a checkpoint, such as a member of an ensemble, was trained with these labels.
+        """Makes sure that a checkpoint, such as that of a member of an ensemble, was trained with these labels.
 
         Raises:
-            DictionaryMismatchError: it knows others
+            DictionaryMismatchError: it was trained with other labels
         """
         state = dict(state_dict)
         labels = state.pop("insertion_labels", None)

@@ -24,6 +24,7 @@ from torch import Tensor
 from tree_fairseq.data_bin.grammar import Grammar
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.nn.refused_flags import refuse_flags
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import LegalSymbols
 from tree_fairseq.trees.symbols import unknown_symbol
@@ -270,9 +271,7 @@ def _refuse(options: dict) -> None:
         "--no-repeat-ngram-size": options.get("no_repeat_ngram_size", 0) > 0,
         "--print-alignment": options.pop("print_alignment", None),
     }
-    for flag, is_given in refused.items():
-        if is_given:
-            raise StructuralSearchError(f"{flag} does not work with a search for trees; leave it out")
+    refuse_flags(refused, "a search for trees", StructuralSearchError)
 
 
 def _unknown_ids(dictionary: Dictionary, symbols: SymbolTable) -> list[int]:

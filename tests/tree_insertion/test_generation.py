@@ -1,4 +1,4 @@
-"""What the task that grows trees says of what it generated: how much is right, and what is partial or no tree."""
+"""What the task makes of generated hypotheses: accuracy, and lines about partial and invalid trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.test_32_insertion_input import corpus_of
 from tests.nn.tiny import arguments
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import batches, task_of
-from tree_fairseq.tree_insertion import model, sequence_insertion  # noqa: F401  (register)
+from tree_fairseq.tree_insertion import model, sequence_models  # noqa: F401  (register)
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 
 LINES = ("( f ( g a ) b )", "( f b )", "a", "( f b ( g a ) )")
@@ -93,9 +93,9 @@ def test_lines_about_what_is_not_finished(folder):
     for (hypothesis,), is_complete in zip(found, (True, False, False, True)):
         hypothesis["is_complete"] = is_complete
     task._remember_unfinished([10, 11, 12, 13], found)
-    said = {number: task._line_after(f"H-{number}\t-1.0\twhatever") for number in range(10, 15)}
+    said = {number: task._unfinished_line(f"H-{number}\t-1.0\twhatever") for number in range(10, 15)}
     assert said == {10: None, 11: "U-11\tpartial", 12: "U-12\tpartial invalid", 13: "U-13\tinvalid", 14: None}
     # Once: hypotheses that are not the best follow.
-    assert task._line_after("H-11\t-2.0\tworse") is None
+    assert task._unfinished_line("H-11\t-2.0\tworse") is None
     task._remember_unfinished([11], found[1:2])
-    assert task._line_after("P-11\t-2.0") is None and task._line_after("S-11\tx") is None
+    assert task._unfinished_line("P-11\t-2.0") is None and task._unfinished_line("S-11\tx") is None

@@ -1,4 +1,4 @@
-"""Vectors of slots against loops over nodes and their neighbours."""
+"""Vectors of slots, compared with loops over nodes and their neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tree_fairseq.tree_insertion.decoder import (
     AS_PARENT,
     AS_RIGHT,
     ROLES,
-    InsertionSlots,
+    SlotVectors,
 )
 from tree_fairseq.tree_insertion.slots import (
     ANCESTOR,
@@ -43,7 +43,7 @@ def neighbours_of(parents: list[int], node: int, kind: int) -> list[tuple[int, i
     return seen + [(other, AS_RIGHT) for other in later[:1]]
 
 
-def direct(module: InsertionSlots, states: torch.Tensor, batch) -> tuple[list[int], torch.Tensor]:
+def direct(module: SlotVectors, states: torch.Tensor, batch) -> tuple[list[int], torch.Tensor]:
     matrices, biases = module.maps.weight.split(WIDTH), module.maps.bias.split(WIDTH)
     numbers, vectors = [], []
     for row, parents in enumerate(rows(batch)):
@@ -57,7 +57,7 @@ def direct(module: InsertionSlots, states: torch.Tensor, batch) -> tuple[list[in
 @settings(max_examples=40, deadline=None)
 @given(batch=batches())
 def test_slots_are_sums_of_their_neighbours(batch):
-    module = InsertionSlots(WIDTH).double()
+    module = SlotVectors(WIDTH).double()
     torch.nn.init.normal_(module.maps.bias)
     states = torch.randn(*batch["labels"].shape, WIDTH, dtype=torch.float64, requires_grad=True)
     slots = batch["slots"]
@@ -73,7 +73,7 @@ def test_slots_are_sums_of_their_neighbours(batch):
 
 
 def test_half_precision_is_close():
-    module = InsertionSlots(WIDTH)
+    module = SlotVectors(WIDTH)
     batch = with_slots({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 1, 1]])}, PAD)
     states = torch.randn(1, 4, WIDTH)
     exact = module(states, preorder(batch), batch["slots"])

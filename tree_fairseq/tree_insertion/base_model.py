@@ -1,0 +1,106 @@
+"""Base of the models of this task: any encoder, and a decoder that generates trees, or sequences that stand for trees."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Optional
+
+from fairseq.models import register_model_architecture
+from fairseq.models.transformer.transformer_legacy import base_architecture
+
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+
+TREE_INSERTION, SEQUENCE_INSERTION, LEFT_TO_RIGHT = "tree insertion", "sequence insertion", "left-to-right"
+"""Kinds of decoding."""
+
+
+class TreeGeneratingTransformer(EncoderChoiceTransformer):
+    """A transformer that generates trees; ``--insertion-encoder`` names its encoder."""
+
+    encoder_option = "insertion_encoder"
+    config: type
+    """All options of the model."""
+    decoding: str
+    """Kind of decoding, which decides on the data set and the generator."""
+
+    @classmethod
+    def set_defaults(cls, args: Namespace) -> None:
+        """Sets the options that are not given: fairseq's defaults, and layer norms before their layers."""
+        set_defaults(args, cls.all_flags())
+        for side in ("encoder", "decoder"):
+            setattr(args, f"{side}_normalize_before", getattr(args, f"{side}_normalize_before", True))
+        base_architecture(args)
+
+    @classmethod
+    def refused_flags(cls, cfg) -> dict[str, object]:
+        """The flags of fairseq's transformer that do not go with the model, and whether they are given."""
+        return {
+            "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff,
+            "--cross-self-attention": cfg.cross_self_attention,
+            "--no-cross-attention": cfg.no_cross_attention,
+        }
+
+    @classmethod
+    def fill_in(cls, cfg, args: Namespace, task) -> None:
+        """Fills in the options of the decoder that depend on the task, in ``cfg`` and, for checkpoints, in ``args``."""
+        raise NotImplementedError
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for the task ``tree_insertion``.
+
+        ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed again.
+
+        Raises:
+            MissingTreesError: targets are not trees, or the encoder reads trees of a source that has none
+            InputError: flags that do not go with the model or each other, or an encoder that cannot be loaded
+        """
+        if not isinstance(task.target_dictionary, InsertionDictionary):
+            raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
+        cls.set_defaults(args)
+        cfg = cls.config.from_namespace(args)
+        refuse_flags(cls.refused_flags(cfg), f"--arch {args.arch}")
+        cls.fill_in(cfg, args, task)
+        return cls.build_with_encoder(cfg, args, task)
+
+
+SIZES: dict[str, Optional[tuple[int, int, int, int]]] = {
+    "": None,
+    "_overnight": (6, 768, 3072, 12),
+    "_tiny": (2, 64, 128, 4),
+}
+"""Layers, width, feed-forward width and heads of encoder and decoder, by the suffix of an architecture.
+
+None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the paper's decoder (Lukovnikov & Fischer 2021, section 5);
+encoders that are not pretrained have its size. ``_tiny`` is for trying things out.
+"""
+
+
+def register_architectures(
+    name: str,
+    model: type[TreeGeneratingTransformer],
+    sizes: Mapping[str, Optional[tuple[int, int, int, int]]] = SIZES,
+    decoder_layers: Mapping[str, int] = {},
+) -> None:
+    """Registers an architecture of a model for each size.
+
+    Args:
+        name: under which the model is registered, the beginning of the names
+        model: sets all other defaults
+        sizes: see :data:`SIZES`
+        decoder_layers: layers of the decoder, by suffix, if the encoder has another number
+    """
+    for suffix, size in sizes.items():
+
+        def architecture(args: Namespace, suffix: str = suffix, size=size) -> None:
+            if suffix in decoder_layers:
+                args.decoder_layers = getattr(args, "decoder_layers", decoder_layers[suffix])
+            if size is not None:
+                set_sizes(args, *size)
+            model.set_defaults(args)
+
+        register_model_architecture(name, name + suffix)(architecture)

@@ -1,0 +1,202 @@
+"""Models of trees as sequences of labels and brackets, the baselines of insertion-based tree decoding (Lukovnikov & Fischer 2021).
+
+A sequence model writes from left to right, or inserts tokens between those of a partial sequence (Stern et al. 2019).
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from fairseq.models import FairseqEncoder, register_model
+from fairseq.models.transformer import TransformerConfig
+from torch import Tensor, nn
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.shared_memory import MemoryDecoder
+from tree_fairseq.tree_insertion.base_model import (
+    LEFT_TO_RIGHT,
+    SEQUENCE_INSERTION,
+    TreeGeneratingTransformer,
+    register_architectures,
+)
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeSequenceConfig(TransformerConfig):
+    """All options of such a model; ``bracket_numbers`` is how many brackets have numbers of their own."""
+
+    bracket_numbers: int = 1
+
+
+class TreeSequenceModel(TreeGeneratingTransformer):
+    """Generates trees as sequences of labels and brackets; its decoder is fairseq's unless a subclass has another."""
+
+    config = TreeSequenceConfig
+
+    @property
+    def sequences(self) -> SequenceDictionary:
+        """The dictionary of labels and brackets."""
+        return self.decoder.dictionary
+
+    @classmethod
+    def refused_flags(cls, cfg: TreeSequenceConfig) -> dict[str, object]:
+        """Also those that do not go with encoders of other widths and kinds."""
+        return super().refused_flags(cfg) | {
+            "--merge-src-tgt-embed": cfg.merge_src_tgt_embed,
+            "--share-all-embeddings": cfg.share_all_embeddings,
+        }
+
+    @classmethod
+    def fill_in(cls, cfg, args, task) -> None:
+        """Numbers as many brackets as the largest tree of the training data can need, or as the checkpoint has embeddings."""
+        train = task.insertion.splits.get("train")
+        needed = train.largest if task.insertion.numbered and train is not None else 1
+        cfg.bracket_numbers = args.bracket_numbers = getattr(args, "bracket_numbers", needed)
+
+    @classmethod
+    def build_embedding(cls, cfg, dictionary, embed_dim, path=None):
+        """Builds fairseq's table; that of the target has brackets, too."""
+        if isinstance(dictionary, InsertionDictionary):
+            dictionary = SequenceDictionary(dictionary, cfg.bracket_numbers)
+        return super().build_embedding(cfg, dictionary, embed_dim, path)
+
+    @classmethod
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """Builds the decoder of sequences."""
+        return cls.build_sequence_decoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
+
+    @classmethod
+    def build_sequence_decoder(cls, cfg, sequences: SequenceDictionary, embed_tokens):
+        """Builds the decoder over labels and brackets."""
+        return MemoryDecoder(cfg, sequences, embed_tokens, memory_type=encoder_of(cfg).memory)
+
+    def require_length(self, tokens: Tensor) -> None:
+        """Makes sure that there are positions for sequences ``[B, T]``.
+
+        Raises:
+            InputError: the sequences are too long
+        """
+        if tokens.size(1) > self.decoder.max_positions():
+            raise InputError(
+                f"a tree is a sequence of {tokens.size(1)} labels and brackets, longer than --max-target-positions "
+                f"{self.decoder.max_positions()}",
+                hint="Raise it, or leave large trees out.",
+            )
+
+
+class LeftToRightModel(TreeSequenceModel):
+    """A sequence model that predicts the next token."""
+
+    decoding = LEFT_TO_RIGHT
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        **source_trees: Optional[dict[str, Tensor]],
+    ):
+        """Scores labels and brackets.
+
+        Args:
+            src_tokens, src_lengths, **source_trees: see :meth:`TreeInsertionTransformerModel.forward`
+            prev_output_tokens: ``[B, T]``, EOS and the target without its last token
+
+        Returns:
+            logits ``[B, T, V]`` and the decoder's dict
+        """
+        self.require_length(prev_output_tokens)
+        return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, **source_trees))
+
+    def get_targets(self, sample, net_output) -> Tensor:
+        """Returns ``[B, T]``: the sequence with numbered brackets; ``target`` itself, which fairseq prints, has plain ones."""
+        return sample["bracketed_target"]
+
+
+@register_model("insertion_left_to_right")
+class InsertionLeftToRightModel(LeftToRightModel):
+    """fairseq's causal transformer over labels and brackets."""
+
+
+register_architectures("insertion_left_to_right", InsertionLeftToRightModel)
+
+
+@dataclass(frozen=True)
+class EncoderOutput:
+    """The output of an encoder for the sentences of a batch.
+
+    Attributes:
+        encoder: reorders its output
+        output: fairseq's dict of lists
+    """
+
+    encoder: FairseqEncoder
+    output: dict[str, list]
+
+    def select(self, rows: Tensor) -> "EncoderOutput":
+        """Selects sentences, ``[B']`` int64."""
+        return EncoderOutput(self.encoder, self.encoder.reorder_encoder_out(self.output, rows))
+
+
+@register_model("sequence_insertion_transformer")
+class SequenceInsertionTransformerModel(TreeSequenceModel):
+    """fairseq's transformer without a causal mask, which inserts tokens (Stern et al. 2019).
+
+    The vector of a slot is a linear map of the final states of the token on its right and the token on its left.
+    """
+
+    decoding = SEQUENCE_INSERTION
+
+    def __init__(self, cfg, encoder, decoder):
+        super().__init__(cfg, encoder, decoder)
+        self.slots = nn.Linear(2 * decoder.output_embed_dim, decoder.output_embed_dim)
+
+    @classmethod
+    def set_defaults(cls, args) -> None:
+        """Also learns positions, as the paper does."""
+        args.decoder_learned_pos = getattr(args, "decoder_learned_pos", True)
+        super().set_defaults(args)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        partial_sequence: Tensor,
+        **source_trees: Optional[dict[str, Tensor]],
+    ) -> dict[str, Optional[Tensor]]:
+        """Scores what may be inserted in the slots of partial sequences.
+
+        Args:
+            src_tokens, src_lengths, **source_trees: see :meth:`TreeInsertionTransformerModel.forward`
+            partial_sequence: ``[B, T]`` labels and brackets between BOS and EOS, padded on the right
+
+        Returns:
+            - ``slot`` ``[Z]`` int64, ascending: the existing slots, numbered ``T · row + place``, after the token at that place
+            - ``logits`` ``[Z, V]``, of the tokens that may be inserted there and of EOS, which stands for nothing
+            - ``delete``: None
+        """
+        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)
+
+    def encode(
+        self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: Optional[dict[str, Tensor]]
+    ) -> EncoderOutput:
+        """Encodes sources, once for all steps of decoding; arguments as of :meth:`forward`."""
+        return EncoderOutput(self.encoder, self.read(src_tokens, src_lengths, **source_trees))
+
+    def decode(self, memory: EncoderOutput, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:
+        """Scores what may be inserted in partial sequences, one for each row of the memory; see :meth:`forward`."""
+        self.require_length(partial_sequence)
+        states, _ = self.decoder.extract_features(
+            partial_sequence, memory.output, full_context_alignment=True
+        )  # B x T x D
+        exists = partial_sequence.ne(self.decoder.padding_idx)
+        exists = torch.cat([exists[:, 1:], torch.zeros_like(exists[:, :1])], dim=1)
+        pairs = torch.cat([states.roll(-1, dims=1), states], dim=2)[exists]  # Z x 2 D
+        logits = self.decoder.output_layer(self.slots(pairs))
+        return {"slot": exists.flatten().nonzero().squeeze(1), "logits": logits, "delete": None}
+
+
+register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel)
