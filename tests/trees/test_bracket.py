@@ -62,7 +62,7 @@ ANY_BYTES = st.binary() | ANY_LINE.map(lambda line: line.encode("utf-8", "surrog
 
 
 def outcome(read, line):
-    """What a reader gives, or the whole of its error."""
+    """The result of a reader, or its error."""
     try:
         return read(line, path="corpus", line_number=3)
     except errors.TreeFormatError as error:

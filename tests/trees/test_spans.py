@@ -1,4 +1,4 @@
-"""Span arrays against the same things said recursively."""
+"""Span arrays against recursive definitions."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_bpe_words_are_fairseqs(tokens):
     assert [piece for word in pieces for piece in word] == tokens
     assert len(words) == len(pieces) and all(words)
     if tokens and not tokens[-1].endswith("@@"):
-        # What --remove-bpe makes of the line.
+        # The same as the result of --remove-bpe.
         assert " ".join(words) == (" ".join(tokens) + " ").replace("@@ ", "").rstrip()
 
 

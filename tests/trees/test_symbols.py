@@ -1,4 +1,4 @@
-"""Trees as sequences of symbols: inverses, the form of the paper, and what is no tree."""
+"""Trees as sequences of symbols: inverses, the form of the paper, and sequences that are not trees."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def level_order(root: Binary) -> list[str]:
 
 
 def positions(node: Binary | Tree, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
-    """The branches on the way to each node, in preorder."""
+    """The branches from the root to each node, in preorder."""
     if isinstance(node, Tree):
         below = enumerate(node.children)
     else:

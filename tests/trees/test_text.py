@@ -67,7 +67,7 @@ def test_any_file_gives_its_lines_or_a_typed_error(tmp_path_factory, lines, ends
     faulty = next((number for number, line in enumerate(expected, start=1) if set(line) & set(breaks)), None)
     if faulty is None:
         assert list(read_lines(path)) == expected
-        # What is accepted has the same lines for str.splitlines too.
+        # str.splitlines finds the same lines in an accepted file.
         assert all(len(line.splitlines()) <= 1 for line in expected)
     else:
         with pytest.raises(LineBreakError) as caught:

@@ -1,4 +1,4 @@
-"""The tree compared with the recursive definitions it stands for."""
+"""The tree compared with recursive definitions."""
 
 from __future__ import annotations
 

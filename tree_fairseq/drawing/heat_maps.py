@@ -31,12 +31,7 @@ BranchPath = tuple[int, ...]
 
 
 def balanced_tree(depth: int, branches: int = 2) -> list[BranchPath]:
-    """The nodes of a complete tree in breadth-first order.
-
-    Args:
-        depth: the number of steps from the root to the leaves
-        branches: the number of children of every inner node
-    """
+    """The nodes of a complete tree in breadth-first order; its leaves are ``depth`` steps from the root."""
     level: list[BranchPath] = [()]
     nodes = list(level)
     for _ in range(depth):
@@ -78,10 +73,6 @@ class StackCodes:
         matrix[self.size, self.size] = 1
         return matrix
 
-    def mean_down(self) -> np.ndarray:
-        """(D_1 + ... + D_n) / n: the average step to a child."""
-        return sum(self.down(branch) for branch in range(self.branches)) / self.branches
-
     def apply(self, matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """The codes after an affine map, ``[N, n k]``."""
         with_one = np.concatenate([codes, np.ones((len(codes), 1))], axis=1)
@@ -100,15 +91,7 @@ class StackCodes:
 
 
 def attention(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The softmax over all nodes of query times key.
-
-    Args:
-        queries: ``[N, C]``
-        keys: ``[N, C]``
-
-    Returns:
-        ``[N, N]``, a distribution over the keys for each query
-    """
+    """The softmax over all keys of query times key, ``[N, N]``, for queries ``[N, C]`` and keys ``[N, C]``."""
     scores = queries @ keys.T
     scores = np.exp(scores - scores.max(axis=1, keepdims=True))
     return scores / scores.sum(axis=1, keepdims=True)
@@ -160,7 +143,7 @@ def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) 
     stack = StackCodes(2, depth + 2)
     codes = np.stack([stack.code(path) for path in balanced_tree(depth)])
     scale = width / 2  # of the product of two codes
-    up, down = stack.up(), stack.mean_down()
+    up, down = stack.up(), (stack.down(0) + stack.down(1)) / 2
     relations = {
         "parent": ("Parent: U", up),
         "siblings": ("Siblings: (D₁ + D₂) U / 2", down @ up),
@@ -173,20 +156,13 @@ def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) 
     for decay in decays:
         # In this figure, p only weights the levels.
         weighted = codes * (decay ** np.arange(stack.levels)).repeat(2)
-        maps.append(
-            HeatMap(f"figure4_p{decay:g}", f"Nodes, decay p = {decay:g}", attention(scale * weighted, weighted))
-        )
+        scores = attention(scale * weighted, weighted)
+        maps.append(HeatMap(f"figure4_p{decay:g}", f"Nodes, decay p = {decay:g}", scores))
     return maps
 
 
 def learned_map(depth: int, decays: Sequence[float], width: float = 2) -> HeatMap:
-    """The map of an encoding with one copy for each decay.
-
-    Args:
-        depth: the depth of the tree
-        decays: p of each copy
-        width: D, the width of the model
-    """
+    """The map of an encoding with one copy for each decay; ``width`` is D, the width of the model."""
     stack = StackCodes(2, max(depth, 1))
     codes = np.stack([stack.code(path) for path in balanced_tree(depth)])  # N x 2k
     copies = (codes[:, None] * stack.weights(decays, width)).reshape(len(codes), -1)  # N x P * 2k
@@ -243,18 +219,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="folder for the files; created if it does not exist")
-    add("--depth", type=_depth, default=2, help="number of steps from the root of the balanced tree to its leaves")
+    add(
+        "--depth",
+        type=int,
+        choices=range(7),
+        default=2,
+        metavar="N",
+        help="number of steps from the root of the balanced tree to its leaves",
+    )
     add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: one map for each p")
     add("--learned", type=_decay, nargs="+", metavar="P", help="also write the map of an encoding with all these p")
     add("--width", type=float, default=2, metavar="D", help="width of the model; a larger one gives sharper maps")
     return parser
-
-
-def _depth(text: str) -> int:
-    depth = int(text)
-    if not 0 <= depth <= 6:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 6")
-    return depth
 
 
 def _decay(text: str) -> float:

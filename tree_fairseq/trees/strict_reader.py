@@ -65,11 +65,7 @@ def _unescape_match(found: re.Match) -> str:
 
 
 def check_characters(line: str) -> str:
-    """Returns the line if all its characters are supported.
-
-    Raises:
-        UnsupportedCharacterError: with the column of the first character that is not
-    """
+    """Returns the line, or raises `UnsupportedCharacterError` for a character that no line may contain."""
     found = REFUSED.search(line)
     if found:
         message = f"{character_name(found.group())} in a line of trees"
@@ -78,12 +74,7 @@ def check_characters(line: str) -> str:
 
 
 def check_label(label: str) -> str:
-    """Returns the label if it can be written.
-
-    Raises:
-        UnlabelledTreeError: it is empty
-        UnsupportedCharacterError: it contains whitespace or a bracket
-    """
+    """Returns the label, or raises `TreeFormatError` if it is empty or contains whitespace or a bracket."""
     if not label:
         raise UnlabelledTreeError("a constituent without a label cannot be written")
     found = _REFUSED_IN_LABEL.search(label)
@@ -93,12 +84,7 @@ def check_label(label: str) -> str:
 
 
 def check_word(word: str) -> str:
-    """Returns the word if it can be written.
-
-    Raises:
-        EmptyTreeError: it is empty
-        UnsupportedCharacterError: it contains whitespace
-    """
+    """Returns the word, or raises `TreeFormatError` if it is empty or contains whitespace."""
     if not word:
         raise EmptyTreeError("an empty word cannot be written")
     found = _REFUSED_IN_WORD.search(word)
@@ -153,11 +139,7 @@ class StrictReader:
         self.open_nodes: list[_OpenNode] = []
 
     def read(self) -> Forest:
-        """The forest of the line.
-
-        Raises:
-            TreeFormatError: one of its subclasses, with the column
-        """
+        """The forest of the line; raises a subclass of `TreeFormatError` with the column."""
         for found in _TOKEN.finditer(self.line):
             text, column = found.group(), found.start() + 1
             if text == "(":
@@ -168,8 +150,7 @@ class StrictReader:
                 self._text(text, column)
         if self.open_nodes:
             count = len(self.open_nodes)
-            subject = "1 bracket is" if count == 1 else f"{count} brackets are"
-            message = f"{subject} never closed, the first of them opened here"
+            message = f"{count} bracket{' is' if count == 1 else 's are'} never closed, the first of them opened here"
             raise UnclosedTreeError(message, column=self.open_nodes[0].column, hint="Write each tree on one line.")
         return tuple(self.trees)
 
