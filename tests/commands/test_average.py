@@ -82,7 +82,7 @@ def test_torn_and_foreign_files_are_named(tmp_path, caplog):
     assert "checkpoint2.pt cannot be read" in caplog.text
     torch.save([1, 2], tmp_path / "checkpoint2.pt")
     assert main(["--inputs", str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "average.pt")]) == 1
-    assert "is no fairseq checkpoint" in caplog.text
+    assert "is not a checkpoint of fairseq" in caplog.text
 
 
 class Payload:
