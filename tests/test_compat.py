@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
+import signal
 
 import pytest
+from fairseq import binarizer
+from fairseq.data import dictionary
 from fairseq.logging import progress_bar
 
 import tree_fairseq  # noqa: F401
+from tree_fairseq import compat
+from tree_fairseq.errors import WorkerDiedError
+from tree_fairseq.parsing.processes import ProcessPool
 
 
 @pytest.fixture
@@ -47,3 +55,41 @@ def test_without_a_log_file_none_is_opened(progress_logger):
     before = len(progress_logger.handlers)
     progress_bar.progress_bar([], log_format="simple")
     assert len(progress_logger.handlers) == before
+
+
+def add(first: int, second: int = 0) -> int:
+    return first + second
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_pool_of_fairseq_still_waits_for_a_killed_process_for_ever():
+    """``compat.binarizing_in`` can go when this fails."""
+    assert binarizer.Pool == dictionary.Pool == multiprocessing.Pool
+    with binarizer.Pool(processes=2) as pool:
+        result = pool.apply_async(die)
+        pool.close()
+        with pytest.raises(multiprocessing.TimeoutError):
+            result.get(timeout=2)
+
+
+def test_fairseq_gets_a_pool_of_ours_and_its_own_back():
+    stock = binarizer.Pool, dictionary.Pool
+    with ProcessPool(2) as ours:
+        with pytest.raises(KeyError), compat.binarizing_in(ours):
+            for module in (binarizer, dictionary):
+                pool = module.Pool(processes=2)
+                results = [pool.apply_async(add, args=(number,), kwds={"second": 1}) for number in range(5)]
+                wrong = pool.apply_async(add, args=("a",))
+                pool.close()
+                pool.join()
+                assert [result.get() for result in results] == [1, 2, 3, 4, 5]
+                with pytest.raises(TypeError):
+                    wrong.get()
+            killed = pool.apply_async(die)
+            with pytest.raises(WorkerDiedError, match="that binarized text .* was killed"):
+                killed.get()
+            raise KeyError
+    assert (binarizer.Pool, dictionary.Pool) == stock

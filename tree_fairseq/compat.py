@@ -8,6 +8,7 @@ and nothing else is, so that a checkpoint can never run code.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import logging
 import os
@@ -15,15 +16,18 @@ import pickle
 import re
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils
-from fairseq.data import iterators
+from fairseq import binarizer, checkpoint_utils
+from fairseq.data import dictionary, iterators
 from fairseq.logging import progress_bar
 
 from tree_fairseq.errors import CheckpointError
+from tree_fairseq.parsing.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
 
@@ -186,3 +190,40 @@ def open_log_files_once() -> None:
 
     setattr(build_with_one_log, _MARK, True)
     progress_bar.progress_bar = build_with_one_log
+
+
+@contextlib.contextmanager
+def binarizing_in(pool: ProcessPool) -> Iterator[None]:
+    """Makes fairseq count words and binarize text in our pool while the ``with`` block runs.
+
+    fairseq 0.12.2 starts a ``multiprocessing.Pool`` and waits for all of its results. When a worker is killed, for lack of
+    memory as a rule, its result never comes and fairseq waits for ever.
+    """
+    modules = (binarizer, dictionary)
+    stock = [module.Pool for module in modules]
+    for module in modules:
+        module.Pool = functools.partial(_PoolOfFairseq, pool)
+    try:
+        yield
+    finally:
+        for module, own in zip(modules, stock):
+            module.Pool = own
+
+
+class _PoolOfFairseq:
+    """The methods of ``multiprocessing.Pool`` that fairseq uses, on a pool of ours, which keeps its number of processes."""
+
+    def __init__(self, pool: ProcessPool, processes: int):
+        self._pool = pool
+
+    def apply_async(
+        self, function: Callable, args: tuple = (), kwds: dict[str, Any] | None = None
+    ) -> argparse.Namespace:
+        call = functools.partial(function, *args, **(kwds or {}))
+        return argparse.Namespace(get=self._pool.submit(call, "binarized text"))
+
+    def close(self) -> None:
+        """Does nothing: the pool is kept."""
+
+    def join(self) -> None:
+        """Does nothing: fairseq asks for every result after it."""

@@ -26,9 +26,15 @@ from tree_fairseq.data_bin.encode import (
 from tree_fairseq.data_bin.inputs import Chunk, inspect_text
 from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError, WorkerDiedError
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.tree import Tree, forest_leaves
+
+
+def in_processes(tasks, workers):
+    with ProcessPool(workers) as pool:
+        return encode_chunks(tasks, pool)
 
 
 def tasks_of(path, folder, chunk_lines: int = 10_000, options: ParserOptions | None = None) -> list[ChunkTask]:
@@ -61,7 +67,7 @@ def test_against_encoding_tree_by_tree(tmp_path_factory, forests, chunk_lines):
     lines = []
     labels, chains = Counter(), Counter()
     text = b""
-    for chunk_path in encode_chunks(tasks_of(path, folder, chunk_lines), workers=1):
+    for chunk_path in in_processes(tasks_of(path, folder, chunk_lines), 1):
         names, counts, chunk_chains = read_chunk_labels(chunk_path)
         block = read_chunk_trees(chunk_path)
         first = 0
@@ -88,17 +94,17 @@ def test_the_first_bad_line_is_reported(tmp_path, workers):
     path = write_lines(tmp_path / "train.en", lines)
     tasks = tasks_of(path, tmp_path, 3, ParserOptions(name="brackets"))
     with pytest.raises(UnclosedTreeError, match=f"{path}:18:"):
-        encode_chunks(tasks, workers)
+        in_processes(tasks, workers)
     lines[17] = "(NN a)"
     write_lines(path, lines)
     with pytest.raises(MixedChildrenError, match=f"{path}:26:"):
-        encode_chunks(tasks_of(path, tmp_path, 3, ParserOptions(name="brackets")), workers)
+        in_processes(tasks_of(path, tmp_path, 3, ParserOptions(name="brackets")), workers)
 
 
 def test_a_bad_line_can_have_a_flat_tree(tmp_path):
     path = write_lines(tmp_path / "train.en", ["(NN a)", "(S (NN a) (VB b)", ""])
     options = ParserOptions(name="brackets", on_parse_error="flat")
-    [chunk] = encode_chunks(tasks_of(path, tmp_path, options=options), 1)
+    [chunk] = in_processes(tasks_of(path, tmp_path, options=options), 1)
     assert read_chunk_sizes(chunk).failed == [2]
     assert read_chunk_text(chunk) == b"a\na b\n\n"
 
@@ -106,10 +112,10 @@ def test_a_bad_line_can_have_a_flat_tree(tmp_path):
 def test_what_is_done_is_not_done_again(tmp_path):
     path = write_lines(tmp_path / "train.en", ["(NN a)"] * 9)
     tasks = tasks_of(path, tmp_path, 3)
-    before = [os.stat(chunk).st_mtime_ns for chunk in encode_chunks(tasks, 1)]
+    before = [os.stat(chunk).st_mtime_ns for chunk in in_processes(tasks, 1)]
     tasks[1].output.unlink()
     path.write_bytes(path.read_bytes().replace(b"a", b"b"))
-    encode_chunks(tasks, 1)
+    in_processes(tasks, 1)
     after = [os.stat(task.output).st_mtime_ns for task in tasks]
     assert [old == new for old, new in zip(before, after)] == [True, False, True]
 
@@ -126,19 +132,19 @@ def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "read_spans", killed)
     started = time.monotonic()
     with pytest.raises(WorkerDiedError, match="train.en"):
-        encode_chunks(tasks_of(path, tmp_path, 5), 3)
+        in_processes(tasks_of(path, tmp_path, 5), 3)
     assert time.monotonic() - started < 10
     assert not (tmp_path / "4.npz").exists()
     # The same again, without the accident, goes on from there.
     monkeypatch.undo()
-    chunks = encode_chunks(tasks_of(path, tmp_path, 5), 3)
+    chunks = in_processes(tasks_of(path, tmp_path, 5), 3)
     assert sum(read_chunk_sizes(chunk).lines for chunk in chunks) == 40
 
 
 def test_deep_trees(tmp_path):
     forests = [(strategies.deep_tree(20_000),), (strategies.deep_tree(20_000, branching=False),)]
     path = write_lines(tmp_path / "train.en", [write_forest(forest) for forest in forests])
-    [chunk] = encode_chunks(tasks_of(path, tmp_path), 1)
+    [chunk] = in_processes(tasks_of(path, tmp_path), 1)
     block = read_chunk_trees(chunk)
     assert block.node_counts.tolist() == [39_999, 20_000]
     assert np.array_equal(block.rows[:39_999, 1:], encode(forests[0]).spans)
@@ -149,5 +155,5 @@ def test_deep_trees(tmp_path):
 def test_a_chunk_of_nothing(tmp_path):
     path = tmp_path / "train.en"
     path.write_bytes(b"")
-    [chunk] = encode_chunks([ChunkTask(path, Chunk(0, 0, 1), tmp_path / "0.npz", None)], 2)
+    [chunk] = in_processes([ChunkTask(path, Chunk(0, 0, 1), tmp_path / "0.npz", None)], 2)
     assert read_chunk_sizes(chunk) == (0, 0, 0, [])

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import sqlite3
-import tempfile
+import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from tests.parsing.children import await_end, children
 from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import SLEEP_VARIABLE, noted
+from tree_fairseq import files
 from tree_fairseq.parsing import corpus_run, shards
 from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
 from tree_fairseq.parsing.corpus import parse_corpus
@@ -67,7 +68,7 @@ def die_at(step, *arguments):
     for owner, name in (
         (os, "replace"),
         (os, "fsync"),
-        (tempfile, "mkstemp"),
+        (uuid, "uuid4"),
         (Path, "unlink"),
         (ParseCache, "put_many"),
         (ParseCache, "put_fact"),
@@ -150,4 +151,4 @@ def test_the_cache_is_sound_after_a_kill(text, tmp_path):
 
 def test_the_steps_are_those_of_the_program():
     """What `die_at` counts is what the program does: these names are looked up when they are called."""
-    assert shards.os is os and shards.tempfile is tempfile and corpus_run.ParseCache is ParseCache
+    assert files.os is os and files.uuid is shards.uuid is uuid and corpus_run.ParseCache is ParseCache

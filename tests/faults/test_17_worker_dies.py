@@ -44,7 +44,7 @@ def test_a_process_that_dies_by_itself(tmp_path, caplog):
     for name in names:
         if name.endswith(".brackets"):
             assert (tmp_path / "out.brackets.shards" / name).read_text().count("\n") == 10
-    assert children(program="parsing.worker") == []
+    assert children(program="parsing import processes") == []
 
 
 @pytest.mark.parametrize("when", [0.0, 0.6, 1.2])
@@ -63,7 +63,7 @@ def test_a_process_that_is_killed_from_outside(tmp_path, monkeypatch, when):
 
     thread = threading.Thread(target=run, kwargs={"workers": 2})
     thread.start()
-    while not (alive := children(program="parsing.worker")):
+    while not (alive := children(program="parsing import processes")):
         time.sleep(0.01)
     time.sleep(when)
     started = time.monotonic()

@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import time
 
+from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.trees.tree import Tree
 
 LOG_VARIABLE = "FAKE_PARSER_LOG"
 SLEEP_VARIABLE = "FAKE_PARSER_SLEEP"
+LOADS_VARIABLE = "FAKE_PARSER_LOADS"
 
 
-def note(sentences: list[str]) -> None:
+def note(sentences: list[str], variable: str = LOG_VARIABLE) -> None:
     """Append to the log; one write call, so that processes do not cut into each other's lines."""
-    if path := os.environ.get(LOG_VARIABLE):
+    if path := os.environ.get(variable):
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(handle, "".join(f"{sentence}\n" for sentence in sentences).encode())
         os.close(handle)
@@ -129,3 +132,49 @@ def toy_batch(options: ParserOptions) -> ToyParser:
 @register_parser("faulty")
 def faulty(options: ParserOptions) -> FaultyParser:
     return FaultyParser()
+
+
+@register_parser("environment")
+class EnvironmentParser:
+    """Raises a description of its process in place of giving a tree."""
+
+    def __init__(self, options):
+        self._device = options.device
+
+    def parse(self, sentences):
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        loaded = [name for name in ("torch", "fairseq", "stanza") if name in sys.modules]
+        raise ParserUnavailableError(
+            f"{[os.environ.get(name) for name in names]} {loaded} {self._device} {os.getpid()}"
+        )
+
+
+@register_parser("loading")
+class LoadingParser(ToyParser):
+    """Notes in the file named by ``FAKE_PARSER_LOADS`` when it has to load its models, and with which options."""
+
+    def __init__(self, options: ParserOptions):
+        super().__init__()
+        self._options = options
+        self._is_loaded = False
+
+    def identity(self):
+        return {"name": "loading", "lang": self._options.lang}
+
+    def _load(self):
+        if not self._is_loaded:
+            self._is_loaded = True
+            note([f"{self._options.lang} {self._options.device} {os.getpid()}"], LOADS_VARIABLE)
+
+    def inventory(self):
+        self._load()
+        return super().inventory()
+
+    def tags(self):
+        self._load()
+        return super().tags()
+
+    def parse(self, sentences):
+        self._load()
+        time.sleep(0.01)
+        return super().parse(sentences)

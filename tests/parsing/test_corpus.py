@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.parsing.conftest import toy_lines, write_text
-from tests.parsing.fake_parsers import noted
+from tests.parsing.fake_parsers import LOADS_VARIABLE, noted
 from tree_fairseq.errors import LeafMismatchError, LineBreakError, TooManyParseFailuresError, TreeFormatError
 from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import devices, main, parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -80,7 +81,7 @@ def test_two_ranks_share_the_work(text, tmp_path, parse_log):
 
 def test_a_second_run_starts_nothing(text, tmp_path, parse_log, monkeypatch):
     first = parse(text, tmp_path / "out")
-    monkeypatch.setattr(corpus, "_executor", None)
+    monkeypatch.setattr(corpus, "_where_answered", None)
     calls = len(noted(parse_log))
     second = parse(text, tmp_path / "out")
     assert content(first) == content(second) and second.parsed == 0 and second.sentences == first.sentences
@@ -103,6 +104,37 @@ def test_changed_text_is_parsed_and_the_rest_is_not(text, tmp_path, parse_log):
     summary = parse(text, tmp_path / "out", cache=tmp_path / "cache")
     assert noted(parse_log) == ["a new line"]
     assert content(summary).startswith(b"(S") and summary.lines == 95
+
+
+def test_files_share_a_pool_whose_processes_load_their_models_once(text, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
+    options = ParserOptions(name="loading", batch_size=3)
+    with ProcessPool(2) as pool, ParseCache(tmp_path / "cache") as cache:
+        for name in ("train", "valid", "test"):
+            file = write_text(tmp_path / name, [f"{name} {line}" for line in toy_lines(60)])
+            parse(file, tmp_path / f"{name}.out", options, pool=pool, cache=cache)
+        assert len(noted(tmp_path / "loads")) == len(set(noted(tmp_path / "loads"))) == 2
+        # The labels of the parser are known now, and its models need not be loaded here.
+        parser = LineParser(options, cache=cache)
+        assert "VP" in parser.inventory() and "T3" in parser.tags()
+        assert len(noted(tmp_path / "loads")) == 2
+        # Other options, another parser: the same processes load its models.
+        parse(text, tmp_path / "german", options.replace(lang="de"), pool=pool)
+    loads = [line.split() for line in noted(tmp_path / "loads")]
+    assert [lang for lang, _, _ in loads] == ["en", "en", "de", "de"]
+    assert {pid for _, _, pid in loads[:2]} == {pid for _, _, pid in loads[2:]} and str(os.getpid()) not in {
+        pid for _, _, pid in loads
+    }
+
+
+def test_models_are_not_loaded_for_their_labels_alone(text, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
+    options = ParserOptions(name="loading")
+    parse(text, tmp_path / "first", options, cache=tmp_path / "cache", workers=1)
+    loads = noted(tmp_path / "loads")
+    monkeypatch.setattr(LineParser, "needs_labels", lambda parser: True)
+    parse(text, tmp_path / "second", options, cache=tmp_path / "cache", workers=1)
+    assert noted(tmp_path / "loads") == loads
 
 
 class Interrupted(Exception):

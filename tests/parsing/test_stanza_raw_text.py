@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.parsing.conftest import write_text
-from tree_fairseq.parsing import corpus
+from tree_fairseq.parsing import processes
 from tree_fairseq.parsing.controls import ControlParser
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
@@ -112,7 +112,7 @@ def test_a_file_through_a_process_and_again_from_the_cache(english_models, tmp_p
     def refuse(*arguments):
         raise AssertionError("a process was started although all was known")
 
-    monkeypatch.setattr(corpus.ParsingProcesses, "_start", refuse)
+    monkeypatch.setattr(processes, "_start_fresh", refuse)
     second = parse_corpus(
         text, tmp_path / "b", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False
     )

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from fairseq.data import Dictionary
 from fairseq_cli import preprocess
 
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
-from tests.parsing.fake_parsers import LOG_VARIABLE, noted
+from tests.parsing.fake_parsers import LOADS_VARIABLE, LOG_VARIABLE, noted
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.side_kinds import export_forests
@@ -352,6 +353,15 @@ def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch)
     assert noted(log) == parsed
     assert folder_bytes(tmp_path / "one") == folder_bytes(tmp_path / "two")
     assert not (tmp_path / "two/parse-cache").exists()
+
+
+def test_models_are_loaded_once_by_each_worker_for_all_splits_of_a_side(tmp_path, monkeypatch):
+    monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
+    corpus = write_corpus(tmp_path / "corpus", train=60, valid=30, test=30)
+    command = ["--tree-parser", "loading", "--tree-sides", "source,target", "--tree-batch-size", 3, "--workers", 2]
+    run_preprocess(*prefixes(corpus / "leaves", "train", "valid", "test"), "--destdir", tmp_path / "bin", *command)
+    assert Counter(line.split()[0] for line in noted(tmp_path / "loads")) == {"en": 2, "de": 2}
+    assert check_folder(tmp_path / "bin") == []
 
 
 def test_a_killed_worker_of_stock_fairseq_ends_the_command(corpus, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 from fairseq.data.iterators import EpochBatchIterator
 
 from tests.tree_insertion.test_labels import dictionary_of, ids_of, parents_of
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dataset import PartialTreeSampler, TargetDistribution, TreeInsertionDataset
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
@@ -37,7 +38,7 @@ def stored(tmp_path_factory, dictionary):
 
 def stored_in(prefix, dictionary, oracles: tuple[str, ...], count: int) -> InsertionStore:
     trees = [EncodedTree.of(tree, dictionary.words) for tree in TREES]
-    write_stores({prefix: trees}, TrajectorySampler(dictionary.words, oracles, count, seed=1), 1)
+    write_stores({prefix: trees}, TrajectorySampler(dictionary.words, oracles, count, seed=1), ProcessPool())
     return InsertionStore(prefix)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
@@ -131,7 +132,8 @@ def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
 
 
 def written(prefix, trees, sampler: TrajectorySampler, workers: int = 1) -> InsertionStore:
-    write_stores({prefix: trees}, sampler, workers)
+    with ProcessPool(workers) as pool:
+        write_stores({prefix: trees}, sampler, pool)
     return InsertionStore(prefix)
 
 
@@ -143,7 +145,9 @@ def test_splits_share_the_trajectories_of_their_trees(tmp_path, monkeypatch):
     drawn = []
     item = TrajectorySampler.item
     monkeypatch.setattr(TrajectorySampler, "item", lambda self, tree: drawn.append(tree) or item(self, tree))
-    write_stores({tmp_path / split: [trees[k] for k in lines] for split, lines in splits.items()}, sampler, 1)
+    write_stores(
+        {tmp_path / split: [trees[k] for k in lines] for split, lines in splits.items()}, sampler, ProcessPool()
+    )
     assert drawn == [trees[k] for k in (2, 0, 1, 3)]
     for split, lines in splits.items():
         store = InsertionStore(tmp_path / split)

@@ -42,6 +42,7 @@ from tree_fairseq.data_bin.token_files import found_impl, token_file_names, toke
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.arguments import sides_from_arguments
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan, Split
@@ -271,26 +272,26 @@ class ClassificationPlan(PreprocessPlan):
                     record.text_parser, record.text_identity = old.text_parser, old.text_identity
         manifest.set_section(record)
 
-    def stage(self, inputs: Inputs, staging: Staging, cache: Path) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
         """Writes texts (or trees labelled with symbols) and classes of every split."""
         folder = staging.folder(_FOLDER)
         staged = {}
         for split in self.splits:
             examples = read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
             if self.args.node_symbols == "parser" and self.args.input_format == "trees":
-                examples = with_labels_of_parses(examples, self._parse_words(split, staging, cache))
+                examples = with_labels_of_parses(examples, self._parse_words(split, staging, cache, pool))
             files = {lang: folder / f"{split.name}.{lang}" for lang in self.languages}
             write_examples(examples, files[TEXT], files.get(CLASS))
             staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
         return staged
 
-    def _parse_words(self, split: Split, staging: Staging, cache: Path) -> list[Path]:
+    def _parse_words(self, split: Split, staging: Staging, cache: Path, pool: ProcessPool) -> list[Path]:
         """Files with the parses of the words of a split's trees."""
         words = staging.folder(_FOLDER) / f"{split.name}.words"
         write_words(read_examples(self._file(split), self.args.input_format, self.has_classes), words)
         parsed = staging.folder(f"{PARSED}/{words.name}")
         return parse_corpus(
-            words, parsed, word_options(self.text_options), workers=self.args.workers, cache=cache
+            words, parsed, word_options(self.text_options), pool=pool, cache=cache
         ).shards
 
     def own_dictionaries(self, staging: Staging) -> Namespace:
@@ -304,7 +305,7 @@ class ClassificationPlan(PreprocessPlan):
         dictionary.save(str(path))
         return Namespace(tgtdict=str(path))
 
-    def enter(self, manifest: Manifest, output: Path) -> None:
+    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
         """Enters the classes of the written splits.
 
         Raises:

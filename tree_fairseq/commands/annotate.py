@@ -44,6 +44,7 @@ from tree_fairseq.data_bin.token_files import (
 )
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.files import reporting_full_disk
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.arguments import add_tree_arguments, sides_from_arguments
 
 logger = logging.getLogger(__name__)
@@ -130,13 +131,18 @@ def annotate(plan: AnnotatePlan) -> None:
     size = sum(path.stat().st_size for path in plan.folder.glob("*.bin"))
     with reporting_full_disk(staging.path, bytes_needed(size, is_bracketed=False)), staging:
         if not staging.is_ready:
-            _build(plan, given, manifest, staging)
+            with ProcessPool(plan.workers) as pool:
+                _build(plan, given, manifest, staging, pool)
         staging.publish()
     logger.info("[trees] done: %s", plan.folder)
 
 
 def _build(
-    plan: AnnotatePlan, given: Mapping[tuple[str, str], TextInput], manifest: Manifest, staging: Staging
+    plan: AnnotatePlan,
+    given: Mapping[tuple[str, str], TextInput],
+    manifest: Manifest,
+    staging: Staging,
+    pool: ProcessPool,
 ) -> None:
     """Makes the tree files and seals them."""
     output = staging.new_output()
@@ -149,7 +155,7 @@ def _build(
         ]
         enter_tokens(manifest, plan.folder, languages, _with_files(plan, languages))
         for side in plan.sides:
-            trees = {split: _encode(plan, side, split, given, staging, cache) for split in plan.splits[side.lang]}
+            trees = {split: _encode(plan, side, split, given, staging, cache, pool) for split in plan.splits[side.lang]}
             known = plan.folder / label_dictionary_name(side.lang)
             dictionary = make_label_dictionary(side, trees, known if known.exists() else None, cache)
             write_side(manifest, side, trees, dictionary, output, plan.folder)
@@ -167,6 +173,7 @@ def _encode(
     given: Mapping[tuple[str, str], TextInput],
     staging: Staging,
     cache: Path,
+    pool: ProcessPool,
 ) -> SplitTrees:
     """The trees of a split; their words are those of the token files."""
     dictionary = load_dictionary(plan.folder, side.lang)
@@ -177,7 +184,7 @@ def _encode(
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(" ".join(words) + "\n" for words in token_words(tokens, dictionary))
         text = inspect_text(path)
-    trees = encode_split(text, side.options, staging, f"{split}.{side.lang}", workers=plan.workers, cache=cache)
+    trees = encode_split(text, side.options, staging, f"{split}.{side.lang}", pool=pool, cache=cache)
     leaves = staging.folder("leaves") / f"{split}.{side.lang}"
     write_leaves(trees.chunks, leaves)
     try:

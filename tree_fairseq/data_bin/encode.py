@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -20,11 +18,11 @@ import numpy as np
 
 from tree_fairseq.data_bin.inputs import Chunk, chunk_lines
 from tree_fairseq.data_bin.tree_store import TreeBlock
-from tree_fairseq.errors import TreeFormatError, WorkerDiedError
+from tree_fairseq.errors import TreeFormatError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.worker_pool import WHEN_KILLED, worker_processes
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.spans import SpanForest, encode
 
@@ -115,12 +113,12 @@ class _ChunkBuilder:
         }
 
 
-def encode_chunks(tasks: Sequence[ChunkTask], workers: int) -> list[Path]:
-    """Encodes chunks in forked processes; those whose output exists are done already.
+def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> list[Path]:
+    """Encodes chunks in processes; those whose output exists are done already.
 
     Args:
         tasks: the chunks, in order
-        workers: how many processes may be used
+        pool: of processes
 
     Returns:
         the chunks' files, in order
@@ -130,28 +128,10 @@ def encode_chunks(tasks: Sequence[ChunkTask], workers: int) -> list[Path]:
         WorkerDiedError: a process was killed.
     """
     waiting = [task for task in tasks if not task.output.exists()]
-    workers = min(workers, len(waiting))
-    if workers <= 1:
-        for task in waiting:
-            _encode_chunk(task)
-    else:
-        _encode_in_processes(waiting, workers)
+    if waiting:
+        for _ in pool.map(_encode_chunk, waiting, f"encoded {waiting[0].source}"):
+            pass
     return [task.output for task in tasks]
-
-
-def _encode_in_processes(tasks: Sequence[ChunkTask], workers: int) -> None:
-    with worker_processes(workers) as executor:
-        futures = [executor.submit(_encode_chunk, task) for task in tasks]
-        wait(futures, return_when=FIRST_EXCEPTION)
-        for future in futures:
-            # What has not begun comes after a line that is already known to be bad.
-            future.cancel()
-        try:
-            for future in futures:
-                if not future.cancelled():
-                    future.result()
-        except BrokenProcessPool:
-            raise WorkerDiedError(f"a process that encoded {tasks[0].source} was killed. {WHEN_KILLED}") from None
 
 
 def _encode_chunk(task: ChunkTask) -> None:

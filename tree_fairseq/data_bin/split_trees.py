@@ -13,6 +13,7 @@ from tree_fairseq.data_bin.staging import PARSED, Staging
 from tree_fairseq.parsing.arguments import check_failures
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class SplitTrees:
 
 
 def encode_split(
-    text: TextInput, options: ParserOptions, staging: Staging, name: str, *, workers: int, cache: Path
+    text: TextInput, options: ParserOptions, staging: Staging, name: str, *, pool: ProcessPool, cache: Path
 ) -> SplitTrees:
     """Parses and encodes a text file; what an earlier attempt has done is not done again.
 
@@ -46,7 +47,7 @@ def encode_split(
         options: the parser's
         staging: where results are kept between attempts
         name: of this file among those of the command
-        workers: processes
+        pool: of processes
         cache: folder of the parse cache
     """
     encoded = staging.folder(f"encoded/{name}")
@@ -56,13 +57,13 @@ def encode_split(
         ]
         failed: list[int] = []
     else:
-        summary = parse_corpus(text.path, staging.folder(f"{PARSED}/{name}"), options, workers=workers, cache=cache)
+        summary = parse_corpus(text.path, staging.folder(f"{PARSED}/{name}"), options, pool=pool, cache=cache)
         tasks = [
             ChunkTask(shard, Chunk(0, shard.stat().st_size, 1), encoded / f"{shard.stem}.npz", None)
             for shard in map(Path, summary.shards)
         ]
         failed = list(summary.failed)
-    chunks = encode_chunks(tasks, workers)
+    chunks = encode_chunks(tasks, pool)
     sizes = [read_chunk_sizes(chunk) for chunk in chunks]
     if flat := [line for size in sizes for line in size.failed]:
         check_failures(options.max_parse_failures, len(flat), text.lines, flat, str(text.path))

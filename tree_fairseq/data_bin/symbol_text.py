@@ -16,7 +16,7 @@ from tree_fairseq.data_bin.staging import PARSED, Staging
 from tree_fairseq.data_bin.symbol_sides import SymbolSide, tree_of_forest
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_corpus
-from tree_fairseq.parsing.worker_pool import map_in_processes
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, unknown_symbol
 from tree_fairseq.trees.text import read_lines
@@ -68,7 +68,7 @@ class _ChunkSymbols:
 
 
 def encode_symbol_text(
-    text: TextInput, side: SymbolSide, staging: Staging, name: str, *, workers: int, cache: Path
+    text: TextInput, side: SymbolSide, staging: Staging, name: str, *, pool: ProcessPool, cache: Path
 ) -> SymbolText:
     """Turns a file into a file of symbols.
 
@@ -77,7 +77,7 @@ def encode_symbol_text(
         side: how they are written and encoded
         staging: where the file is written
         name: of this file among those of the command
-        workers: processes
+        pool: of processes
         cache: folder of the parse cache
 
     Raises:
@@ -87,7 +87,7 @@ def encode_symbol_text(
     result = SymbolText(staging.folder("symbols") / name, text.path)
     if side.options is not None:
         summary = parse_corpus(
-            text.path, staging.folder(f"{PARSED}/{name}"), side.options, workers=workers, cache=cache
+            text.path, staging.folder(f"{PARSED}/{name}"), side.options, pool=pool, cache=cache
         )
         # Shards are made of as many lines as chunks are, and their lines are our own writing.
         pieces = [
@@ -97,7 +97,7 @@ def encode_symbol_text(
         pieces = [(text.path, chunk) for chunk in text.chunks]
     with open(result.path, "w", encoding="utf-8", newline="\n") as file:
         encode = partial(_encode_chunk, side)
-        for encoded in map_in_processes(encode, pieces, workers, f"encoded {text.path}"):
+        for encoded in pool.map(encode, pieces, f"encoded {text.path}"):
             file.write(encoded.text)
             if encoded.depth > result.depth:
                 result.depth, result.deepest_line = encoded.depth, result.lines + encoded.deepest_line

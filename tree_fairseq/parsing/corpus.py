@@ -7,23 +7,25 @@ torchrun --nproc-per-node 4 -m tree_fairseq.parsing.corpus train.en train.bracke
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.parsing.arguments import add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import CorpusJob, LineRun, Progress, SentenceRun
-from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, LineRun, Progress, SentenceRun
+from tree_fairseq.parsing.line_parser import LineParser, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, factory_module, is_expensive
-from tree_fairseq.parsing.processes import InThisProcess, ParsingProcesses
+from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.parsing.requests import Request
 from tree_fairseq.parsing.shards import ShardFolder, file_digest, join_shards
-from tree_fairseq.parsing.worker import Answerer
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -62,6 +64,7 @@ def parse_corpus(
     options: ParserOptions,
     *,
     workers: int = 1,
+    pool: ProcessPool | None = None,
     shard_lines: int = SHARD_LINES,
     cache: ParseCache | str | os.PathLike | None = None,
     progress: bool = True,
@@ -78,6 +81,7 @@ def parse_corpus(
         output_dir: where the shards ``NNNNNN.brackets`` go.
         options: the parser, and how lines are read.
         workers: parsing processes where there is no GPU; 0 parses in this process.
+        pool: processes to use in place of such ``workers``; a command that parses several files shares one pool, so that models are loaded once.
         shard_lines: lines of a shard.
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. Ranks on several machines have to share it.
         progress: show a bar.
@@ -98,14 +102,15 @@ def parse_corpus(
     if is_expensive(options.name):
         store = ParseCache(cache if cache is not None else Path(output_dir) / "cache") if owned else cache
     try:
-        return _parse_corpus(job, Path(output_dir), options, workers, store, progress)
+        with contextlib.nullcontext(pool) if pool is not None else ProcessPool(workers) as processes:
+            return _parse_corpus(job, Path(output_dir), options, processes, store, progress)
     finally:
         if owned and store is not None:
             store.close()
 
 
 def _parse_corpus(
-    job: CorpusJob, output_dir: Path, options: ParserOptions, workers: int, cache: ParseCache | None, shown: bool
+    job: CorpusJob, output_dir: Path, options: ParserOptions, pool: ProcessPool, cache: ParseCache | None, shown: bool
 ) -> CorpusSummary:
     parser = LineParser(options, cache=cache)
     source = {
@@ -128,13 +133,15 @@ def _parse_corpus(
     )
     with Progress(job.input.name, mine, shown and bool(missing)) as progress:
         if missing:
-            with _executor(options, parser, workers, cache is not None, job.lines) as executor:
-                run = (
-                    LineRun(job, folder, executor, progress)
-                    if cache is None
-                    else SentenceRun(job, parser, cache, folder, executor, progress)
-                )
-                run.run()
+            answer = _where_answered(options, parser, pool, job)
+            if cache is None:
+                LineRun(job, folder, answer, progress).run()
+            else:
+                SentenceRun(job, parser, cache, folder, answer, progress).run()
+                if progress.parsed_sentences and parser.needs_labels():
+                    # The models are loaded there and need not be loaded here.
+                    [(_, labels)] = answer([Request("labels", None)])
+                    parser.note_labels(labels)
     if job.rank == 0:
         _await_shards(folder)
     summary = _summary(job, folder, progress)
@@ -154,14 +161,22 @@ def _parse_corpus(
     return summary
 
 
-def _executor(
-    options: ParserOptions, parser: LineParser, workers: int, expensive: bool, lines: int
-) -> ParsingProcesses | InThisProcess:
-    """Where requests are answered: in processes where that is worth their start and they can have the parser."""
+def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:
+    """Returns what answers requests: the pool where that is worth its start and its processes can import the parser."""
     module = factory_module(options.name)
-    if workers < 1 or module == "__main__" or (not expensive and (workers == 1 or lines < _LINES_WORTH_PROCESSES)):
-        return InThisProcess(Answerer(options, parser.parser))
-    return ParsingProcesses(options, devices(options, workers) if expensive else ["cpu"] * workers)
+    is_cheap = not is_expensive(options.name)
+    if (
+        pool.workers < 1
+        or module == "__main__"
+        or (is_cheap and (pool.workers == 1 or job.lines < _LINES_WORTH_PROCESSES))
+    ):
+        return lambda requests: ((request, parser.answer(request.kind, request.payload)) for request in requests)
+
+    def answer(requests: Iterable[Request]) -> Iterator[tuple[Request, Any]]:
+        calls = (((options, module, request.kind, request.payload), request) for request in requests)
+        return pool.stream(answer_in_process, calls, f"parsed {job.input}", devices(options, pool.workers))
+
+    return answer
 
 
 def devices(options: ParserOptions, workers: int) -> list[str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Callable
 
 from tqdm import tqdm
 
@@ -20,8 +21,7 @@ from tree_fairseq.errors import LeafMismatchError
 from tree_fairseq.parsing.arguments import allowed_failures, check_failures
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
-from tree_fairseq.parsing.processes import InThisProcess, ParsingProcesses, Request
-from tree_fairseq.parsing.requests import KINDS
+from tree_fairseq.parsing.requests import KINDS, Request
 from tree_fairseq.parsing.shards import ShardFolder, cut
 from tree_fairseq.trees.text import read_lines
 
@@ -100,6 +100,8 @@ class Progress:
 
 logger = logging.getLogger(__name__)
 
+Answer = Callable[[Iterable[Request]], Iterator[tuple[Request, Any]]]
+
 _POLL_SECONDS = 0.5
 
 
@@ -150,7 +152,7 @@ class SentenceRun:
         parser: prepares and finishes lines.
         cache: keeps the parses.
         folder: takes the shards.
-        executor: answers requests.
+        answer: answers requests, in any order.
         progress: is told what is done.
     """
 
@@ -160,14 +162,14 @@ class SentenceRun:
         parser: LineParser,
         cache: ParseCache,
         folder: ShardFolder,
-        executor: ParsingProcesses | InThisProcess,
+        answer: Answer,
         progress: Progress,
     ):
         self._job = job
         self._parser = parser
         self._cache = cache
         self._folder = folder
-        self._executor = executor
+        self._answer = answer
         self._progress = progress
         self._keys = parser.parse_keys()
         self._seen: set[bytes] = set()
@@ -176,7 +178,7 @@ class SentenceRun:
 
     def run(self) -> None:
         """Make all missing shards of this rank."""
-        for request, (answers, reasons) in self._executor.answers(self._requests()):
+        for request, (answers, reasons) in self._answer(self._requests()):
             texts, shard = request.payload, request.context
             self._keep(
                 shard,
@@ -298,21 +300,19 @@ class LineRun:
     Args:
         job: the corpus.
         folder: takes the shards.
-        executor: answers requests.
+        answer: answers requests, in any order.
         progress: is told what is done.
     """
 
-    def __init__(
-        self, job: CorpusJob, folder: ShardFolder, executor: ParsingProcesses | InThisProcess, progress: Progress
-    ):
+    def __init__(self, job: CorpusJob, folder: ShardFolder, answer: Answer, progress: Progress):
         self._job = job
         self._folder = folder
-        self._executor = executor
+        self._answer = answer
         self._progress = progress
 
     def run(self) -> None:
         """Make all missing shards of this rank."""
-        for request, written in self._executor.answers(self._requests()):
+        for request, written in self._answer(self._requests()):
             shard, first_line = request.context
             write_shard(self._folder, shard, first_line, written)
             sentences = sum(line.sentences for line in written)

@@ -5,12 +5,15 @@ This is the one road from text to trees: a corpus, ``fairseq-interactive`` and t
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tree_fairseq.errors import InputError, LeafMismatchError, ParserError
+from tree_fairseq.errors import InputError, LeafMismatchError, ParserError, TreeFairseqError
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
 from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.parsers import (
@@ -23,6 +26,7 @@ from tree_fairseq.parsing.parsers import (
     is_expensive,
 )
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces, load_subword_model, splice_pieces, subword_model_hash
+from tree_fairseq.parsing.processes import own_device
 from tree_fairseq.parsing.raw_text import RawLine, finish_raw_line, prepare_raw_line
 from tree_fairseq.parsing.requests import KINDS, parse_texts
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -143,12 +147,23 @@ class LineParser:
         """A list of labels, from the cache if it is there: the model need not be loaded for it."""
         if self._cache is None or not is_expensive(self.options.name):
             return getattr(self._parser, what)()
-        name = f"{what} {self.parse_keys().name}"
-        noted = self._cache.get_fact(name)
+        noted = self._cache.get_fact(self._label_fact(what))
         if noted is None:
             noted = "\n".join(getattr(self._parser, what)())
-            self._cache.put_fact(name, noted)
+            self._cache.put_fact(self._label_fact(what), noted)
         return noted.split("\n") if noted else []
+
+    def _label_fact(self, what: str) -> str:
+        return f"{what} {self.parse_keys().name}"
+
+    def needs_labels(self) -> bool:
+        """Whether the cache lacks the labels of this parser, so that :meth:`inventory` would load its models."""
+        return self._cache is not None and self._cache.get_fact(self._label_fact("inventory")) is None
+
+    def note_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
+        """Keeps the answer to a request of the kind ``labels`` in the cache."""
+        for name, values in labels.items():
+            self._cache.put_fact(self._label_fact(name), "\n".join(values))
 
     def prepare(self, line: str, number: int = 1, path: str | os.PathLike | None = None) -> PreparedLine:
         """What has to be asked about a line.
@@ -295,6 +310,17 @@ class LineParser:
                     "--on-parse-error flat gives such sentences a flat tree"
                 )
 
+    def answer(self, kind: str, payload: Any) -> Any:
+        """Answers a :class:`Request` of that kind and payload."""
+        if kind == "lines":
+            lines, first_line, path = payload
+            return self.write_lines(lines, first_line, path)
+        if kind == "labels":
+            return {
+                name: getattr(self._parser, name)() for name in ("inventory", "tags") if hasattr(self._parser, name)
+            }
+        return parse_texts(self._parser, kind, payload)
+
     def _ask(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
         """Answers from the cache, else from the parser."""
         if not texts:
@@ -327,3 +353,32 @@ def strip_function_tags_of_label(label: str) -> str:
 
 def _place(path: str | os.PathLike | None, number: int) -> str:
     return f"line {number}" if path is None else f"{os.fspath(path)}:{number}"
+
+
+_kept: tuple[ParserOptions, LineParser] | None = None
+
+
+def answer_in_process(call: tuple[ParserOptions, str | None, str, Any]) -> Any:
+    """Answers a request in a process of the pool, which keeps its parser until other options are asked for.
+
+    Args:
+        call: options, the module that registers the parser, and kind and payload of the request
+
+    Raises:
+        ParserError: with the traceback, for an exception that is not one of this package.
+    """
+    global _kept
+    options, module, kind, payload = call
+    try:
+        if _kept is None or _kept[0] != options:
+            # The memory of the old models is freed before new ones are loaded.
+            _kept = None
+            gc.collect()
+            if module is not None:
+                importlib.import_module(module)
+            _kept = options, LineParser(options.replace(device=own_device()))
+        return _kept[1].answer(kind, payload)
+    except TreeFairseqError:
+        raise
+    except Exception as error:
+        raise ParserError(f"a parsing process failed:\n{traceback.format_exc()}") from error

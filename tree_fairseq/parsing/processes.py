@@ -1,231 +1,383 @@
-"""Parsing processes, seen from the parent: one thread each, and no longer lived than it."""
+"""The pool of processes in which a command parses text and encodes chunks of lines.
+
+A :class:`ProcessPool` lives as long as the command: its processes start when they are first needed and serve all splits
+and sides, so that a parser loads its models once per process. There are two kinds of processes.
+
+* *Forked* processes (:meth:`ProcessPool.map`, :meth:`ProcessPool.submit`) cost milliseconds to start and know all that
+  the command has imported. They must not use torch's threads or a GPU.
+* *Fresh* interpreters (:meth:`ProcessPool.stream`) import only what they need, have one thread and one device each, and
+  may use a GPU. Parsers run in them.
+
+When a process is killed, the call raises WorkerDiedError within a second instead of waiting for its result for ever. When
+the command is killed, even by ``kill -9``, its processes end too: each of them reads from a pipe that ends with the command.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import os
+import pickle
+import queue
 import signal
 import subprocess
 import sys
+import threading
+import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, NoReturn, TypeVar
 
-from tree_fairseq.errors import WorkerDiedError
-from tree_fairseq.parsing.parsers import ParserOptions, factory_module
-from tree_fairseq.parsing.worker import Answerer, WorkerSetup
+from tree_fairseq.errors import TreeFairseqError, WorkerDiedError
 
-_PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Context = TypeVar("Context")
+
+_ONE_THREAD = dict.fromkeys(
+    ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"], "1"
 )
-_QUEUED_PER_PROCESS = 2
-"""One request is being answered while the next one waits, so that no process ever waits for its parent."""
+# One task is being done while the next one waits, so that no process ever waits for the command.
+_TASKS_PER_PROCESS = 2
 _SECONDS_TO_END = 5
-
-# The package is put in place by hand: importing it would load fairseq and all models, which costs each process seconds and does nothing for it.
-_PROGRAM = """
-import sys, types
-package = types.ModuleType("tree_fairseq")
-package.__path__ = [sys.argv[1]]
-sys.modules["tree_fairseq"] = package
-from tree_fairseq.parsing.worker import main
-main(int(sys.argv[2]))
-"""
+_PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from tree_fairseq.parsing import processes; processes.serve_fresh()"
+_device = "cpu"
 
 
-@dataclass(frozen=True)
-class Request:
-    """Work for a parsing process.
+def own_device() -> str:
+    """Returns the device of this process: ``cpu``, ``cuda:N``, or whatever else the pool was given for it."""
+    return _device
+
+
+class ProcessPool:
+    """Processes for all parallel work of one command. Use it in a ``with`` block, which ends them.
 
     Args:
-        kind: see `Answerer.answer`.
-        payload: what that takes.
-        context: for the caller's use; it stays in this process.
+        workers: number of processes; with one, :meth:`map` works in this process
     """
 
-    kind: str
-    payload: Any
-    context: Any = None
+    def __init__(self, workers: int = 1):
+        self.workers = workers
+        self._forked: _Group | None = None
+        self._fresh: _Group | None = None
 
-
-class ParsingProcesses:
-    """Processes that answer requests; started with the first one.
-
-    Args:
-        options: of the parser.
-        devices: one process is started for each: ``cpu`` or ``cuda:N``.
-    """
-
-    def __init__(self, options: ParserOptions, devices: Sequence[str]):
-        self._options = options
-        self._devices = list(devices)
-        self._processes: list[_Process] = []
-
-    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Any]]:
-        """The answers, each as soon as it is there.
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str) -> Iterator[Result]:
+        """Yields the results of a function, in the order of the tasks, from forked processes.
 
         Args:
-            requests: taken from the iterable only as processes become free.
+            function: can be pickled, and its results too
+            tasks: one for each call; they can be pickled
+            work: names the work in the error: "encoded train.en"
 
         Raises:
-            WorkerDiedError: a process ended; the others are stopped.
-            TreeFairseqError: what a process reports.
+            WorkerDiedError: a process was killed.
+            Exception: what the function raises; for several tasks that fail, the error of the first one.
         """
-        source = iter(requests)
-        waiting: dict[int, Request] = {}
-        number = 0
-        try:
-            while True:
-                while (
-                    len(waiting) < _QUEUED_PER_PROCESS * len(self._devices)
-                    and (request := next(source, None)) is not None
-                ):
-                    if not self._processes:
-                        self._start()
-                    waiting[number] = request
-                    min(self._processes, key=lambda process: process.queued).send(number, request)
-                    number += 1
-                if not waiting:
+        if min(self.workers, len(tasks)) <= 1:
+            yield from map(function, tasks)
+            return
+        results: dict[int, Any] = {}
+        errors: dict[int, BaseException] = {}
+
+        def calls() -> Iterator[tuple[Task, int]]:
+            for index, task in enumerate(tasks):
+                # Tasks before one that failed are waited for, as they may fail as well. No later one is begun.
+                if errors:
                     return
-                for process in self._ready():
-                    answered, answer = process.receive()
-                    yield waiting.pop(answered), answer
-        except BaseException:
-            self.close(at_once=True)
-            raise
+                yield task, index
 
-    def _start(self) -> None:
-        module = factory_module(self._options.name)
-        for device in self._devices:
-            # Appended one by one: if the second cannot be started, the first is closed with the rest.
-            self._processes.append(
-                _Process(WorkerSetup(self._options.replace(device=device), module, sys.path, os.getpid()))
-            )
+        position = 0
+        with contextlib.closing(self._forks().replies(function, calls(), work)) as replies:
+            for index, value, error in replies:
+                if error is not None:
+                    errors[index] = error
+                    continue
+                results[index] = value
+                while position in results:
+                    yield results.pop(position)
+                    position += 1
+        if errors:
+            raise errors[min(errors)]
 
-    def _ready(self) -> list[_Process]:
-        connections = wait([process.connection for process in self._processes])
-        return [process for process in self._processes if process.connection in connections]
-
-    def close(self, at_once: bool = False) -> None:
-        """End the processes.
-
-        Args:
-            at_once: do not wait for what they are doing.
-        """
-        for process in self._processes:
-            process.connection.close()
-            if at_once:
-                process.popen.kill()
-        for process in self._processes:
-            process.end()
-        self._processes = []
-
-    def __enter__(self) -> ParsingProcesses:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close(at_once=exception[0] is not None)
-
-
-class _Process:
-    """One process and the connection to it."""
-
-    def __init__(self, setup: WorkerSetup):
-        self.connection, theirs = multiprocessing.Pipe()
-        self.queued = 0
-        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
-        self.popen = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, _PACKAGE_FOLDER, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-        # Now the only other end is the process's: when that dies, reading here ends at once.
-        theirs.close()
-        self._send(setup)
-
-    def send(self, number: int, request: Request) -> None:
-        """Ask something."""
-        self.queued += 1
-        self._send((number, request.kind, request.payload))
-
-    def _send(self, message: Any) -> None:
-        try:
-            self.connection.send(message)
-        except OSError:
-            raise self._death() from None
-
-    def receive(self) -> tuple[int, Any]:
-        """Number and content of the next answer.
+    def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
+        """Calls a function in a forked process and returns a function that waits for its result.
 
         Raises:
-            WorkerDiedError: the process is no more.
-            TreeFairseqError: what it reports.
+            WorkerDiedError: (when waiting) a process was killed.
         """
-        try:
-            number, answer, error = self.connection.recv()
-        except (EOFError, OSError):
-            raise self._death() from None
-        self.queued -= 1
-        if error is not None:
-            raise error
-        return number, answer
+        return self._forks().submit(function, work)
 
-    def _death(self) -> WorkerDiedError:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.popen.wait(_SECONDS_TO_END)
-        code = self.popen.returncode
-        if code is not None and code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-            hint = (
-                "If the system's memory ran out, use a smaller --tree-batch-size or fewer --workers. "
-                if -code == signal.SIGKILL
-                else ""
-            )
-        else:
-            how, hint = f"ended with exit status {code}", "Its last words are above. "
-        return WorkerDiedError(
-            f"a parsing process (pid {self.popen.pid}) {how}. {hint}The same command continues where this run stopped"
-        )
+    def stream(
+        self,
+        function: Callable[[Task], Result],
+        calls: Iterable[tuple[Task, Context]],
+        work: str,
+        devices: Sequence[str] | None = None,
+    ) -> Iterator[tuple[Context, Result]]:
+        """Yields the results of a function in the order in which fresh interpreters finish them.
 
-    def end(self) -> None:
-        """Wait until the process has ended; kill it if it does not."""
-        try:
-            self.popen.wait(_SECONDS_TO_END)
-        except subprocess.TimeoutExpired:
-            self.popen.kill()
-            self.popen.wait()
+        Args:
+            function: of a module that a fresh interpreter can import
+            calls: tasks, each with anything that identifies it here; taken only as processes become free
+            work: names the work in the error
+            devices: one process runs for each; by default all run on the CPU. See :func:`own_device`
 
+        Raises:
+            WorkerDiedError: a process was killed; the others are ended.
+            Exception: what the function raises, as soon as one call fails; all processes are ended.
+        """
+        devices = tuple(devices or ["cpu"] * self.workers)
+        if self._fresh is not None and self._fresh.devices != devices:
+            self.end_fresh()
+        if self._fresh is None:
+            self._fresh = _Group(_start_fresh, devices)
+        with contextlib.closing(self._fresh.replies(function, calls, work)) as replies:
+            for context, value, error in replies:
+                if error is not None:
+                    raise error
+                yield context, value
 
-class InThisProcess:
-    """Answers requests right here, one after the other.
+    def end_fresh(self) -> None:
+        """Ends the fresh interpreters, and so frees the memory of their models; :meth:`stream` starts new ones."""
+        if self._fresh is not None:
+            self._fresh.end()
+        self._fresh = None
 
-    Args:
-        answerer: does the work.
-    """
+    def close(self) -> None:
+        """Ends all processes, whatever they are doing."""
+        self.end_fresh()
+        if self._forked is not None:
+            self._forked.end()
+        self._forked = None
 
-    def __init__(self, answerer: Answerer):
-        self._answerer = answerer
-
-    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Any]]:
-        """See `ParsingProcesses.answers`."""
-        for request in requests:
-            yield request, self._answerer.answer(request.kind, request.payload)
-
-    def close(self, at_once: bool = False) -> None:
-        """Nothing is open."""
-
-    def __enter__(self) -> InThisProcess:
+    def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _forks(self) -> _Group:
+        if self._forked is None:
+            self._forked = _Group(_start_forked, ("cpu",) * self.workers)
+        return self._forked
+
+
+class _Group:
+    """Processes of one kind. Each starts when all that run are busy.
+
+    Args:
+        start: starts a process on a device
+        devices: of the processes, and so their largest number
+    """
+
+    def __init__(self, start: Callable[[str], _Process], devices: tuple[str, ...]):
+        self.devices = devices
+        self._start = start
+        self._processes: list[_Process] = []
+
+    def replies(
+        self, function: Callable, calls: Iterable[tuple[Any, Context]], work: str
+    ) -> Iterator[tuple[Context, Any, BaseException | None]]:
+        """Yields context, value and error of each call as soon as it is done."""
+        source, waiting = iter(calls), 0
+        if any(process.contexts for process in self._processes):
+            # An earlier caller has given up: nobody wants those results.
+            self.end()
+        try:
+            while True:
+                while waiting < _TASKS_PER_PROCESS * len(self.devices) and (call := next(source, None)) is not None:
+                    self._send((function, call[0]), call[1], work)
+                    waiting += 1
+                if not waiting:
+                    return
+                for reply in self._receive(work):
+                    waiting -= 1
+                    yield reply
+        except BaseException:
+            self.end()
+            raise
+
+    def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
+        """See :meth:`ProcessPool.submit`."""
+        reply: list[tuple[Any, BaseException | None]] = []
+        self._send((_call, function), reply, work)
+
+        def result() -> Result:
+            while not reply:
+                for target, value, error in self._receive(work):
+                    target.append((value, error))
+            value, error = reply[0]
+            if error is not None:
+                raise error
+            return value
+
+        return result
+
+    def _send(self, task: tuple[Callable, Any], context: Any, work: str) -> None:
+        process = min(self._processes, key=lambda process: len(process.contexts), default=None)
+        if process is None or (process.contexts and len(self._processes) < len(self.devices)):
+            process = self._start(self.devices[len(self._processes)])
+            self._processes.append(process)
+        try:
+            process.connection.send_bytes(pickle.dumps(task))
+        except OSError:
+            self._report_death(process, work)
+        process.contexts.append(context)
+
+    def _receive(self, work: str) -> list[tuple[Any, Any, BaseException | None]]:
+        """Waits until a process answers and returns the context, value and error of each answer that is there."""
+        replies = []
+        ready = wait([process.connection for process in self._processes])
+        for process in self._processes:
+            if process.connection in ready:
+                try:
+                    value, error, trace = process.connection.recv()
+                except (EOFError, OSError):
+                    self._report_death(process, work)
+                if error is not None and not isinstance(error, TreeFairseqError):
+                    error.__cause__ = _WorkerTraceback(trace)
+                replies.append((process.contexts.popleft(), value, error))
+        return replies
+
+    def _report_death(self, process: _Process, work: str) -> NoReturn:
+        """Ends all processes and raises WorkerDiedError."""
+        code = process.exit_code(_SECONDS_TO_END)
+        self.end()
+        if code is not None and code < 0:
+            end = f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same command again"
+            smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
+            hint = f"with {smaller} --workers if need be; what is done is kept"
+        else:
+            end, hint = f"ended with exit status {code}", "its last message is above. The same command continues"
+        raise WorkerDiedError(f"a process that {work} (pid {process.pid}) {end}, {hint}")
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.exit_code(None)
+            process.connection.close()
+        self._processes = []
+
+
+class _Process:
+    """One process, the connection to it, and the contexts of the tasks that it has not answered, in order."""
+
+    pid: int
+    kill: Callable[[], None]
+
+    def __init__(self, connection: Connection):
+        self.connection = connection
+        self.contexts: deque[Any] = deque()
+
+    def exit_code(self, seconds: float | None) -> int | None:
+        """Waits for the end; returns None if the process runs longer."""
+        raise NotImplementedError
+
+
+class _FreshProcess(_Process):
+    def __init__(self, connection: Connection, theirs: Connection, device: str):
+        super().__init__(connection)
+        root = str(Path(__file__).resolve().parents[2])
+        path = sys.path if root in sys.path else [*sys.path, root]
+        self._popen = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), device, *path],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, **_ONE_THREAD},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        self.pid, self.kill = self._popen.pid, self._popen.kill
+
+    def exit_code(self, seconds: float | None) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(seconds)
+        return self._popen.returncode
+
+
+class _ForkedProcess(_Process):
+    def __init__(self, connection: Connection, theirs: Connection):
+        super().__init__(connection)
+        context = multiprocessing.get_context("fork")
+        self._process = context.Process(target=_serve, args=(theirs, connection), daemon=True)
+        self._process.start()
+        self.pid, self.kill = self._process.pid or 0, self._process.kill
+
+    def exit_code(self, seconds: float | None) -> int | None:
+        self._process.join(seconds)
+        return self._process.exitcode
+
+
+def _start_fresh(device: str) -> _Process:
+    connection, theirs = multiprocessing.Pipe()
+    # When the process has its end, no other process has: reading from it ends when the process dies.
+    with theirs:
+        return _FreshProcess(connection, theirs, device)
+
+
+def _start_forked(device: str) -> _Process:
+    connection, theirs = multiprocessing.Pipe()
+    with theirs:
+        return _ForkedProcess(connection, theirs)
+
+
+class _WorkerTraceback(Exception):
+    """Shows, as the cause of an error, where it was raised in a process of the pool."""
+
+    def __str__(self) -> str:
+        return f"\n\n{self.args[0]}"
+
+
+def _call(function: Callable[[], Result]) -> Result:
+    return function()
+
+
+def serve_fresh() -> None:
+    """The main program of a fresh interpreter; its arguments are a file descriptor, a device and ``sys.path``."""
+    global _device
+    descriptor, _device = sys.argv[1:3]
+    sys.argv[1:] = []
+    _serve(Connection(int(descriptor)))
+
+
+def _serve(connection: Connection, other_end: Connection | None = None) -> None:
+    """Does tasks until the other end of the connection is closed.
+
+    Args:
+        connection: to the command
+        other_end: the command's own end, of which a forked process has a copy
+    """
+    if other_end is not None:
+        other_end.close()
+    # Ctrl-C ends the command, and so this process: one traceback is enough.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read_tasks, args=(connection, tasks), daemon=True).start()
+    while True:
+        try:
+            function, task = pickle.loads(tasks.get())
+            reply = pickle.dumps((function(task), None, ""))
+        except Exception as error:
+            reply = _pickled_error(error, traceback.format_exc())
+        with contextlib.suppress(OSError):
+            connection.send_bytes(reply)
+
+
+def _read_tasks(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None:
+    """Keeps the pipe empty, so that the command never waits in sending, and ends the process when the command has gone."""
+    while True:
+        try:
+            tasks.put(connection.recv_bytes())
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+def _pickled_error(error: Exception, trace: str) -> bytes:
+    try:
+        pickled = pickle.dumps((None, error, trace))
+        pickle.loads(pickled)
+        return pickled
+    except Exception:
+        return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))

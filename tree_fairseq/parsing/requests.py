@@ -133,6 +133,21 @@ def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> t
 
 
 @dataclass(frozen=True)
+class Request:
+    """Work for a parser.
+
+    Args:
+        kind: ``words`` or ``text`` (see :data:`KINDS`), ``lines``, or ``labels``.
+        payload: a batch of texts; for ``lines`` the lines, the number of the first one, and their file; for ``labels`` nothing.
+        context: for the caller's use; it stays in the caller's process.
+    """
+
+    kind: str
+    payload: Any
+    context: Any = None
+
+
+@dataclass(frozen=True)
 class _Kind:
     """A kind of request.
 

@@ -18,6 +18,7 @@ from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.symbol_sides import SymbolSide, modality, symbol_sides_from_arguments
 from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.arguments import sides_from_arguments
 
 # Arguments that two commands may differ in and still give the same files.
@@ -167,7 +168,7 @@ class PreprocessPlan:
         """
 
     def stage(
-        self, inputs: dict[tuple[str, str], TextInput], staging: Staging, cache: Path
+        self, inputs: dict[tuple[str, str], TextInput], staging: Staging, cache: Path, pool: ProcessPool
     ) -> dict[tuple[str, str], TextInput]:
         """The text files of :attr:`languages` by split and language, made of what :meth:`inspect` read."""
         return inputs
@@ -176,7 +177,7 @@ class PreprocessPlan:
         """Changes to the arguments of stock fairseq: dictionaries that it is not to make itself."""
         return Namespace()
 
-    def enter(self, manifest: Manifest, output: Path) -> None:
+    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
         """Completes the record when the token files are written to ``output``."""
 
     def stock_arguments(self, leaves: Path, output: Path, dictionaries: Namespace) -> Namespace:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Callable
 
+from tree_fairseq.compat import binarizing_in
 from tree_fairseq.data_bin.folder_trees import add_side, enter_tokens, make_label_dictionary, start_manifest, write_side
 from tree_fairseq.data_bin.inputs import TextInput
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
@@ -23,7 +24,7 @@ from tree_fairseq.data_bin.split_trees import SplitTrees, bytes_needed, encode_s
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.files import reporting_full_disk
-from tree_fairseq.parsing.worker_pool import failing_fast
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles, add_symbol_side
 
@@ -70,18 +71,19 @@ def _build(
     """Makes all files of the destination and seals them."""
     output = staging.new_output()
     try:
-        with _logging_to(output / _LOG):
+        with _logging_to(output / _LOG), ProcessPool(plan.args.workers) as pool:
             cache = Path(plan.args.parse_cache) if plan.args.parse_cache else staging.parse_cache
-            inputs = plan.stage(inputs, staging, cache)
-            trees = _encode_sides(plan, inputs, staging, cache)
+            inputs = plan.stage(inputs, staging, cache, pool)
+            trees = _encode_sides(plan, inputs, staging, cache, pool)
             dictionaries = {
                 side.lang: make_label_dictionary(side, trees[side.lang], plan.reused_labels(side.lang), cache)
                 for side in plan.sides
             }
-            symbols = SymbolFiles.encode(plan, inputs, staging, cache)
+            symbols = SymbolFiles.encode(plan, inputs, staging, cache, pool)
+            pool.end_fresh()
             leaves = _write_texts(plan, inputs, trees, staging)
             made = Namespace(**{**vars(symbols.write_text(leaves)), **vars(plan.own_dictionaries(staging))})
-            with failing_fast(), _closing_log_handlers():
+            with binarizing_in(pool), _closing_log_handlers():
                 stock_main(plan.stock_arguments(leaves, output, made))
             written = plan.written_splits
             enter_tokens(manifest, output, plan.languages, written)
@@ -89,7 +91,7 @@ def _build(
                 splits = {name: trees[side.lang][name] for name in written}
                 write_side(manifest, side, splits, dictionaries[side.lang], output, output)
             symbols.enter(manifest, output, leaves)
-            plan.enter(manifest, output)
+            plan.enter(manifest, output, pool)
             manifest.save(output)
         _keep_earlier_log(output, staging.destination)
         staging.seal(output, last=[MANIFEST_NAME])
@@ -121,7 +123,7 @@ def _start_manifest(plan: PreprocessPlan) -> Manifest:
 
 
 def _encode_sides(
-    plan: PreprocessPlan, inputs: Inputs, staging: Staging, cache: Path
+    plan: PreprocessPlan, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool
 ) -> dict[str, dict[str, SplitTrees]]:
     """The trees of every side, by language and split."""
     return {
@@ -131,7 +133,7 @@ def _encode_sides(
                 side.options,
                 staging,
                 f"{split.name}.{side.lang}",
-                workers=plan.args.workers,
+                pool=pool,
                 cache=cache,
             )
             for split in plan.splits

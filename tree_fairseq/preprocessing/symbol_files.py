@@ -26,6 +26,7 @@ from tree_fairseq.data_bin.symbol_text import (
 )
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.trees.text import read_lines, tokens
 
@@ -81,7 +82,9 @@ class SymbolFiles:
     _degrees: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def encode(cls, plan: PreprocessPlan, inputs: Inputs, staging: Staging, cache: Path) -> SymbolFiles:
+    def encode(
+        cls, plan: PreprocessPlan, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool
+    ) -> SymbolFiles:
         """Reads and encodes all lines of all sides.
 
         Raises:
@@ -90,12 +93,7 @@ class SymbolFiles:
         texts = {
             side.lang: {
                 split.name: encode_symbol_text(
-                    inputs[split.name, side.lang],
-                    side,
-                    staging,
-                    f"{split.name}.{side.lang}",
-                    workers=plan.args.workers,
-                    cache=cache,
+                    inputs[split.name, side.lang], side, staging, f"{split.name}.{side.lang}", pool=pool, cache=cache
                 )
                 for split in plan.splits
             }

@@ -20,7 +20,7 @@ import numpy as np
 
 from tree_fairseq.data_bin.inputs import Chunk, TextInput, chunk_lines
 from tree_fairseq.errors import InputError, SymbolTreeError
-from tree_fairseq.parsing.worker_pool import map_in_processes
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
@@ -114,14 +114,14 @@ class EncodedText:
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def read(cls, text: TextInput, reader: LineReader, path: Path, workers: int) -> EncodedText:
+    def read(cls, text: TextInput, reader: LineReader, path: Path, pool: ProcessPool) -> EncodedText:
         """Reads the trees of a file and writes the words of each into a line of another file.
 
         Args:
             text: the file
             reader: of its lines
             path: the file to write
-            workers: number of processes
+            pool: of processes
 
         Raises:
             SymbolTreeError: a line is not a tree, or not one that can be stored; the error names the file and the line
@@ -130,7 +130,7 @@ class EncodedText:
         found = cls()
         known: dict[EncodedTree, EncodedTree] = {}
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            for trees in map_in_processes(partial(reader.chunk, text.path), text.chunks, workers, f"read {text.path}"):
+            for trees in pool.map(partial(reader.chunk, text.path), text.chunks, f"read {text.path}"):
                 for tree in trees:
                     file.write(tree.words + "\n")
                     found.counts.update(tree.words.split(" "))
@@ -196,20 +196,20 @@ class TrajectorySampler:
         return [self.item(tree) for tree in trees]
 
 
-def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, workers: int) -> None:
+def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, pool: ProcessPool) -> None:
     """Writes the stores of all splits. The trajectories of each tree are drawn once, even if several lines or splits have it.
 
     Args:
         texts: the lines of each split, by the prefix of its store
         sampler: draws trajectories
-        workers: number of processes
+        pool: of processes
 
     Raises:
         WorkerDiedError: a process was killed
     """
     begun = time.perf_counter()
     trees = list(dict.fromkeys(itertools.chain(*texts.values())))
-    items = _items(trees, sampler, workers)  # in the order in which the loop below meets new trees
+    items = _items(trees, sampler, pool)  # in the order in which the loop below meets new trees
     earlier: dict[EncodedTree, tuple[InsertionStore, int]] = {}
     for prefix, lines in texts.items():
         own: dict[EncodedTree, int] = {}
@@ -237,7 +237,7 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
     )
 
 
-def _items(trees: Sequence[EncodedTree], sampler: TrajectorySampler, workers: int) -> Iterator[np.ndarray]:
+def _items(trees: Sequence[EncodedTree], sampler: TrajectorySampler, pool: ProcessPool) -> Iterator[np.ndarray]:
     groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
-    for items in map_in_processes(sampler.items, groups, workers, "looked for trajectories"):
+    for items in pool.map(sampler.items, groups, "looked for trajectories"):
         yield from items

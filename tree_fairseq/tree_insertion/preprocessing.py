@@ -23,6 +23,7 @@ from tree_fairseq.data_bin.symbol_sides import modality
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
@@ -180,7 +181,7 @@ class InsertionPlan(PreprocessPlan):
             record.splits = old.splits
         manifest.set_section(record)
 
-    def stage(self, inputs: Inputs, staging: Staging, cache: Path) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
         """Reads the targets and replaces them by lines of labels.
 
         Raises:
@@ -191,7 +192,7 @@ class InsertionPlan(PreprocessPlan):
         staged = dict(inputs)
         for split in self.splits:
             path = staging.folder(_FOLDER) / f"{split.name}.{lang}"
-            self.texts[split.name] = EncodedText.read(inputs[split.name, lang], reader, path, args.workers)
+            self.texts[split.name] = EncodedText.read(inputs[split.name, lang], reader, path, pool)
             staged[split.name, lang] = inspect_text(path)
         return staged
 
@@ -220,7 +221,7 @@ class InsertionPlan(PreprocessPlan):
         require_labels(Dictionary.load(path), self.new_record().words, path)
         return Namespace(tgtdict=path)
 
-    def enter(self, manifest: Manifest, output: Path) -> None:
+    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
         """Writes the trajectories of every split and completes the record."""
         if not self.written_splits:
             return
@@ -231,7 +232,7 @@ class InsertionPlan(PreprocessPlan):
         }
         stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
         lines = {stores[split]: self.texts[split].lines for split in self.written_splits}
-        write_stores(lines, TrajectorySampler.of(record), self.args.workers)
+        write_stores(lines, TrajectorySampler.of(record), pool)
         dictionary = load_dictionary(output, lang)
         for split, prefix in prefixes.items():
             text, files = self.texts[split], tree_file_paths(stores[split])
