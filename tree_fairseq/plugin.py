@@ -4,7 +4,7 @@ from tree_fairseq import compat
 from tree_fairseq.classification import criterion as classification_criterion
 from tree_fairseq.classification import (
     document_task,
-    folder_check,
+    folder,
     preprocessing,
     sentence_task,
     sequence_classifiers,
@@ -30,7 +30,7 @@ REGISTERING = (
     classification_criterion,
     side_kinds,
     document_task,
-    folder_check,
+    folder,
     preprocessing,
     sentence_task,
     sequence_classifiers,

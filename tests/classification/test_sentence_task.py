@@ -12,7 +12,7 @@ from fairseq import options
 from fairseq_cli import preprocess
 
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.classification.folder_check import export_sentences
+from tree_fairseq.classification.folder import export_sentences
 from tree_fairseq.classification.sentence_task import TreeSentenceClassificationConfig, TreeSentenceClassificationTask
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import ExportRequest

@@ -1,8 +1,9 @@
-"""The base classes of all models that classify: an encoder of texts and a readout of classes."""
+"""The base classes of all models that classify: an encoder of texts, a readout of classes, and pooling for documents."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, Optional
 
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
 from fairseq.modules import FairseqDropout
@@ -120,6 +121,38 @@ class DocumentStates(NamedTuple):
     leaves: Tensor
     nodes: Tensor
     roots: Tensor
+
+
+def first_roots(roots: Tensor, document: Tensor) -> Tensor:
+    """Takes the root of the first sentence of each document (Nguyen et al. 2020).
+
+    Args:
+        roots: ``[R, D]``, states of the sentences' roots
+        document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
+
+    Returns:
+        ``[B, D]``
+    """
+    return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
+
+
+def mean_roots(roots: Tensor, document: Tensor) -> Tensor:
+    """Computes the mean over the roots of all sentences of each document; sums are in single precision at least.
+
+    Args:
+        roots, document: as for :func:`first_roots`
+
+    Returns:
+        ``[B, D]`` in the dtype of ``roots``
+    """
+    counts = document.bincount()
+    exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
+    sums = exact.new_zeros(len(counts), roots.size(1)).index_add(0, document, exact)
+    return (sums / counts.unsqueeze(1)).to(roots.dtype)
+
+
+POOLING = {"first": first_roots, "mean": mean_roots}
+"""How the roots of sentences are pooled where documents have no super-root, by the value of ``--document-root``."""
 
 
 class TreeClassifier(Classifier):

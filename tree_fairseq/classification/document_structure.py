@@ -1,8 +1,4 @@
-"""Documents of several sentences: where positions of sentences stand in their document, and what represents a document.
-
-A document is read at the root of its first sentence (Nguyen et al. 2020), at the mean of the roots of all its sentences, or at a
-super-root, one node over all of its trees.
-"""
+"""Documents of several sentences for the Tree-Transformer: positions of sentences in their document, and super-roots over them."""
 
 from __future__ import annotations
 
@@ -16,38 +12,6 @@ from torch import Tensor
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation, HierarchicalEmbeddings
 from tree_fairseq.tree_transformer.structure import LeafSums, TreeStructure
-
-
-def first_roots(roots: Tensor, document: Tensor) -> Tensor:
-    """Takes the root of the first sentence of each document (Nguyen et al. 2020).
-
-    Args:
-        roots: ``[R, D]``, states of the sentences' roots
-        document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
-
-    Returns:
-        ``[B, D]``
-    """
-    return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
-
-
-def mean_roots(roots: Tensor, document: Tensor) -> Tensor:
-    """Computes the mean over the roots of all sentences of each document; sums are in single precision at least.
-
-    Args:
-        roots, document: as for :func:`first_roots`
-
-    Returns:
-        ``[B, D]`` in the dtype of ``roots``
-    """
-    counts = document.bincount()
-    exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
-    sums = exact.new_zeros(len(counts), roots.size(1)).index_add(0, document, exact)
-    return (sums / counts.unsqueeze(1)).to(roots.dtype)
-
-
-POOLING = {"first": first_roots, "mean": mean_roots}
-"""How the roots of sentences are pooled where documents have no super-root, by the value of ``--document-root``."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tree_fairseq.classification.class_trees import put_symbols, read_class_tree
-from tree_fairseq.classification.folder import SENTENCE_FORMATS
+from tree_fairseq.classification.folder import SENTENCE_FORMATS, SEPARATOR
 from tree_fairseq.classification.targets import UNLABELLED, check_class, is_number, require_known_class
 from tree_fairseq.errors import ClassError, EmptyDocumentError, LabelColumnError, UnlabelledExampleError
 from tree_fairseq.files import atomic_file
@@ -21,9 +21,6 @@ from tree_fairseq.trees.text import read_lines, tokens
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
-
-SEPARATOR = "</s>"
-"""The word between the sentences of a pair; fairseq's dictionaries have it as their EOS."""
 
 
 @dataclass(frozen=True)

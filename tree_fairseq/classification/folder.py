@@ -1,9 +1,12 @@
-"""Folders for classification: texts on the source side, classes or numbers on the target side, and their record in ``tree.json``."""
+"""Folders for classification, with texts on the source side and classes or numbers on the target side.
+
+This file has their record in ``tree.json``, opens their splits, checks their contents and writes them back as examples.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -12,11 +15,37 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
+from tree_fairseq.classification.class_trees import ClassNodes
+from tree_fairseq.classification.targets import UNLABELLED, is_number
+from tree_fairseq.data_bin.kinds import (
+    DataKind,
+    Export,
+    ExportRequest,
+    count_problems,
+    first_problems,
+    register_kind,
+    with_last_error,
+)
+from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest, register_section
-from tree_fairseq.data_bin.token_files import found_impl, joined, token_file_names, token_prefix
+from tree_fairseq.data_bin.side_kinds import export_forests
+from tree_fairseq.data_bin.token_files import (
+    found_impl,
+    joined,
+    load_dictionary,
+    token_file_names,
+    token_ids,
+    token_lengths,
+    token_prefix,
+    token_words,
+)
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
 from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.spans import SpanForest, decode, encode
+from tree_fairseq.trees.subwords import bpe_word, join_words, sentencepiece_word
+from tree_fairseq.trees.tree import forest_leaves
 
 TASK = "tree_classification"
 """The task of folders of texts with trees."""
@@ -33,6 +62,9 @@ CLASS = "class"
 INPUT_FORMATS = ("tsv", "trees")
 SENTENCE_FORMATS = ("sentence", "pair")
 SYMBOL_SOURCES = ("constant", "parser")
+
+SEPARATOR = "</s>"
+"""The word between the sentences of a pair; fairseq's dictionaries have it as their EOS."""
 
 
 @dataclass
@@ -207,3 +239,120 @@ def refuse_long_text(length: int, limit: int, path: str, line: int) -> None:
         line,
         hint="Give a greater --max-source-positions, or preprocess without the line.",
     )
+
+
+def class_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yields everything that is wrong with the token files of classes, one sentence each.
+
+    Args:
+        folder: any folder with a manifest
+        manifest: its manifest
+    """
+    record = manifest.section(ClassificationRecord)
+    for split in record.splits if record is not None else ():
+        yield from with_last_error(_split_problems(folder, manifest, record, split))
+
+
+def _split_problems(folder: Path, manifest: Manifest, record: ClassificationRecord, split: str) -> Iterator[str]:
+    prefix = folder / record.splits[split].prefix
+    dictionary = load_dictionary(folder, CLASS)
+    expected = _expected_tokens(folder, manifest, record, split)
+    counted = {"lines": 0, "tokens": 0, "unlabelled": 0}
+
+    def wrong_lines() -> Iterator[tuple[int, str]]:
+        for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
+            counted["lines"] = number
+            counted["tokens"] += len(ids)
+            counted["unlabelled"] += int((ids == dictionary.unk()).sum())
+            due = expected[number - 1] if number <= len(expected) else len(ids)
+            problem = _number_problem(ids, dictionary) if record.regression else _class_problem(ids, due, dictionary)
+            if problem is not None:
+                yield number, problem
+
+    yield from first_problems(prefix, wrong_lines())
+    if counted["lines"] != len(expected):
+        yield f"{prefix} has {counted['lines']} lines for {len(expected)} examples"
+    yield from count_problems(prefix, counted, record.splits[split])
+
+
+def _expected_tokens(folder: Path, manifest: Manifest, record: ClassificationRecord, split: str) -> np.ndarray:
+    """Returns the number of classes that each line should have, int64 ``[lines]``; 1 for numbers of any length."""
+    prefix = folder / token_prefix(split, TEXT, CLASS, TEXT)
+    if not record.node_labels:
+        return np.ones(len(token_lengths(prefix)), np.int64)
+    has_class = ClassNodes(load_label_dictionary(folder / manifest.side(TEXT).labels))
+    trees = TreeStore(f"{prefix}.tree")
+    return np.array([len(has_class(trees[line])) for line in range(len(trees))], np.int64)
+
+
+def _class_problem(ids: np.ndarray, due: int, dictionary: Dictionary) -> str | None:
+    if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
+        return f"a class is outside the dictionary of {len(dictionary)} symbols"
+    if len(ids) != due:
+        return f"{len(ids)} classes where {due} are due"
+    if not len(ids) or ids[0] < dictionary.nspecial:
+        return "the example has no class"
+    if ((ids < dictionary.nspecial) & (ids != dictionary.unk())).any():
+        return "a special symbol stands for a class"
+    return None
+
+
+def _number_problem(ids: np.ndarray, dictionary: Dictionary) -> str | None:
+    if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
+        return f"a character is outside the dictionary of {len(dictionary)} symbols"
+    written = "".join(dictionary[index] for index in ids)
+    return None if is_number(written) else f"{written!r} is not a number"
+
+
+def export_examples(request: ExportRequest) -> Iterator[str]:
+    """Writes the examples of a split: lines of a text, a tab and its class; or trees whose labels are classes.
+
+    Raises:
+        DataFolderError: the folder has no classes for this split, or they are damaged.
+    """
+    folder, split, words_from = request
+    forests = export_forests(folder, TEXT, split, words_from)
+    manifest = Manifest.load(folder)
+    record = manifest.verify_section(ClassificationRecord, folder, [split])
+    dictionary = load_dictionary(folder, CLASS)
+    lines = token_words(folder / record.splits[split].prefix, dictionary)
+    subword_model = manifest.side(TEXT).options.subword_model
+    whole_word = sentencepiece_word if str(subword_model).endswith(".model") else bpe_word
+    for number, (forest, tokens) in enumerate(zip(forests, lines, strict=True), start=1):
+        classes = [UNLABELLED if token == dictionary.unk_word else token for token in tokens]
+        if not record.node_labels:
+            yield f"{' '.join(forest_leaves(forest))}\t{' '.join(classes)}"
+            continue
+        words = encode(forest if subword_model is None else join_words(forest, whole_word))
+        if len(words.labels) != len(classes):
+            raise CorruptFileError(
+                f"{folder}, {split}, line {number}: {len(classes)} classes for {len(words.labels)} nodes. Preprocess again"
+            )
+        yield write_forest(decode(SpanForest(words.leaves, classes, words.spans)))
+
+
+def export_sentences(request: ExportRequest) -> Iterator[str]:
+    """Writes the sentences, or pairs, of a split and their classes or numbers; words that the dictionary lacks are ``<unk>``.
+
+    Raises:
+        DataFolderError: the folder does not have the split, or it is damaged.
+    """
+    folder, split, _ = request
+    record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
+    texts = token_words(folder / token_prefix(split, TEXT, CLASS, TEXT), load_dictionary(folder, TEXT))
+    classes = token_words(folder / record.splits[split].prefix, load_dictionary(folder, CLASS))
+    for words, names in zip(texts, classes, strict=True):
+        yield f"{' '.join(words).replace(f' {SEPARATOR} ', chr(9))}\t{''.join(names)}"
+
+
+def _sentence_exports(manifest: Manifest) -> dict[str, Export]:
+    record = manifest.section(ClassificationRecord)
+    return {"source": export_sentences} if record is not None and record.task == SENTENCE_TASK else {}
+
+
+def _example_exports(manifest: Manifest) -> dict[str, Export]:
+    is_classification = manifest.section(ClassificationRecord) is not None
+    return _sentence_exports(manifest) or ({"source": export_examples} if is_classification else {})
+
+
+register_kind("classification", DataKind(class_problems, _sentence_exports, _example_exports))

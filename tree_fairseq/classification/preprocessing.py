@@ -17,12 +17,6 @@ from typing import Any, Callable
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.arguments import (
-    add_classification_arguments,
-    given_classes,
-    is_classification,
-    settled_arguments,
-)
 from tree_fairseq.classification.class_trees import NODE_SYMBOL, word_options
 from tree_fairseq.classification.examples import (
     ClassCensus,
@@ -31,6 +25,12 @@ from tree_fairseq.classification.examples import (
     with_labels_of_parses,
     write_examples,
     write_words,
+)
+from tree_fairseq.classification.flags import (
+    add_classification_arguments,
+    given_classes,
+    is_classification,
+    settled_arguments,
 )
 from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TEXT, ClassificationRecord, ClassSplitRecord
 from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order

@@ -11,8 +11,13 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import ClassReadout, DocumentStates, TreeClassifier, TreeReadoutConfig
-from tree_fairseq.classification.document_structure import POOLING
+from tree_fairseq.classification.classifier import (
+    POOLING,
+    ClassReadout,
+    DocumentStates,
+    TreeClassifier,
+    TreeReadoutConfig,
+)
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import TreeLSTM

@@ -12,8 +12,14 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import ClassReadout, DocumentStates, TreeClassifier, TreeReadoutConfig
-from tree_fairseq.classification.document_structure import POOLING, DocumentStructure, Placement
+from tree_fairseq.classification.classifier import (
+    POOLING,
+    ClassReadout,
+    DocumentStates,
+    TreeClassifier,
+    TreeReadoutConfig,
+)
+from tree_fairseq.classification.document_structure import DocumentStructure, Placement
 from tree_fairseq.classification.sentence_trees import Packing
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults, set_sizes

@@ -1,0 +1,163 @@
+"""The flags of ``fairseq-preprocess --task tree_classification`` and ``--task tree_sentence_classification``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from tree_fairseq.classification.class_trees import NODE_SYMBOL
+from tree_fairseq.classification.folder import (
+    CLASS,
+    INPUT_FORMATS,
+    SENTENCE_FORMATS,
+    SENTENCE_TASK,
+    SYMBOL_SOURCES,
+    TASK,
+    TEXT,
+)
+from tree_fairseq.classification.targets import UNLABELLED, check_class
+from tree_fairseq.data_bin.symbol_sides import modality
+from tree_fairseq.errors import ClassError, InputError
+
+_OWN = ("input_format", "node_symbols", "classes", "regression")
+
+
+def add_classification_arguments(parser: ArgumentParser) -> None:
+    """Adds the group of flags of classification."""
+    group = parser.add_argument_group(
+        "classification",
+        f"examples and their classes, with --task {TASK} or, without trees, {SENTENCE_TASK}: --trainpref and the like name "
+        "PREFIX.tsv or PREFIX.trees",
+    )
+    group.add_argument(
+        "--input-format",
+        choices=(*INPUT_FORMATS, *SENTENCE_FORMATS),
+        help="tsv: each line is a text, a tab and its class, and the text is parsed; trees: each line is a bracketed tree whose labels "
+        f"are classes, or {UNLABELLED} for no class (default: tsv). With --task {SENTENCE_TASK} sentence: each line is a text, a tab "
+        "and its class; pair: each line is a text, a tab, a text, a tab and the class of both (default: sentence)",
+    )
+    group.add_argument(
+        "--regression",
+        action="store_const",
+        const=True,
+        help=f"with --task {SENTENCE_TASK}: each line has a number instead of the class",
+    )
+    group.add_argument(
+        "--node-symbols",
+        choices=SYMBOL_SOURCES,
+        help=f"what a model reads at the nodes, which is never their class. constant: {NODE_SYMBOL} everywhere; parser: the labels "
+        "that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
+    )
+    group.add_argument(
+        "--classes",
+        metavar="NAMES",
+        help="the classes, separated by commas; any other is an error (default: all that occur in train)",
+    )
+
+
+def is_classification(args: Namespace) -> bool:
+    """Returns whether arguments ask for classification; a caller from Python may have made them without our flags.
+
+    Raises:
+        InputError: they do not, and they have a flag of classification.
+    """
+    if getattr(args, "task", None) in (TASK, SENTENCE_TASK):
+        return True
+    if given := [name for name in _OWN if getattr(args, name, None) is not None]:
+        raise InputError(f"--{given[0].replace('_', '-')} goes with --task {TASK} only")
+    return False
+
+
+def settled_arguments(args: Namespace) -> Namespace:
+    """Returns the arguments with every default filled in.
+
+    Raises:
+        InputError: they do not go together.
+    """
+    has_trees = args.task == TASK
+    input_format = args.input_format or ("tsv" if has_trees else "sentence")
+    node_symbols = {"tsv": "parser", "trees": "constant"}.get(input_format, "none")
+    changes = {
+        "source_lang": args.source_lang or TEXT,
+        "target_lang": args.target_lang or CLASS,
+        "regression": bool(args.regression),
+        "input_format": input_format,
+        "node_symbols": args.node_symbols or node_symbols,
+        # "text" is the name of a side, not of a language.
+        "tree_lang": args.tree_lang or "en" if has_trees else args.tree_lang,
+    }
+    settled = Namespace(**{**vars(args), **changes})
+    if has_trees:
+        _check_tree_flags(settled)
+    else:
+        _check_sentence_flags(settled)
+    if (settled.source_lang, settled.target_lang) != (TEXT, CLASS):
+        raise InputError(
+            f"a folder for classification has the sides {TEXT} and {CLASS}, not {settled.source_lang} and {settled.target_lang}",
+            hint="Leave out -s and -t.",
+        )
+    if "target" in args.tree_sides:
+        raise InputError("--tree-sides target: classes have no trees")
+    for side in ("source", "target"):
+        if (kind := modality(args, side)) != "sequence":
+            raise InputError(f"--{side}-modality {kind} does not go with --task {args.task}")
+    refused = {
+        "--joined-dictionary": args.joined_dictionary,
+        "--align-suffix": args.align_suffix,
+        "--alignfile": args.alignfile,
+        "--thresholdtgt": args.thresholdtgt > 0,
+        "--nwordstgt": args.nwordstgt > 0,
+        "--classes with --tgtdict": args.classes is not None and args.tgtdict,
+    }
+    _refuse(refused, args.task)
+    return settled
+
+
+def given_classes(args: Namespace) -> list[str] | None:
+    """Returns the names in ``--classes``.
+
+    Raises:
+        ClassError: a class cannot have one of these names.
+    """
+    if args.classes is None:
+        return None
+    names = [name.strip() for name in args.classes.split(",")]
+    for name in names:
+        if not name or name == UNLABELLED or len(name.split()) > 1:
+            raise ClassError(f"--classes {args.classes}: {name!r} cannot be the name of a class")
+        check_class(name)
+    if len(set(names)) < len(names):
+        raise ClassError(f"--classes {args.classes} names a class twice")
+    return names
+
+
+def _check_sentence_flags(args: Namespace) -> None:
+    if args.input_format not in SENTENCE_FORMATS:
+        raise InputError(
+            f"--input-format {args.input_format} has trees",
+            hint=f"With --task {SENTENCE_TASK} give {' or '.join(SENTENCE_FORMATS)}.",
+        )
+    of_trees = {"--tree-parser": args.tree_parser is not None, "--node-symbols": args.node_symbols != "none"}
+    _refuse(of_trees, args.task, hint=f"Trees are read with --task {TASK}.")
+    classes_of_numbers = args.classes is not None and args.regression
+    _refuse({"--only-source": args.only_source, "--classes with --regression": classes_of_numbers}, args.task)
+
+
+def _check_tree_flags(args: Namespace) -> None:
+    if args.input_format in SENTENCE_FORMATS or args.regression:
+        raise InputError(f"--input-format {args.input_format}, or --regression, is for --task {SENTENCE_TASK}")
+    is_text = args.input_format == "tsv"
+    if is_text and args.node_symbols == "constant":
+        raise InputError(
+            "--node-symbols constant is for --input-format trees: the labels of a parse do not reveal the class"
+        )
+    has_parser = args.tree_parser is not None and (is_text or args.tree_parser != "brackets")
+    if args.node_symbols == "parser" and not has_parser:
+        need = "--input-format tsv needs the trees of a parser" if is_text else "--node-symbols parser needs a parser"
+        raise InputError(need, hint="Give --tree-parser: stanza, or right-branching if you do not need trees.")
+
+
+def _refuse(flags: dict[str, object], task: str, hint: str = "") -> None:
+    """Raises InputError for the first flag of a table, from names to whether they are given, that is given."""
+    for name, is_given in flags.items():
+        if is_given:
+            raise InputError(f"{name} does not go with --task {task}", hint=hint)
