@@ -16,9 +16,9 @@ from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.partial_outputs import PartialSequences
 from tree_fairseq.tree_insertion.sequence_search import (
     LeftToRightGenerator,
-    PartialSequences,
     SequenceInsertionGenerator,
     balanced_hypothesis,
 )
@@ -172,9 +172,9 @@ def test_tokens_are_put_after_their_slots(rows):
         if new is not None
     ]
     slots, new = (torch.tensor([pair[side] for pair in inserted], dtype=torch.long) for side in (0, 1))
-    found = PartialSequences(tokens, torch.zeros(tokens.shape), PAD).inserted(slots, new, torch.ones(len(new)))
+    found = PartialSequences(PAD, tokens, torch.zeros(tokens.shape)).inserted(slots, new, torch.ones(len(new)))
     expected = [[token for pair in row for token in pair if token is not None] for row in rows]
     longest = max(map(len, expected))
-    assert found.tokens.tolist() == [row + [PAD] * (longest - len(row)) for row in expected]
+    assert found.labels.tolist() == [row + [PAD] * (longest - len(row)) for row in expected]
     assert found.scores.sum(1).tolist() == [sum(new is not None for _, new in row) for row in rows]
-    assert not found.scores[found.tokens == PAD].any()
+    assert not found.scores[found.labels == PAD].any()

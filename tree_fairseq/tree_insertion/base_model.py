@@ -1,4 +1,4 @@
-"""Base of the models of this task: any encoder, and a decoder that generates trees, or sequences that stand for trees."""
+"""Base of the models of this task: any encoder, and a decoder of trees or of sequences that stand for trees."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
     def build_model(cls, args, task):
         """Builds the model for the task ``tree_insertion``.
 
-        ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed again.
+        ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed
+        again.
 
         Raises:
             MissingTreesError: targets are not trees, or the encoder reads trees of a source that has none
@@ -75,8 +76,8 @@ SIZES: dict[str, Optional[tuple[int, int, int, int]]] = {
 }
 """Layers, width, feed-forward width and heads of encoder and decoder, by the suffix of an architecture.
 
-None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the paper's decoder (Lukovnikov & Fischer 2021, section 5);
-encoders that are not pretrained have its size. ``_tiny`` is for trying things out.
+None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the paper's decoder (Lukovnikov & Fischer 2021,
+section 5); encoders that are not pretrained have its size. ``_tiny`` is for trying things out.
 """
 
 

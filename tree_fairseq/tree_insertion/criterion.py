@@ -1,4 +1,4 @@
-"""The loss of insertion-based decoding: the divergence between the target and the predicted distribution of each slot."""
+"""The loss of insertion-based decoding: divergence of the predicted from the target distribution of each slot."""
 
 import math
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ class SlotKlDivergenceConfig(FairseqDataclass):
 
 @register_criterion("slot_kl_divergence", dataclass=SlotKlDivergenceConfig)
 class SlotKlDivergence(FairseqCriterion):
-    r"""Sum over slots s of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))`, mean over sentences.
+    r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
-    p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021, section 4.3). Targets are sparse: labels of
-    probability 0 are never touched. If partial trees have wrong nodes, the binary cross-entropy of deleting each node except the
-    root is added.
+    The loss is averaged over sentences. p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021,
+    section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong nodes, the
+    binary cross-entropy of deleting each node except the root is added.
 
     Args:
         task: of insertions
@@ -66,7 +66,7 @@ class SlotKlDivergence(FairseqCriterion):
         if "delete" in sample:
             if output.get("delete") is None:
                 raise InputError(
-                    "partial trees have nodes to be deleted, and the model deletes none: train it with --deletion, or without"
+                    "partial trees have nodes to be deleted, and the model cannot delete: train it with --deletion"
                 )
             deletion, counts = self._deletion(output["delete"], sample["delete"], net_input["partial_tree"]["labels"])
             loss = loss + self.deletion_weight * deletion
@@ -90,8 +90,8 @@ class SlotKlDivergence(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs) -> None:
         """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), accuracies in percent, and F1 of deleted nodes.
 
-        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is the accuracy of slots
-        that are to stay as they are, ``insert_accuracy`` that of the other slots.
+        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is the accuracy
+        of slots in which nothing is to be inserted, ``insert_accuracy`` that of the other slots.
         """
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in _SUMMED}
         losses = [("loss", "sample_size", 3), ("slot_loss", "slots", 4)]
@@ -128,11 +128,12 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     Args:
         slot: ``[Z]`` int64 numbers of the slots, ascending
         logits: ``[Z, V]`` of their labels
-        target: ``slot``, ``label`` and ``probability`` ``[Q]``, of :func:`tree_fairseq.tree_insertion.dataset.collate_slots`
+        target: ``slot``, ``label`` and ``probability`` ``[Q]``, of
+            :func:`tree_fairseq.tree_insertion.dataset.collate_slots`
 
     Returns:
-        ``[Q]`` float32 or float64, whose sum over a slot is its divergence; ``[Q]`` bool, true for the most likely label of its
-        slot if no other label has a larger target probability: at most one a slot
+        ``[Q]`` float32 or float64, whose sum over a slot is its divergence; ``[Q]`` bool, true for the most likely
+        label of a slot if no other label has a larger target probability: at most one a slot
     """
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()

@@ -1,4 +1,4 @@
-"""Decoder over the nodes of partial trees, which scores the labels of all insertion slots (Lukovnikov & Fischer 2021, section 3.2).
+"""Decoder of partial trees, which scores the labels of all slots (Lukovnikov & Fischer 2021, section 3.2).
 
 A slot sees only its immediate neighbours, each through a linear map of its own (section 3.2.3):
 
@@ -32,7 +32,7 @@ from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD,
 ROLES = 5
 AS_ANCESTOR, AS_DESCENDANT, AS_PARENT, AS_LEFT, AS_RIGHT = range(ROLES)
 _NONE = -1
-# The roles of the up to three neighbours of a slot (`slot_neighbours`), by its kind. A role without a neighbour is not used.
+# The roles of the neighbours of a slot (`slot_neighbours`), by its kind; a role without a neighbour is not used.
 _ROLES_OF = {
     DESCENDANT: (AS_ANCESTOR, 0, 0), ANCESTOR: (AS_DESCENDANT, 0, 0), FIRST_CHILD: (AS_PARENT, AS_RIGHT, 0),
     NEXT_SIBLING: (AS_PARENT, AS_LEFT, AS_RIGHT),
@@ -80,8 +80,8 @@ def slot_neighbours(trees: PreorderTrees) -> Tensor:
     """Finds the neighbours of all slots, in the order of their roles.
 
     Returns:
-        ``[B, M, 4, 3]`` int64: for each slot up to three nodes, as places in the flattened ``[B * M]`` nodes, or -1; the entries of
-        slots that do not exist mean nothing
+        ``[B, M, 4, 3]`` int64: for each slot up to three nodes, as places in the flattened ``[B * M]`` nodes, or -1;
+        the entries of slots that do not exist mean nothing
     """
     batch, width = trees.parents.shape
     parents = trees.parents
@@ -161,12 +161,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         """Scores what may be inserted in the slots of partial trees.
 
         Args:
-            partial_tree: ``labels`` and ``parents``, each ``[B, M]`` int64, in preorder; and ``slots`` ``[Z]`` int64, the numbers of
-                their slots
+            partial_tree: as of :meth:`TreeInsertionTransformerModel.forward`, which also describes the result
             memory: of :meth:`project`
-
-        Returns:
-            ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[B, M]``, see :meth:`TreeInsertionTransformerModel.forward`
         """
         labels = partial_tree["labels"]
         trees = PreorderTrees.of(partial_tree["parents"], labels != self.padding_idx)
@@ -184,8 +180,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         tokens, places = structure_tokens(labels, trees, count, count + 1, self.padding_idx)
         if tokens.size(1) > self.max_positions():
             raise InputError(
-                f"a partial tree of {int(trees.is_node.sum(1).amax())} nodes is a sequence of {tokens.size(1)} labels and brackets, "
-                f"longer than --max-target-positions {self.max_positions()}"
+                f"a partial tree of {int(trees.is_node.sum(1).amax())} nodes is a sequence of {tokens.size(1)} labels "
+                f"and brackets, longer than --max-target-positions {self.max_positions()}"
             )
         table = torch.cat([self.embed_tokens.weight, self.embed_brackets.weight])
         states = self._states(tokens, table, tokens.eq(self.padding_idx), memory)

@@ -77,23 +77,23 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         Args:
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
-            partial_tree: ``labels``, dictionary ids, and ``parents``, places in the row, each ``[B, M]`` int64, in preorder; labels are
-                padded on the right, parents are -1 for roots and padding; and ``slots`` ``[Z]`` int64, see
-                :func:`tree_fairseq.tree_insertion.slots.with_slots`
+            partial_tree: ``labels``, dictionary ids, and ``parents``, places in the row, each ``[B, M]`` int64, in
+                preorder; labels are padded on the right, parents are -1 for roots and padding; and ``slots`` ``[Z]``
+                int64, see :func:`tree_fairseq.tree_insertion.slots.with_slots`
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 
         Returns:
             - ``slot`` ``[Z]``, those slots
             - ``logits`` ``[Z, V]``, of the labels that may be inserted there and of EOS, which stands for nothing
-            - ``delete`` ``[B, M]``, logits of each node being wrong, for nodes other than roots and padding; None if the model was not
-              built to delete
+            - ``delete`` ``[B, M]``, logits of each node being wrong, for nodes other than roots and padding; None if
+              the model was not built to delete
         """
         return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_tree)
 
     def encode(
         self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: Optional[dict[str, Tensor]]
     ) -> DecoderMemory:
-        """Encodes sources, and projects them for the decoder's layers, once for all steps; arguments as of :meth:`forward`."""
+        """Encodes sources, and projects them for the decoder, once for all steps; arguments as of :meth:`forward`."""
         return self.decoder.project(self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: DecoderMemory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:

@@ -1,9 +1,9 @@
 """Parallel insertion decoding: each step fills all slots of all partial outputs of a batch at once.
 
-:class:`ParallelSearch` is the loop that the search for trees and the search for sequences share. It starts from outputs that are
-almost empty. In each step the models predict a label, or nothing, for every slot. An output is finished when a step changes
-nothing in it, or when it reaches a limit; its row then leaves the batch. R is the number of rows that are still in the batch, Z
-the number of their slots.
+:class:`ParallelSearch` is the loop that the search for trees and the search for sequences share. In each step the
+models predict a label, or nothing, for every slot. An output is finished when a step changes nothing in it, or when it
+reaches a limit; its row then leaves the batch. R is the number of rows that are still in the batch, Z that of their
+slots.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,50 +22,9 @@ from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.nn.refused_flags import refuse_flags
 from tree_fairseq.nn.sides import TREE_INPUTS
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.partial_outputs import PartialOutputs
 
 logger = logging.getLogger(__name__)
-
-
-class EncodedSources(Protocol):
-    """Encoded sources of R rows."""
-
-    def select(self, rows: Tensor) -> EncodedSources:
-        """Keeps the sources of some rows, ``[R']`` int64."""
-
-
-class InsertionModel(Protocol):
-    """A model that predicts insertions, such as :class:`tree_fairseq.tree_insertion.model.TreeInsertionTransformerModel`."""
-
-    def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: dict[str, Tensor] | None
-    ) -> EncodedSources:
-        """Encodes sources, once for all steps."""
-
-    def decode(self, memory: EncodedSources, partial: Any) -> dict[str, Tensor | None]:
-        """Returns ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None."""
-
-    def eval(self) -> Any:
-        """Turns dropout off."""
-
-
-class PartialOutputs(Protocol):
-    """Partial trees or sequences of R rows."""
-
-    model_input: Any
-    """The outputs as :meth:`InsertionModel.decode` reads them."""
-    sizes: Tensor
-    """``[R]`` int64, numbers of nodes or tokens."""
-    is_deletable: Tensor
-    """``[R, M]`` bool, nodes that may be deleted; only for models that delete."""
-
-    def rows_of(self, slots: Tensor) -> Tensor:
-        """The rows ``[Z]`` of slots ``[Z]``."""
-
-    def select(self, rows: Tensor) -> PartialOutputs:
-        """Keeps some rows, ``[R']`` int64."""
-
-    def cpu(self) -> PartialOutputs:
-        """The same on the CPU."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +33,7 @@ class SlotPredictions:
 
     Attributes:
         slots: ``[Z]`` int64, numbers of the slots, ascending
-        labels: ``[Z]`` int64, the best label of each slot, or the dictionary's ``keep`` if the slot is to stay as it is
+        labels: ``[Z]`` int64, the best label of each slot, or the dictionary's ``keep`` where nothing is inserted
         log_probs: ``[Z]`` float, their log-probabilities
         is_wrong: ``[R, M]`` bool, nodes to delete; None if the models do not delete
     """
@@ -88,15 +47,16 @@ class SlotPredictions:
 class InsertionEnsemble:
     """Averages the probabilities of one or more models.
 
-    Labels that cannot stand in a tree, such as the root's and ``<unk>``, are never predicted; the probabilities of the others are
-    not renormalised. A node is deleted if every model can delete and their mean probability is above one half.
+    Labels that cannot occur in a tree, such as the root's and ``<unk>``, are never predicted; the probabilities of the
+    others are not renormalised. A node is deleted if all models can delete and their mean probability is above 1/2.
 
     Args:
-        models: read the same partial outputs
+        models: their ``encode`` returns a memory of R rows; ``decode`` reads it with R partial outputs, and returns
+            ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None
         dictionary: of labels, and of brackets if the outputs are sequences
     """
 
-    def __init__(self, models: Sequence[InsertionModel], dictionary: InsertionDictionary):
+    def __init__(self, models: Sequence, dictionary: InsertionDictionary):
         self.models = models
         for model in models:
             model.eval()
@@ -104,20 +64,20 @@ class InsertionEnsemble:
         self._is_excluded[dictionary.label_ids] = False
         self._is_excluded[dictionary.keep] = False
 
-    def encode(self, net_input: dict[str, Any]) -> list[EncodedSources]:
+    def encode(self, net_input: dict[str, Any]) -> list:
         """Encodes the sources of a batch with each model."""
         names = ("src_tokens", "src_lengths", *TREE_INPUTS.values())
         inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
-    def predict(self, memories: list[EncodedSources], partial: Any) -> SlotPredictions:
+    def predict(self, memories: list, partial: Any) -> SlotPredictions:
         """Finds the best prediction for each slot.
 
         Args:
             memories: of :meth:`encode`, with as many rows as ``partial``
             partial: the outputs as the models read them
         """
-        outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories, strict=True)]
+        outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories)]
         scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
         log_probs, labels = scores.masked_fill_(self._is_excluded, -math.inf).max(dim=1)
@@ -139,7 +99,7 @@ class InsertionLimits:
     """Where decoding stops although slots are still to be filled.
 
     Attributes:
-        steps: of a tree, including the last one, which changes nothing
+        steps: of an output, including the last one, which changes nothing
         nodes: of a tree, without the root that decoding begins with
     """
 
@@ -165,39 +125,39 @@ class ParallelSearch:
         models: that predict insertions
         dictionary: of what they insert
         limits: of steps and nodes
-        max_size: largest size of a partial output
+        max_length: largest number of nodes or tokens of a partial output
         normalize_scores: divides scores by the number of predictions
 
     Attributes:
-        eos: id that fairseq's commands leave out when they print
-        counts: numbers of hypotheses (under :attr:`outputs`) and of incomplete hypotheses by reason, one of :attr:`reasons`
+        eos: id that fairseq's commands do not print
+        counts: numbers of all hypotheses, under :attr:`outputs`, and of incomplete hypotheses by their :attr:`reasons`
     """
 
     outputs: str
-    """What the search generates, in the plural."""
+    """``trees`` or ``sequences``."""
     size_unit: str
-    """What :attr:`max_size` counts, in the plural; also the reason for incomplete hypotheses that would become larger."""
+    """``nodes`` or ``tokens``; also the reason why outputs are incomplete that would be too large."""
     reasons: dict[str, str]
-    """What the log says of incomplete hypotheses, by reason; ``count``, ``limits`` and ``max_size`` are filled in."""
+    """Log messages about incomplete outputs, by reason; ``count`` and ``limits`` are filled in."""
 
     def __init__(
         self,
-        models: Sequence[InsertionModel],
+        models: Sequence,
         dictionary: InsertionDictionary,
         limits: InsertionLimits,
-        max_size: int,
+        max_length: int,
         normalize_scores: bool,
     ):
         self.ensemble = InsertionEnsemble(models, dictionary)
         self.dictionary = dictionary
         self.eos = dictionary.eos()
         self.limits = limits
-        self.max_size = max_size
+        self.max_length = max_length
         self.normalize_scores = normalize_scores
         self.counts: Counter[str] = Counter()
 
     def start(self, count: int, device: torch.device) -> PartialOutputs:
-        """The outputs that decoding begins with, one for each of ``count`` sentences."""
+        """Returns the outputs that decoding begins with, one for each of ``count`` sentences."""
         raise NotImplementedError
 
     def advance(
@@ -214,7 +174,7 @@ class ParallelSearch:
         raise NotImplementedError
 
     def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
-        """The entries of a hypothesis that describe its output.
+        """Returns the entries of a hypothesis that describe its output.
 
         Args:
             partial: on the CPU
@@ -224,7 +184,7 @@ class ParallelSearch:
         raise NotImplementedError
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
-        """The reason why an output within all limits is incomplete; None if it is complete."""
+        """Returns the reason why an output within all limits is incomplete; None if it is complete."""
         return None
 
     @torch.no_grad()
@@ -234,14 +194,14 @@ class ParallelSearch:
         """Generates a hypothesis for each sentence of a batch.
 
         Args:
-            models: unread; the search keeps those that it was made with
+            models: unread; the search has its own
             sample: fairseq's batch; partial targets in it are not read
             prefix_tokens, constraints: None
 
         Returns:
-            for each sentence a list of one hypothesis: the entries of :meth:`hypothesis`, and
+            a list of one hypothesis for each sentence: the entries of :meth:`hypothesis`, and
 
-            - ``score``: mean, or sum, of the log-probabilities of all predictions of all steps
+            - ``score``: mean, or sum, of the log-probabilities of all predictions in all steps
             - ``steps``: number of steps, including the last one
             - ``is_complete``: false for a partial output
             - ``alignment``, ``attention``: None
@@ -271,7 +231,7 @@ class ParallelSearch:
             sums.index_add_(0, rows, torch.stack([log_probs, torch.ones_like(log_probs)], dim=1))
             is_inserted = predictions.labels != self.dictionary.keep
             # Outputs that would become too large are not changed any more.
-            is_too_large = partial.sizes.index_add(0, rows, is_inserted.long()) > self.max_size
+            is_too_large = partial.lengths.index_add(0, rows, is_inserted.long()) > self.max_length
             inserted = (is_inserted & ~is_too_large[rows]).nonzero().squeeze(1)
             is_unchanged = torch.ones_like(is_too_large).index_fill_(0, rows[inserted], False)
             is_deleted = predictions.is_wrong
@@ -309,7 +269,7 @@ class ParallelSearch:
 
     def _log_incomplete(self) -> None:
         parts = [
-            text.format(count=self.counts[reason], limits=self.limits, max_size=self.max_size)
+            text.format(count=self.counts[reason], limits=self.limits)
             for reason, text in self.reasons.items()
             if self.counts[reason]
         ]

@@ -1,7 +1,7 @@
 """Insertion-based generation of trees (Lukovnikov & Fischer 2021), and files that show its steps.
 
-Every tree starts as a root. In each step the models read all unfinished partial trees and every slot gets the best prediction: a
-node, or nothing. Nodes that the models consider wrong are deleted right after, if the models were trained to delete.
+Every tree starts as a root. In each step every slot of all unfinished trees gets the best prediction: a node, or
+nothing. Nodes that the models consider wrong are deleted right after, if the models were trained to delete.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, InsertionModel, ParallelSearch, SlotPredictions
-from tree_fairseq.tree_insertion.partial_trees import PartialTrees
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, SlotPredictions
+from tree_fairseq.tree_insertion.partial_outputs import PartialTrees
 
 
 class TracedStep(NamedTuple):
@@ -53,8 +53,8 @@ class InsertionGenerator(ParallelSearch):
         keep_steps: adds all steps to the hypotheses
 
     Attributes:
-        counts: numbers of all trees (``trees``) and of incomplete trees: ``nodes`` or ``steps`` for the limits, ``roots`` for
-            outputs whose first root has no child or several
+        counts: numbers of all trees (``trees``) and of incomplete trees: ``nodes`` or ``steps`` for the limits,
+            ``roots`` for outputs whose first root has no child or several
     """
 
     outputs, size_unit = "trees", "nodes"
@@ -66,7 +66,7 @@ class InsertionGenerator(ParallelSearch):
 
     def __init__(
         self,
-        models: Sequence[InsertionModel],
+        models: Sequence,
         dictionary: InsertionDictionary,
         limits: InsertionLimits = InsertionLimits(),
         normalize_scores: bool = True,
@@ -94,7 +94,7 @@ class InsertionGenerator(ParallelSearch):
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
         """The tree of a row."""
-        size = int(partial.sizes[row])
+        size = int(partial.lengths[row])
         labels, parents, scores = (part[row, :size] for part in (partial.labels, partial.parents, partial.scores))
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
         is_label = tokens < self.dictionary.open
@@ -113,11 +113,11 @@ class InsertionGenerator(ParallelSearch):
 
     def _trace(self, trees: PartialTrees, is_deleted: Tensor, sentences: Tensor) -> None:
         parts = [part.tolist() for part in (trees.labels, trees.parents, trees.is_new, is_deleted)]
-        for sentence, size, *values in zip(sentences.tolist(), trees.sizes.tolist(), *parts):
+        for sentence, size, *values in zip(sentences.tolist(), trees.lengths.tolist(), *parts):
             self._traces[sentence].append(TracedStep(*(value[:size] for value in values)))
 
     def _tokens_after(self, step: TracedStep) -> Tensor:
-        """The tree after a step as a sequence; children of deleted nodes come to the nearest ancestors that stay."""
+        """Returns the tree after a step as a sequence; deleted nodes hand their children upwards."""
         places, labels, parents = {}, [], []
         for node, (label, parent, is_deleted) in enumerate(zip(step.labels, step.parents, step.is_deleted)):
             above = places.get(parent, -1)
@@ -129,7 +129,7 @@ class InsertionGenerator(ParallelSearch):
 
 
 class TraceFiles:
-    """Writes the steps of each sentence as ``<number>.txt`` and ``<number>.svg`` into a folder, which it makes if need be.
+    """Writes the steps of each sentence as ``<number>.txt`` and ``<number>.svg`` into a folder, which it creates.
 
     Args:
         folder: for the files

@@ -1,6 +1,7 @@
-"""Models of trees as sequences of labels and brackets, the baselines of insertion-based tree decoding (Lukovnikov & Fischer 2021).
+"""Models of trees as sequences of labels and brackets, baselines of insertion-based tree decoding.
 
-A sequence model writes from left to right, or inserts tokens between those of a partial sequence (Stern et al. 2019).
+They generate from left to right, or insert tokens between those of a partial sequence (Stern et al. 2019); see
+Lukovnikov & Fischer (2021).
 """
 
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
-        """Numbers as many brackets as the largest tree of the training data can need, or as the checkpoint has embeddings."""
+        """Numbers as many brackets as the largest training tree can need, or as a checkpoint has embeddings."""
         train = task.insertion.splits.get("train")
         needed = train.largest if task.insertion.numbered and train is not None else 1
         cfg.bracket_numbers = args.bracket_numbers = getattr(args, "bracket_numbers", needed)
@@ -112,7 +113,7 @@ class LeftToRightModel(TreeSequenceModel):
         return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, **source_trees))
 
     def get_targets(self, sample, net_output) -> Tensor:
-        """Returns ``[B, T]``: the sequence with numbered brackets; ``target`` itself, which fairseq prints, has plain ones."""
+        """Returns ``[B, T]``, the sequence with numbered brackets; fairseq prints ``target``, which has plain ones."""
         return sample["bracketed_target"]
 
 
@@ -174,7 +175,8 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
             partial_sequence: ``[B, T]`` labels and brackets between BOS and EOS, padded on the right
 
         Returns:
-            - ``slot`` ``[Z]`` int64, ascending: the existing slots, numbered ``T · row + place``, after the token at that place
+            - ``slot`` ``[Z]`` int64, ascending: the existing slots, numbered ``T · row + place``, after the token at
+              that place
             - ``logits`` ``[Z, V]``, of the tokens that may be inserted there and of EOS, which stands for nothing
             - ``delete``: None
         """

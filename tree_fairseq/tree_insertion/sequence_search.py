@@ -1,9 +1,8 @@
-"""Generation of trees as sequences of labels and brackets: by parallel insertions, or from left to right with beam search."""
+"""Generation of sequences of labels and brackets: from left to right with beam search, or by parallel insertions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from fairseq.data import Dictionary
@@ -18,8 +17,8 @@ from tree_fairseq.tree_insertion.parallel_search import (
     SlotPredictions,
     refuse_constraints,
 )
+from tree_fairseq.tree_insertion.partial_outputs import PartialSequences
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel, SequenceInsertionTransformerModel
-from tree_fairseq.tree_insertion.slots import SlotNumbers
 
 _TOKENS_PER_NODE = 3  # a label and two brackets
 
@@ -33,9 +32,8 @@ def balanced_hypothesis(tokens: Tensor, scores: Tensor, sequences: SequenceDicti
         sequences: dictionary of labels and brackets
 
     Returns:
-        entries of a hypothesis: ``tokens`` ``[T']`` int64, with the brackets of
-        :class:`tree_fairseq.tree_insertion.dictionary.InsertionDictionary`, and ``positional_scores`` ``[T']``, 0 for brackets
-        that were added
+        entries of a hypothesis: ``tokens`` ``[T']`` int64, with the two brackets of :class:`InsertionDictionary`, and
+        ``positional_scores`` ``[T']``, 0 for brackets that were added
     """
     completed, was_predicted = sequences.balanced(tokens.cpu())
     positional = torch.zeros(len(completed)).masked_scatter_(was_predicted, scores.cpu().float())
@@ -79,8 +77,8 @@ class LeftToRightGenerator(SequenceGenerator):
             **kwargs: of fairseq's generator
 
         Returns:
-            fairseq's hypotheses, best first, with the entries of :func:`balanced_hypothesis` and ``steps``, the number of
-            predicted tokens, including EOS
+            fairseq's hypotheses, best first, with the entries of :func:`balanced_hypothesis`, and ``steps``, the number
+            of predicted tokens, including EOS
 
         Raises:
             StructuralSearchError: there is a prefix or a constraint
@@ -96,67 +94,6 @@ class LeftToRightGenerator(SequenceGenerator):
         return {**hypothesis, **balanced, "steps": len(tokens), "attention": None, "alignment": None}
 
 
-@dataclass(frozen=True)
-class PartialSequences:
-    """The partial sequences of R rows, up to T tokens long, padded on the right.
-
-    Attributes:
-        tokens: ``[R, T]`` int64, from BOS to EOS
-        scores: ``[R, T]`` float, log-probabilities with which the tokens were inserted; 0 for BOS, EOS and padding
-        pad: id of padding
-    """
-
-    tokens: Tensor
-    scores: Tensor
-    pad: int
-
-    @property
-    def model_input(self) -> Tensor:
-        """The sequences as models read them."""
-        return self.tokens
-
-    @property
-    def sizes(self) -> Tensor:
-        """Numbers of tokens between BOS and EOS, ``[R]`` int64."""
-        return (self.tokens != self.pad).sum(dim=1) - 2
-
-    def rows_of(self, slots: Tensor) -> Tensor:
-        """The rows ``[Z]`` of slots ``[Z]``."""
-        return SlotNumbers(self.tokens.size(1), kinds=1).row(slots)
-
-    def inserted(self, slots: Tensor, tokens: Tensor, scores: Tensor) -> PartialSequences:
-        """Inserts tokens, all at once.
-
-        Args:
-            slots: ``[Z]`` int64, different slots, each after a token
-            tokens: ``[Z]`` int64, of the new tokens
-            scores: ``[Z]``, of the new tokens
-        """
-        is_token = self.tokens != self.pad
-        is_filled = torch.zeros_like(self.tokens)
-        is_filled.view(-1)[slots] = 1
-        width = int((is_token.sum(1) + is_filled.sum(1)).amax())
-        places = torch.arange(is_token.size(1), device=slots.device) + is_filled.cumsum(1) - is_filled  # R x T
-        # Padding goes to a column of its own, which is cut off.
-        old_places = places.masked_fill(~is_token, width)
-        new_places = self.rows_of(slots) * (width + 1) + places.flatten()[slots] + 1
-        parts = []
-        for old, new, fill in ((self.tokens, tokens, self.pad), (self.scores, scores.to(self.scores), 0)):
-            part = old.new_full((len(old), width + 1), fill).scatter_(1, old_places, old)
-            part.view(-1)[new_places] = new
-            parts.append(part[:, :width])
-        return PartialSequences(*parts, self.pad)
-
-    def select(self, rows: Tensor) -> PartialSequences:
-        """Keeps some rows, ``[R']`` int64, and no more columns than they need."""
-        width = int(self.sizes[rows].amax()) + 2
-        return PartialSequences(self.tokens[rows, :width], self.scores[rows, :width], self.pad)
-
-    def cpu(self) -> PartialSequences:
-        """The same sequences on the CPU."""
-        return PartialSequences(self.tokens.cpu(), self.scores.cpu(), self.pad)
-
-
 class SequenceInsertionGenerator(ParallelSearch):
     """Generates one sequence for each sentence of a batch by parallel insertions (Stern et al. 2019).
 
@@ -164,7 +101,8 @@ class SequenceInsertionGenerator(ParallelSearch):
 
     Args:
         models: that predict insertions
-        limits: of steps, and of nodes: a sequence has at most three tokens a node, and no more than the models have positions
+        limits: of steps and nodes; a sequence has at most three tokens a node, and no more than the models have
+            positions
         normalize_scores: divides scores by the number of predictions
 
     Attributes:
@@ -172,10 +110,6 @@ class SequenceInsertionGenerator(ParallelSearch):
     """
 
     outputs, size_unit = "sequences", "tokens"
-    reasons = {
-        "tokens": "{count} would have had more than {max_size} tokens and are partial (--max-nodes {limits.nodes})",
-        "steps": "{count} were not finished after --max-insertion-steps {limits.steps}",
-    }
 
     def __init__(
         self,
@@ -184,13 +118,18 @@ class SequenceInsertionGenerator(ParallelSearch):
         normalize_scores: bool = True,
     ):
         positions = min(model.max_decoder_positions() for model in models)
-        max_size = min(_TOKENS_PER_NODE * limits.nodes, positions - 2)  # without BOS and EOS
-        super().__init__(models, shared_sequences(models), limits, max_size, normalize_scores)
+        most = min(_TOKENS_PER_NODE * limits.nodes, positions - 2)
+        self.reasons = {
+            "tokens": f"{{count}} would have had more than {most} tokens and are partial (--max-nodes {limits.nodes})",
+            "steps": "{count} were not finished after --max-insertion-steps {limits.steps}",
+        }
+        # BOS and EOS are two more.
+        super().__init__(models, shared_sequences(models), limits, most + 2, normalize_scores)
 
     def start(self, count: int, device: torch.device) -> PartialSequences:
-        """BOS and EOS."""
-        ends = torch.tensor([[self.dictionary.bos(), self.dictionary.eos()]], device=device)
-        return PartialSequences(ends.repeat(count, 1), torch.zeros(count, 2, device=device), self.dictionary.pad())
+        """Returns BOS and EOS for each sentence."""
+        ends = (self.dictionary.bos(), self.dictionary.eos())
+        return PartialSequences.empty(count, ends, self.dictionary.pad(), device)
 
     def advance(
         self, partial: PartialSequences, insertions: SlotPredictions, is_deleted: None, sentences: Tensor
@@ -199,6 +138,6 @@ class SequenceInsertionGenerator(ParallelSearch):
         return partial.inserted(insertions.slots, insertions.labels, insertions.log_probs)
 
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
-        """The sequence of a row between BOS and EOS."""
-        inner = slice(1, int(partial.sizes[row]) + 1)
-        return balanced_hypothesis(partial.tokens[row, inner], partial.scores[row, inner], self.dictionary)
+        """Returns the sequence of a row between BOS and EOS."""
+        inner = slice(1, int(partial.lengths[row]) - 1)
+        return balanced_hypothesis(partial.labels[row, inner], partial.scores[row, inner], self.dictionary)

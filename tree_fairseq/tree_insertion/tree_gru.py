@@ -21,11 +21,12 @@ _STATES = "states"
 
 
 def bracket_links(tokens: Tensor, first_bracket: int, last: bool = False) -> tuple[Tensor, Tensor]:
-    """Finds the columns of the previous sibling and of the parent of each column; a column predicts the token of the next.
+    """Finds the columns of the previous sibling and of the parent of each column.
 
-    The parent of a column is the column that predicted the innermost open bracket. Its previous sibling is the column before it
-    (the parent itself, after an opening bracket); after a closing bracket it is the column that predicted the opening bracket of
-    the pair. A closing bracket without an opening one counts as a label.
+    A column predicts the token of the next column. The parent of a column is the column that predicted the innermost
+    open bracket. Its previous sibling is the column before it (the parent itself, after an opening bracket); after a
+    closing bracket it is the column that predicted the opening bracket of the pair. A closing bracket without an
+    opening one counts as a label.
 
     Args:
         tokens: ``[R, T]`` int64, EOS and the tokens so far
@@ -45,7 +46,7 @@ def bracket_links(tokens: Tensor, first_bracket: int, last: bool = False) -> tup
     chosen = slice(-1, None) if last else slice(None)
 
     def last_opened(depth: Tensor) -> Tensor:
-        """The last bracket, up to each column, that was opened at this depth; -1 if there was no such bracket."""
+        """The last column, up to each column, that opens a bracket at this depth; -1 if no column does."""
         found = (
             is_open.unsqueeze(1)
             & (before.unsqueeze(1) == depth.unsqueeze(2))
@@ -145,7 +146,7 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         return features, {"attn": [None]}
 
     def _run(self, cell: nn.GRUCell, inputs: Tensor, links: tuple[Tensor, Tensor], past: list[Tensor]) -> Tensor:
-        """Computes the states ``[R, T, D]`` of columns with inputs ``[R, T, D]``, and appends them to those of earlier columns."""
+        """Computes states ``[R, T, D]`` from inputs ``[R, T, D]``, and appends them to those of earlier columns."""
         both = torch.stack(links, dim=2)  # R x T x 2
         begun = len(past)
         for column in range(inputs.size(1)):
