@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import xml.etree.ElementTree
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import torch
 from tests.benchmarks.classification_models import Task, build
 from tests.benchmarks.random_trees import random_tree
 from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences
-from tree_fairseq.drawing.plots import Line, Plot, decades, plots_to_svg
 from tree_fairseq.nn.tree_batch import NodeArrays
 
 NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
@@ -55,33 +53,3 @@ def test_classifiers_that_are_compared_are_of_one_size(name):
     }
     assert sizes == {64}
     assert len(getattr(model.encoder, "layers", [None] * 2)) == 2
-
-
-def test_plots_have_every_point_inside_and_the_same_colour_for_a_name():
-    lines = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)])]
-    root = xml.etree.ElementTree.fromstring(
-        plots_to_svg([Plot("one", "n", "ms", lines), Plot("two", "n", "ms", lines[::-1])])
-    )
-    space = "{http://www.w3.org/2000/svg}"
-    fields = [shape for shape in root.iter(f"{space}rect") if shape.get("class") == "plot-frame"]
-    circles = list(root.iter(f"{space}circle"))
-    assert len(fields) == 2 and len(circles) == 8
-    for index, circle in enumerate(circles):
-        field = fields[index // 4]
-        for place, begin, size in (("cx", "x", "width"), ("cy", "y", "height")):
-            assert (
-                float(field.get(begin)) <= float(circle.get(place)) <= float(field.get(begin)) + float(field.get(size))
-            )
-    colours = {}
-    for circle in circles:
-        colours.setdefault(circle.find(f"{space}title").text.split(",")[0], set()).add(circle.get("fill"))
-    assert list(colours) == ["a & b", "c"] and len(set.union(*colours.values())) == 2
-    # Up is more: of one line, the point of the greater value stands higher.
-    assert float(circles[1].get("cy")) < float(circles[0].get("cy"))
-
-
-@pytest.mark.parametrize(
-    "low, high, ticks", [(0.7, 31, [0.5, 1, 2, 5, 10, 20, 50]), (2, 2, [2, 5]), (10, 100, [10, 20, 50, 100])]
-)
-def test_ticks_enclose_the_values(low, high, ticks):
-    assert decades(low, high) == pytest.approx(ticks)

@@ -1,4 +1,4 @@
-"""Drawings: every node appears, in its place, whatever the words hold."""
+"""Drawings: every node appears in its place, whatever characters the words contain."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_empty_forest_gives_an_empty_picture():
     assert tree_to_text(()) == ""
 
 
-def test_a_bare_word_is_no_picture():
+def test_a_bare_word_is_refused():
     with pytest.raises(OutsideTreeError):
         tree_to_svg((Tree("word"),))
 

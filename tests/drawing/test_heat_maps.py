@@ -1,4 +1,4 @@
-"""The paper's heat maps: whom each node attends to, and what the files show."""
+"""The codes of positions, the steps between them, and the heat maps of the paper."""
 
 from __future__ import annotations
 
@@ -7,11 +7,37 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tree_fairseq.drawing.heat_maps import balanced_tree, figures, heat_colour, heat_map_to_svg, learned_map, main
+from tree_fairseq.drawing.heat_maps import (
+    StackCodes,
+    attention,
+    balanced_tree,
+    figures,
+    heat_colour,
+    heat_map_to_svg,
+    learned_map,
+    main,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = balanced_tree(3)
+
+
+UP = None
+SETTINGS = settings(max_examples=60, deadline=None)
+
+
+def steps(branches: int, **sizes) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.lists(st.integers(0, branches - 1), **sizes).map(tuple)
+
+
+def walk(path, moves):
+    """The end of a walk from a node, one step at a time."""
+    for move in moves:
+        path = path[:-1] if move is UP else (*path, move)
+    return path
 
 
 def maps(depth, **options):
@@ -19,7 +45,7 @@ def maps(depth, **options):
 
 
 def nearest(scores):
-    """The keys with the greatest score of each query, as paths; all that tie."""
+    """For each query the keys with the greatest score, as paths; several if they tie."""
     return [{NODES[key] for key in np.flatnonzero(np.isclose(row, row.max()))} for row in scores]
 
 
@@ -42,7 +68,7 @@ def test_likeness_that_the_paper_quotes():
 
 
 def test_figure_3_points_to_relatives():
-    """The nearest keys are the relatives, and what has the same last steps below or above them."""
+    """The nearest keys are the relatives, and the nodes with the same last steps above or below them."""
     found = maps(3)
     last = [index for index, path in enumerate(NODES) if len(path) == 3]
     siblings, cousins = nearest(found["figure3_siblings"]), nearest(found["figure3_cousins"])
@@ -136,3 +162,95 @@ def test_command_refuses(arguments, tmp_path, capsys):
         main([*output, *arguments])
     assert "usage: python -m tree_fairseq.drawing.heat_maps" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@SETTINGS
+@given(st.data(), st.integers(1, 4), st.integers(1, 6))
+def test_code_is_the_stack_of_the_last_steps(data, branches, levels):
+    path = data.draw(steps(branches, max_size=2 * levels))
+    code = StackCodes(branches, levels).code(path).reshape(levels, branches)
+    for level, row in enumerate(code):
+        expected = [0] * branches
+        if level < len(path):
+            expected[path[len(path) - 1 - level]] = 1
+        assert row.tolist() == expected
+
+
+def test_most_recent_step_comes_first():
+    stack = StackCodes(2, 3)
+    assert stack.code(()).tolist() == [0, 0, 0, 0, 0, 0]
+    assert stack.code((1, 0)).tolist() == [1, 0, 0, 1, 0, 0]
+    assert stack.code((1, 1, 0, 0)).tolist() == [1, 0, 1, 0, 0, 1]
+
+
+@SETTINGS
+@given(st.data(), st.integers(1, 4), st.integers(1, 6))
+def test_up_undoes_any_step_down_until_a_step_is_forgotten(data, branches, levels):
+    stack = StackCodes(branches, levels)
+    path = data.draw(steps(branches, max_size=levels + 2))
+    code = stack.code(path)[None]
+    for branch in range(branches):
+        lower = stack.apply(stack.down(branch), code)
+        np.testing.assert_array_equal(lower[0], stack.code((*path, branch)))
+        returned = stack.apply(stack.up() @ stack.down(branch), code)
+        np.testing.assert_array_equal(returned, stack.apply(stack.up(), lower))
+        assert (returned == code).all() == (len(path) < levels)
+
+
+@SETTINGS
+@given(st.data(), st.integers(1, 3))
+def test_a_path_is_one_affine_map_wherever_it_begins(data, branches):
+    stack = StackCodes(branches, 12)
+    moves = data.draw(st.lists(st.sampled_from((UP, *range(branches))), max_size=5))
+    path_map = np.eye(stack.size + 1)
+    for move in moves:
+        path_map = (stack.up() if move is UP else stack.down(move)) @ path_map
+    starts = data.draw(st.lists(steps(branches, min_size=5, max_size=7), min_size=1, max_size=4))
+    ends = stack.apply(path_map, np.stack([stack.code(path) for path in starts]))
+    np.testing.assert_array_equal(ends, np.stack([stack.code(walk(path, moves)) for path in starts]))
+    assert path_map[-1].tolist() == [0] * stack.size + [1]
+
+
+@SETTINGS
+@given(st.data(), st.integers(1, 3), st.floats(-0.95, 0.95).filter(lambda p: abs(p) > 0.05))
+def test_decays_keep_paths_affine(data, branches, decay):
+    """W A W^-1 moves x * (1, p, p^2, ...) from node to node (section 3.2)."""
+    stack = StackCodes(branches, 5)
+    weights = np.append(stack.weights([decay])[0], 1)
+    path = data.draw(steps(branches, max_size=4))
+    for matrix, end in [(stack.down(0), (*path, 0)), (stack.up(), path[:-1])]:
+        weighted = weights[:, None] * matrix / weights
+        found = stack.apply(weighted, weights[:-1] * stack.code(path)[None])
+        np.testing.assert_allclose(found[0], weights[:-1] * stack.code(end), rtol=1e-9, atol=1e-12)
+
+
+def test_weights():
+    weights = StackCodes(2, 3).weights([0.6, -0.8], width=8)
+    np.testing.assert_allclose(weights[0], 1.6 * np.array([1, 1, 0.6, 0.6, 0.36, 0.36]))
+    np.testing.assert_allclose(weights[1], 1.2 * np.array([1, 1, -0.8, -0.8, 0.64, 0.64]))
+
+
+@SETTINGS
+@given(st.integers(0, 4), st.integers(1, 3))
+def test_balanced_tree_is_numbered_breadth_first(depth, branches):
+    nodes = balanced_tree(depth, branches)
+    assert nodes == sorted(nodes, key=lambda path: (len(path), path))
+    assert len(set(nodes)) == len(nodes) == sum(branches**level for level in range(depth + 1))
+    assert {len(path) for path in nodes} == set(range(depth + 1))
+
+
+def test_nodes_of_the_paper():
+    assert balanced_tree(2) == [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_attention_is_a_softmax(scale):
+    random = np.random.default_rng(0)
+    queries, keys = scale * random.normal(size=(4, 3)), random.normal(size=(4, 3))
+    scores = attention(queries, keys)
+    np.testing.assert_allclose(scores.sum(axis=1), 1)
+    for query, row in zip(queries, scores, strict=True):
+        products = [float(query @ key) for key in keys]
+        assert np.argmax(row) == np.argmax(products)
+        expected = [1 / sum(np.exp(min(other - product, 700)) for other in products) for product in products]
+        np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-200)

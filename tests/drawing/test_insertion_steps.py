@@ -1,4 +1,4 @@
-"""Pictures of how trees grow: what they say, and that nothing in them overlaps."""
+"""Pictures of insertion steps: their texts, and that nothing in them overlaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts with a linear axis upwards; those with a logarithmic one are tested with the benchmarks that draw them."""
+"""Plots: their ticks, and the places and colours of their points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from tree_fairseq.drawing.plots import Line, Plot, even_steps, plots_to_svg
+from tree_fairseq.drawing.plots import Line, Plot, decades, even_steps, plots_to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -39,3 +39,32 @@ def test_equal_differences_are_equal_distances():
 def test_negative_values_can_be_drawn():
     line = Line("difference", [(1, -2.0), (2, 0.0), (3, 2.0)])
     assert "polyline" in plots_to_svg([Plot("", "", "", [line], logarithmic=False)])
+
+
+def test_plots_have_every_point_inside_and_the_same_colour_for_a_name():
+    lines = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)])]
+    root = xml.etree.ElementTree.fromstring(
+        plots_to_svg([Plot("one", "n", "ms", lines), Plot("two", "n", "ms", lines[::-1])])
+    )
+    fields = [shape for shape in root.iter(f"{SVG}rect") if shape.get("class") == "plot-frame"]
+    circles = list(root.iter(f"{SVG}circle"))
+    assert len(fields) == 2 and len(circles) == 8
+    for index, circle in enumerate(circles):
+        field = fields[index // 4]
+        for place, begin, size in (("cx", "x", "width"), ("cy", "y", "height")):
+            assert (
+                float(field.get(begin)) <= float(circle.get(place)) <= float(field.get(begin)) + float(field.get(size))
+            )
+    colours = {}
+    for circle in circles:
+        colours.setdefault(circle.find(f"{SVG}title").text.split(",")[0], set()).add(circle.get("fill"))
+    assert list(colours) == ["a & b", "c"] and len(set.union(*colours.values())) == 2
+    # Of one line, the point of the greater value is higher.
+    assert float(circles[1].get("cy")) < float(circles[0].get("cy"))
+
+
+@pytest.mark.parametrize(
+    "low, high, ticks", [(0.7, 31, [0.5, 1, 2, 5, 10, 20, 50]), (2, 2, [2, 5]), (10, 100, [10, 20, 50, 100])]
+)
+def test_decades_enclose_the_values(low, high, ticks):
+    assert decades(low, high) == pytest.approx(ticks)

@@ -46,7 +46,7 @@ _BRACKET_SOUP = st.lists(
 
 @st.composite
 def damaged_lines(draw):
-    """Written forests with a piece cut out, put in or doubled."""
+    """Written forests in which a piece has been deleted, inserted or doubled."""
     line = write_forest(draw(forests(plain_trees())))
     for _ in range(draw(st.integers(0, 3))):
         start = draw(st.integers(0, len(line)))
@@ -126,7 +126,7 @@ def test_forests_survive_writing(forest):
 
 @given(any_trees())
 @settings(deadline=None)
-def test_the_writer_refuses_what_the_reader_would(tree):
+def test_the_reader_accepts_all_that_the_writer_writes(tree):
     try:
         line = write_forest((tree,))
     except errors.TreeFormatError:
@@ -239,7 +239,7 @@ def test_read_tree_wants_exactly_one():
         (Tree("S", [Tree("A", [Tree("1=a")]), Tree("B", [Tree("0=b")])]), errors.DiscontinuousTreeError),
     ],
 )
-def test_what_has_no_written_form_is_refused(tree, error):
+def test_trees_that_cannot_be_written_are_refused(tree, error):
     with pytest.raises(error):
         write_forest((tree,))
 

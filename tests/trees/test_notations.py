@@ -1,4 +1,4 @@
-"""Notations of symbol trees: what they mean, round trips of any tree, and what is wrong with a line."""
+"""Notations of symbol trees: the meaning of lines, round trips of any tree, and errors with their places."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ S_EXPRESSIONS = st.recursive(
 
 @settings(max_examples=50, deadline=None)
 @given(S_EXPRESSIONS)
-def test_brackets_mean_what_a_simple_reader_says(text):
+def test_brackets_agree_with_a_simple_reader(text):
     if not without_blanks(text).strip("()"):
         return
     tree = BRACKET.read(text)
@@ -406,7 +406,7 @@ def clauses() -> st.SearchStrategy[str]:
 
 @settings(max_examples=50, deadline=None)
 @given(clauses())
-def test_clauses_mean_what_a_simple_reader_says(text):
+def test_clauses_agree_with_a_simple_reader(text):
     tree = PROLOG.read(text)
     assert tree == read_prolog(text)
     assert without_blanks(PROLOG.write(tree)) == without_blanks(text)
@@ -453,7 +453,7 @@ def test_any_json_value_is_read_and_written(value):
 
 
 def _parts(value) -> list:
-    """All values within a value, in an order that does not depend on that of keys."""
+    """All values within a value, in an order that does not depend on the order of keys."""
     if isinstance(value, dict):
         return [value, *(part for key in sorted(value) for part in _parts(value[key]))]
     return [value, *(part for item in value for part in _parts(item))] if isinstance(value, list) else [value]
@@ -516,7 +516,7 @@ def test_different_trees_are_written_differently(first, second):
         ("json", "1 2", MultipleRootsError, 3, "follows"),
     ],
 )
-def test_what_is_wrong_with_a_line(name, text, error, column, words):
+def test_errors_name_the_fault_and_its_place(name, text, error, column, words):
     with pytest.raises(error, match=words) as caught:
         notation_named(name).read(text, "train.lf", 12)
     assert (caught.value.path, caught.value.line, caught.value.column) == ("train.lf", 12, column)

@@ -1,4 +1,4 @@
-"""Corpora of programs and logical forms as they are published, where a copy lies beside the repository."""
+"""Corpora of programs and logical forms as they are published, if a copy is next to the repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tree_fairseq.trees.text import read_lines
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MOST = 150
-"""Trees of a file that are tried; they are taken from all over it."""
+"""The number of trees of a corpus to test, taken at regular distances."""
 
 ENCODINGS = [SymbolEncoding(traversal, form, "§") for traversal in TRAVERSALS for form in BINARIZATIONS]
 
@@ -63,7 +63,7 @@ CORPORA = [
 def test_text_to_symbols_and_back(notation, pattern, texts_of, count):
     paths = sorted(DATA.glob(pattern))
     if not paths:
-        pytest.skip(f"{DATA / pattern} is not at hand")
+        pytest.skip(f"{DATA / pattern} is missing")
     notation = notation_named(notation)
     step = 1 + count // MOST
     tried = 0
@@ -89,7 +89,7 @@ SPACED = [corpus for corpus in CORPORA if corpus[2] in (second_column, pairs)]
 def test_spacing_is_that_of_the_corpus(notation, pattern, texts_of, count):
     paths = sorted(DATA.glob(pattern))
     if not paths:
-        pytest.skip(f"{DATA / pattern} is not at hand")
+        pytest.skip(f"{DATA / pattern} is missing")
     for path in paths:
         for text in itertools.islice(texts_of(path), 100):
             assert notation_named(notation).write(notation_named(notation).read(text)) == text

@@ -1,4 +1,4 @@
-"""Treebanks as they are published, where a copy lies beside the repository."""
+"""Treebanks as they are published, if a copy is next to the repository."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 def lines_of(name):
     path = DATA / name
     if not path.exists():
-        pytest.skip(f"{path} is not at hand")
+        pytest.skip(f"{path} is missing")
     lines = list(read_lines(path))
     assert len(lines) == count_lines(path) > 1000
     return path, lines

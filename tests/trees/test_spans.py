@@ -17,7 +17,7 @@ from tree_fairseq.trees.tree import Tree, forest_leaves
 
 
 def recursive_rows(tree, start, depth):
-    """(label, start, end, depth) of all nodes that are no words."""
+    """(label, start, end, depth) of all nodes except words."""
     if not tree.children:
         return [], start + 1
     rows, end = [], start
@@ -54,7 +54,7 @@ def test_decode_is_the_inverse(forest):
 
 @given(any_trees())
 @settings(deadline=None)
-def test_encode_refuses_what_is_no_constituency_tree(tree):
+def test_encode_refuses_misplaced_words(tree):
     leaf_parents = [node for node in tree.preorder() if any(not child.children for child in node.children)]
     if tree.children and all(len(node.children) == 1 for node in leaf_parents):
         assert decode(encode((tree,))) == (tree,)
@@ -99,7 +99,7 @@ def test_arrays_of_no_forest_are_refused(leaves, labels, rows):
 
 
 def slow_reduction(rows):
-    """Per kept node: its row, the top of its chain, its depth among the kept; every pair of rows is looked at."""
+    """Per kept node: its row, the top of its chain, its depth among the kept, by comparing every pair of rows."""
     spans = [row[1:3] for row in rows]
     kept = [index for index, span in enumerate(spans) if span[1] - span[0] >= 2 and span not in spans[index + 1 :]]
     tops = [spans.index(spans[index]) for index in kept]

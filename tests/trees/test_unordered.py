@@ -36,7 +36,7 @@ def shuffled(tree: Tree, generator: random.Random) -> Tree:
 
 
 @given(TREES, TREES)
-def test_as_all_permutations_say(first, second):
+def test_numbers_agree_with_all_permutations(first, second):
     forms = UnorderedForms(UNORDERED)
     assert (forms.number(first) == forms.number(second)) == same(first, second)
 
