@@ -1,4 +1,4 @@
-"""The allowed sets of the slots of a partial tree, from their definition (Lukovnikov & Fischer 2021, Section 3.3.1), and what oracles say of them.
+"""The allowed sets of partial trees from their definition (Lukovnikov & Fischer 2021, Section 3.3.1).
 
 M is the number of nodes of the target, m of the partial tree, Q of allowed pairs of a slot and a node.
 """
@@ -17,21 +17,23 @@ from tree_fairseq.tree_insertion.target import Region, TargetTree
 
 @dataclass(frozen=True)
 class AllowedSets:
-    """Some nodes of a target, each under its nearest ancestor among them, and the allowed sets of the slots of this partial tree.
+    """The allowed sets of a partial tree: some nodes of a target, each under its nearest ancestor among them.
 
     Attributes:
         nodes: [m] int64, the nodes of the target, in preorder of both
         parents: [m] int64, indices of the parents in ``nodes``, -1 for the root
         regions: one for each slot in which a node is allowed
-        starts: [regions + 1] int64: the allowed insertions of region r are entries ``starts[r]`` to ``starts[r + 1]`` of:
+        region_slots: the slots of the regions, ascending
+        starts: [regions + 1] int64: the allowed insertions of region r are ``starts[r]`` to ``starts[r + 1]`` of:
         slots: [Q] int64, ascending: their slots
         candidates: [Q] int64: the nodes of the target to insert there, ascending for each slot
-        region_of: [M] int64: the slot through which each missing node will be inserted; -1 for the nodes of the partial tree
+        region_of: [M] int64: the slot through which each missing node will be inserted; -1 for others
     """
 
     nodes: np.ndarray
     parents: np.ndarray
     regions: list[Region]
+    region_slots: list[int]
     starts: np.ndarray
     slots: np.ndarray
     candidates: np.ndarray
@@ -46,8 +48,8 @@ def allowed_sets(target: TargetTree, used: Sequence[bool]) -> AllowedSets:
         used: [M] which nodes the partial tree has; it must have the root
 
     Raises:
-        ValueError: no insertions lead from the partial tree to the target: the root is missing, or two of three siblings have a
-            parent of their own in the target
+        ValueError: no insertions lead from the partial tree to the target: the root is missing, or two of three
+            siblings have a parent of their own in the target
     """
     if len(used) != len(target) or not used[0]:
         raise ValueError(f"{len(used)} marks, or none for the root, describe no partial tree of {len(target)} nodes")
@@ -69,21 +71,21 @@ def allowed_sets(target: TargetTree, used: Sequence[bool]) -> AllowedSets:
     return _with_candidates(target, list(places), parents, regions)
 
 
-def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, int]) -> list[Region]:
-    """The regions of the slots below a node of the partial tree, given its children there."""
+def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, int]) -> list[tuple[int, Region]]:
+    """The slots and regions below a node of the partial tree, given its children there."""
     slot = IN_TREE.number(places[node])
     if not below:
-        return [Region(slot + DESCENDANT, node)] if target.children[node] else []
+        return [(slot + DESCENDANT, Region(DESCENDANT, node))] if target.children[node] else []
     bottom, branches = _branches(target, node, below)
-    regions = [Region(slot + DESCENDANT, node, bottom)] if bottom != node else []
+    regions = [(slot + DESCENDANT, Region(DESCENDANT, node, bottom))] if bottom != node else []
     for child, branch in zip(below, branches, strict=True):
         if child != branch:
-            regions.append(Region(IN_TREE.number(places[child], ANCESTOR), bottom, child))
+            regions.append((IN_TREE.number(places[child], ANCESTOR), Region(ANCESTOR, bottom, child)))
     ranks = [-1, *(target.ranks[branch] for branch in branches), len(target.children[bottom])]
     gaps = [slot + FIRST_CHILD, *(IN_TREE.number(places[child], NEXT_SIBLING) for child in below)]
     for gap, before, after in zip(gaps, ranks[:-1], ranks[1:], strict=True):
         if after - before > 1:
-            regions.append(Region(gap, bottom, first=before + 1, last=after - 1))
+            regions.append((gap, Region(IN_TREE.kind(gap), bottom, first=before + 1, last=after - 1)))
     return regions
 
 
@@ -108,20 +110,24 @@ def _branches(target: TargetTree, node: int, below: list[int]) -> tuple[int, lis
     return bottom, branches
 
 
-def _with_candidates(target: TargetTree, nodes: list[int], parents: list[int], regions: list[Region]) -> AllowedSets:
+def _with_candidates(
+    target: TargetTree, nodes: list[int], parents: list[int], regions: list[tuple[int, Region]]
+) -> AllowedSets:
     regions.sort()
     region_of = np.full(len(target), -1)
-    starts = [0]
-    candidates: list[int] = []
-    for region in regions:
-        candidates.extend(region.allowed(target))
+    starts, slots, candidates = [0], [], []
+    for slot, region in regions:
+        allowed = region.allowed(target)
+        slots += [slot] * len(allowed)
+        candidates += allowed
         starts.append(len(candidates))
         for start, end in region.spans(target):
-            region_of[start:end] = region.slot
-    bounds = np.array(starts)
-    slots = np.repeat(np.array([region.slot for region in regions], dtype=np.int64), bounds[1:] - bounds[:-1])
-    allowed_nodes = np.array(candidates, dtype=np.int64)
-    return AllowedSets(np.array(nodes), np.array(parents), regions, bounds, slots, allowed_nodes, region_of)
+            region_of[start:end] = slot
+    arrays = (np.array(values, dtype=np.int64) for values in (starts, slots, candidates))
+    region_slots = [slot for slot, _ in regions]
+    return AllowedSets(
+        np.array(nodes), np.array(parents), [region for _, region in regions], region_slots, *arrays, region_of
+    )
 
 
 def keys_of(oracle, state: AllowedSets) -> np.ndarray:

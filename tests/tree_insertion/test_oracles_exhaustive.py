@@ -210,11 +210,11 @@ def test_free_siblings_can_save_a_step_in_larger_trees():
 def check_regions(search: Search, target: TargetTree, oracle: ExactOracle, state) -> None:
     """Where all other regions are filled, what is best for the region is best for the tree."""
     ranks = ranks_of(oracle, state)
-    assert {region.slot for region in state.regions} == set(state.slots.tolist())
-    for region in state.regions:
-        outside = frozenset(itertools.compress(target.labels, state.region_of != region.slot))
+    assert set(state.region_slots) == set(state.slots.tolist())
+    for slot in state.region_slots:
+        outside = frozenset(itertools.compress(target.labels, state.region_of != slot))
         steps, first = search.solve(outside)
-        own = state.slots == region.slot
+        own = state.slots == slot
         assert steps == keys_of(oracle, state)[own].min()
         assert {label for _, label in insertions_of(target, state, own & (ranks == 0))} == {label for _, label in first}
 

@@ -1,6 +1,6 @@
-"""Data sets of models that write trees: pairs of a source and a target tree, with a partial tree on a trajectory to the target.
+"""Pairs of a source and a target tree, with a partial tree from a trajectory to the target.
 
-B is the number of sentences, M of nodes of the largest tree of a batch, Z of slots of a batch, Q of entries of a flat list.
+B is the number of sentences of a batch, M of nodes of its largest tree, Z of its slots, Q of entries of a flat list.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TargetTreeDataset(WrappedPairs):
         self.stored = stored
         self.dictionary = dictionary
         self.every_epoch = every_epoch
-        # Workers of a data loader outlive an epoch and have a copy of the data set: they only see changes of shared memory.
+        # Workers of a data loader outlive an epoch and have copies of the data set, which only share this memory.
         self._epoch = torch.full((1,), FIXED).share_memory_()
 
     def set_epoch(self, epoch: int) -> None:
@@ -73,7 +73,7 @@ class TargetTreeDataset(WrappedPairs):
             fairseq's batch without ``prev_output_tokens``, and
 
             - ``target_tree``: the whole targets, ``labels`` and ``parents`` (:func:`collate_trees`)
-            - ``target``: ``[B, T]`` int64, the same as sequences (:meth:`InsertionDictionary.sequence`), padded on the right
+            - ``target``: ``[B, T]`` int64, the same as sequences (:meth:`InsertionDictionary.sequence`), padded right
             - what :meth:`complete` adds
         """
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
@@ -130,8 +130,8 @@ class TargetDistribution:
     """The distribution over the labels of a slot that a model learns.
 
     Attributes:
-        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6); or ``optimal``, the same probability for
-            all insertions of rank 0
+        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6); or ``optimal``, the
+            same probability for all insertions of rank 0
         temperature: of the softmax
     """
 
@@ -148,8 +148,8 @@ def collate_slots(
 ) -> dict[str, Tensor]:
     """Computes the target distributions of all slots of a batch.
 
-    Equal labels of a slot are added up, and labels of probability 0 are left out. If nothing may be inserted in a slot, its target is
-    ``keep``.
+    Equal labels of a slot are added up, and labels of probability 0 are left out. If nothing may be inserted in a slot,
+    its target is ``keep``.
 
     Args:
         partial_trees: B partial trees

@@ -28,7 +28,7 @@ from tree_fairseq.trees.tree import Tree
 NUMBER_MARK = "::"
 
 RESERVED = frozenset({ROOT_LABEL, *RESERVED_LABELS})
-"""Labels that no tree may have: that of the root that decoding begins with, and the special symbols of fairseq's dictionaries."""
+"""Labels that no tree may have: that of the first root, and the special symbols of fairseq's dictionaries."""
 
 _NUMBERED = re.compile(rf"(.+){NUMBER_MARK}[1-9][0-9]*")
 
@@ -99,8 +99,9 @@ class LabelWords:
 class InsertionDictionary(Dictionary):
     """A dictionary of labels with two brackets, so that a sequence of ids represents a tree.
 
-    A node with children is ``open label child … close``, a leaf is ``label``. Hypotheses and the targets of batches are such sequences.
-    The ids of the brackets follow those of the labels. The brackets have no embeddings, and tree models never predict them.
+    A node with children is ``open label child … close``, a leaf is ``label``. Hypotheses and the targets of batches are
+    such sequences. The ids of the brackets follow those of the labels. The brackets have no embeddings, and tree models
+    never predict them.
 
     Args:
         dictionary: the same symbols as fairseq loaded them, the root's label first
@@ -271,8 +272,9 @@ def require_labels(dictionary: Dictionary, words: LabelWords, place: str) -> Non
 class SequenceDictionary(InsertionDictionary):
     """The dictionary of a sequence model: labels, and brackets that have embeddings and are predicted.
 
-    If labels are numbered, brackets are too, so that a sequence model can tell them apart: the k-th opening bracket of a sequence is
-    ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. The last number is shared by all further brackets.
+    If labels are numbered, brackets are too, so that a sequence model can tell them apart: the k-th opening bracket of
+    a sequence is ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. The last number is shared by all
+    further brackets.
 
     Args:
         labels: the dictionary of labels
@@ -319,8 +321,9 @@ class SequenceDictionary(InsertionDictionary):
     def balanced(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Completes the brackets of a predicted sequence, as the evaluation of Lukovnikov & Fischer (2021) does.
 
-        The sequence is cut at EOS. If it has more than one token, it is made to begin with an opening bracket. Missing closing brackets
-        are added at the end, then missing opening brackets at the beginning. The result need not be a tree.
+        The sequence is cut at EOS. If it has more than one token, it is made to begin with an opening bracket. Missing
+        closing brackets are added at the end, then missing opening brackets at the beginning. The result need not be a
+        tree.
 
         Args:
             tokens: ``[T]`` int64 ids, brackets numbered or not

@@ -1,4 +1,4 @@
-"""Folders for insertion-based tree decoding: the record of their targets in ``tree.json``, their check, and their export."""
+"""Folders for insertion-based tree decoding: their record in ``tree.json``, their check and their export."""
 
 from __future__ import annotations
 

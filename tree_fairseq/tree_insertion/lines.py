@@ -1,6 +1,7 @@
-"""From lines of text to stored trajectories: target trees are read, equal ones are found, and the oracles of the others are run.
+"""From lines of text to stored trajectories.
 
-Both parts work on many lines at a time, in several processes.
+Target trees are read, equal ones are found, and the trajectories of the different ones are drawn. Reading and drawing
+work on many trees at a time, in several processes.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class LineReader:
     max_nodes: int
 
     def chunk(self, path: Path, chunk: Chunk) -> list[EncodedTree]:
-        """Reads consecutive lines; a line that is not a tree, or not one that can be stored, raises an error with file and line."""
+        """Reads consecutive lines. The error of a line that is not a tree that can be stored names file and line."""
         return [self._read(line, path, number) for number, line in chunk_lines(path, chunk)]
 
     def _read(self, line: str, path: Path, number: int) -> EncodedTree:
@@ -96,7 +97,8 @@ class LineReader:
                 f"a tree of {encoded.nodes} nodes",
                 path,
                 number,
-                hint=f"Leave the line and its parallel line out, or raise --max-target-nodes, which is {self.max_nodes}.",
+                hint="Leave the line and its parallel line out, or raise --max-target-nodes, "
+                f"which is {self.max_nodes}.",
             )
         return encoded
 
@@ -130,7 +132,8 @@ class EncodedText:
         found = cls()
         known: dict[EncodedTree, EncodedTree] = {}
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            for trees in pool.map(partial(reader.chunk, text.path), text.chunks, f"read {text.path}"):
+            read = partial(reader.chunk, text.path)
+            for trees in pool.map(read, text.chunks, f"read {text.path}"):
                 for tree in trees:
                     file.write(tree.words + "\n")
                     found.counts.update(tree.words.split(" "))
@@ -197,7 +200,7 @@ class TrajectorySampler:
 
 
 def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, pool: ProcessPool) -> None:
-    """Writes the stores of all splits. The trajectories of each tree are drawn once, even if several lines or splits have it.
+    """Writes the stores of all splits. The trajectories of a tree are drawn once, even if several splits have it.
 
     Args:
         texts: the lines of each split, by the prefix of its store

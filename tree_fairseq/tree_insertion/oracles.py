@@ -20,18 +20,22 @@ class Oracle(Protocol):
     target: TargetTree
 
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Returns a number for each allowed node of a region. The oracle inserts a node with the least number; equal numbers are ties."""
+        """Returns a number for each allowed node of a region.
+
+        The oracle inserts a node with the least number; equal numbers are ties.
+        """
 
     def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
-        """Returns how far each allowed node is behind the best one, 0 for the best; supervision is computed from these ranks."""
+        """Returns how far each allowed node is behind the best one, 0 for the best, for the target distribution."""
 
 
 class CentralityOracle:
     """The oracle of Lukovnikov & Fischer (2021): inserts the most central node of a region first.
 
-    Closeness centrality (Equation 4) is highest for the node with the least sum of distances to the nodes of its region. Distances are
-    those in the graph of the region, where neighbouring siblings are joined by an edge, as in the paper's program: without these edges
-    subtrees of a region would not be connected. With ``sibling_edges=False`` they are distances in the target tree, as the paper says.
+    Closeness centrality (Equation 4) is highest for the node with the least sum of distances to the nodes of its
+    region. Distances are those in the graph of the region, where neighbouring siblings are joined by an edge, as in the
+    paper's program: without these edges subtrees of a region would not be connected. With ``sibling_edges=False`` they
+    are distances in the target tree, as the paper says.
     """
 
     def __init__(self, target: TargetTree, sibling_edges: bool = True):
@@ -55,9 +59,9 @@ class CentralityOracle:
             self.outside = np.where(forked, depths[:, None] + depths - 2 * common - 2 + apart, self.inside)
 
     def distance_sums(self, region: Region) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the nodes of a region, ascending, and the sum of each one's distances to the others: the inverse of its centrality.
+        """Returns the nodes of a region, ascending, and the inverses of their centralities.
 
-        Both are int64 arrays as long as the region has nodes.
+        The inverse of a centrality is the sum of distances to the nodes of the region. Both arrays are int64.
         """
         spans = region.spans(self.target)
         if len(spans) == 1:
@@ -86,7 +90,7 @@ class CentralityOracle:
 
 
 def _root_paths(depths: np.ndarray) -> np.ndarray:
-    """``[M, largest depth + 2]`` int64: the ancestor of each node at each depth, or the node itself; deeper entries mean nothing."""
+    """``[M, largest depth + 2]`` int64: the ancestor of each node at each depth down to its own, where it is itself."""
     levels = np.arange(depths.max() + 2)
     nodes = np.arange(len(depths))[:, None]
     return np.maximum.accumulate(np.where(depths[:, None] == levels, nodes, 0), axis=0)
@@ -109,19 +113,19 @@ def _common_ancestor_depths(depths: np.ndarray) -> np.ndarray:
 class ExactOracle:
     """Finds the fewest steps in which a region can be filled, and all insertions that attain them.
 
-    Only allowed insertions count. The siblings that may be inserted beside an only child are those under its own parent, so no slot
-    depends on what happens in another. If nodes from farther up were allowed there, some trees of eight nodes or more would take one
-    step less.
+    Only allowed insertions count. The siblings that may be inserted beside an only child are those under its own
+    parent, so no slot depends on what happens in another. If nodes from farther up were allowed there, some trees of
+    eight nodes or more would take one step less.
 
-    An insertion splits its region into regions that do not influence each other. So a region takes one step more than the longest
-    of the parts that its best insertion leaves. Regions are solved from the leaves up, each once: time grows with
-    M · depth² + Σ children³.
+    An insertion splits its region into regions that do not influence each other. So a region takes one step more than
+    the longest of the parts that its best insertion leaves. Regions are solved from the leaves up, each once: time
+    grows with M · depth² + Σ children³.
 
     Attributes, lists over the nodes y of the target:
-        forest: steps for the strict descendants of y, if y is a leaf of the partial tree; ``forest[0]`` for the whole target
+        forest: steps for the strict descendants of y, if y is a leaf of the partial tree; [0]: for the whole target
         beside: steps for the left and right siblings of y, under y's parent
-        above: for each ancestor p of y by depth, steps for the region between p and y, if y has inserted siblings under p
-        between: for each ancestor u of y by depth, steps for the path from below u to y, if the children of u will hang from y
+        above: for each ancestor p of y by depth, steps for the region between p and y, if y has siblings under p
+        between: for each ancestor u of y by depth, steps from below u to y, if u's children will hang from y
         gaps: steps for the children of y from rank a to b, as ``gaps[y][a][b - a + 1]``; 0 if there are none
     """
 
@@ -138,10 +142,10 @@ class ExactOracle:
                 self._solve(node)
 
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Returns for each allowed node the steps that the region takes, this one included, if the node is inserted now.
+        """Returns the steps that the region takes, this one included, if each of the allowed nodes is inserted now.
 
-        The best insertions of a slot are those with the least number. One with a larger number that is at most the number of steps of
-        the whole tree delays its slot, but not the tree.
+        The best insertions of a slot are those with the least number. One with a larger number that is at most the
+        number of steps of the whole tree delays its slot, but not the tree.
         """
         return [cost + 1 for cost in self._costs(region, candidates)]
 

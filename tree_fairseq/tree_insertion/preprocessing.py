@@ -1,7 +1,7 @@
-"""``fairseq-preprocess --task tree_insertion``: labels become stock token files, and trajectories are stored beside them.
+"""``fairseq-preprocess --task tree_insertion``: labels become stock token files, with trajectories beside them.
 
-The targets are read and verified first. Lines of labels then take their place, in the staging folder, and fairseq binarizes these as in
-translation. At the end the trajectories of each split are written.
+The targets are read and verified first. Lines of labels then take their place, in the staging folder, and fairseq
+binarizes these as in translation. At the end the trajectories of each split are written.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def add_insertion_arguments(parser: ArgumentParser) -> None:
     )
     add(
         "insertion_oracle",
-        "the oracle whose trajectories are stored: centrality inserts the most central nodes first, exact takes the fewest steps",
+        "whose trajectories are stored: centrality inserts the most central nodes first, exact takes the fewest steps",
         choices=(*ORACLES, "both"),
     )
     add("trajectories", "how many trajectories of each oracle every tree gets", type=int, metavar="K")
@@ -84,7 +84,7 @@ def add_insertion_arguments(parser: ArgumentParser) -> None:
 
 
 def is_insertion(args: Namespace) -> bool:
-    """Returns whether targets are to be decoded by insertions. Arguments that a caller from Python has made may lack ours.
+    """Returns whether targets are decoded by insertions. Arguments made by a caller from Python may lack ours.
 
     Raises:
         InputError: they are not, but one of our arguments is given

@@ -1,9 +1,9 @@
-"""How the nodes of a tree are related, and self-attention that knows it (Lukovnikov & Fischer 2021, Sections 3.2.1 and 3.2.2).
+"""Relations of tree nodes, and self-attention with them (Lukovnikov & Fischer 2021, Sections 3.2.1 and 3.2.2).
 
-The path from node i to node j goes ``up`` from i to a child of their lowest common ancestor, ``across`` its children, and ``down`` to j.
-If one node is an ancestor of the other, the path only goes up or down. A parent and its child are related differently, as "k-th child
-of" and "k-th child". Counts from 9 on are one class. With A(k, j) = "j is in the subtree of k", the lowest common ancestors and the
-branches below them are counted by matrix products:
+The path from node i to node j goes ``up`` from i to a child of their lowest common ancestor, ``across`` its children,
+and ``down`` to j. If one node is an ancestor of the other, the path only goes up or down. A parent and its child are
+related differently, as "k-th child of" and "k-th child". Counts from 9 on are one class. With A(k, j) = "j is in the
+subtree of k", the lowest common ancestors and the branches below them are counted by matrix products:
 
     common ancestors (i, j) = sum_k A(k, i) A(k, j)
     rank of i's branch (i, j) = sum_k rank_k A(k, i) (A(parent of k, j) - A(k, j))
@@ -90,14 +90,15 @@ def structure_tokens(
         opening, closing, pad: ids of the brackets and of padding
 
     Returns:
-        the sequences, ``[B, T]`` int64, padded on the right; and ``[B, M]`` int64, the positions of the nodes in them, 0 for padding
+        the sequences, ``[B, T]`` int64, padded on the right; and ``[B, M]`` int64, the positions of the nodes in them,
+        0 for padding
     """
     is_inner = trees.is_inner & trees.is_node
     opened = is_inner.long().cumsum(1)  # up to each node, its own bracket included
     closed = (is_inner.unsqueeze(2) & (trees.ends.unsqueeze(2) <= trees.places)).sum(1)
     places = trees.places + opened + closed
-    # A closing bracket comes after all nodes of its subtree and before it, their opening brackets, and the closing brackets of subtrees
-    # that end earlier, or there and deeper.
+    # A closing bracket comes after all nodes of its subtree and before it, their opening brackets, and the closing
+    # brackets of subtrees that end earlier, or there and deeper.
     later, earlier = trees.ends.unsqueeze(2), trees.ends.unsqueeze(1)  # of the bracket, of the others
     is_before = (earlier < later) | ((earlier == later) & (trees.places > trees.places.unsqueeze(1)))
     ends = trees.ends + opened.gather(1, trees.ends - 1) + (is_before & is_inner.unsqueeze(1)).sum(2)
@@ -131,8 +132,8 @@ def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor
         child_relations: false treats parents and children like all other pairs, an ablation
 
     Returns:
-        ``[3, B, M, M]`` int64 rows of the embedding tables; their sum represents the path from node i to node j. Pairs with padding
-        may have any
+        ``[3, B, M, M]`` int64 rows of the embedding tables; their sum represents the path from node i to node j. Pairs
+        with padding may have any
     """
     up, down, across = _paths(trees)
     is_child, is_parent = (up == 0) & (down == 1), (up == 1) & (down == 0)
@@ -153,7 +154,7 @@ def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor
 
 
 def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
-    """Edges from i up to the lowest common ancestor, edges from there down to j, and the difference of the ranks of their branches.
+    """Edges from i up to the lowest common ancestor, edges from there down to j, and their branches' rank difference.
 
     Each is ``[B, M, M]`` int64.
     """
@@ -213,9 +214,9 @@ class TreeRelationAttention(MultiheadAttention):
 
         e_ij = (q_i k_j + q_i a^K_ij) / sqrt(D / H),    z_i = sum_j alpha_ij (v_j + a^V_ij)
 
-    a_ij is the sum of up to three relation embeddings. Queries are multiplied with the embeddings once, and each pair picks its scores
-    from the result; weights are added up by relation before they are multiplied with the embeddings of values. So no vector is made for
-    a pair.
+    a_ij is the sum of up to three relation embeddings. Queries are multiplied with the embeddings once, and each pair
+    picks its scores from the result; weights are added up by relation before they are multiplied with the embeddings of
+    values. So no vector is made for a pair.
     """
 
     def forward(
@@ -226,7 +227,8 @@ class TreeRelationAttention(MultiheadAttention):
         Args:
             query: ``[M, B, D]``
             key, value: the same; ignored
-            key_padding_mask: the relations, which include the padding; fairseq's decoder layer passes this argument on unread
+            key_padding_mask: the relations, which include the padding; fairseq's decoder layer passes this argument on
+                unread
             **kwargs: ignored; there is no incremental state and no mask of the future, and weights are never returned
 
         Returns:

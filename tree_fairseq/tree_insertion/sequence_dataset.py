@@ -1,7 +1,7 @@
 """Data sets of models that write trees as sequences: by insertions (Stern et al. 2019), or from left to right.
 
-B is the number of sequences, T the length of the longest one, BOS and EOS included. A slot follows each token but the last; the slots
-of a batch are numbered by :class:`tree_fairseq.tree_insertion.slots.SlotNumbers` with one kind.
+B is the number of sequences, T the length of the longest one, BOS and EOS included. A slot follows each token but the
+last; the slots of a batch are numbered by :class:`tree_fairseq.tree_insertion.slots.SlotNumbers` with one kind.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class SequenceSupervision:
     """The distribution over the tokens missing in a slot that a model learns, and the draw of partial sequences.
 
     Attributes:
-        kind: ``binary``, a softmax over negative distances from the centre of the missing tokens, of equal tokens the closest; or
-            ``uniform``, the same probability for all different tokens
+        kind: ``binary``, a softmax over negative distances from the centre of the missing tokens, of equal tokens the
+            closest; or ``uniform``, the same probability for all different tokens
         temperature: of the softmax
         seed: of the draw
     """
@@ -66,7 +66,8 @@ def missing_tokens(target: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np
         kept: ``[m]`` positions of the tokens that the partial sequence has, ascending
 
     Returns:
-        for each missing token its slot, from 0 to m; its id; and twice its distance from the centre of the tokens missing there
+        for each missing token its slot, from 0 to m; its id; and twice its distance from the centre of the tokens
+        missing there
     """
     bounds = np.concatenate([[-1], kept, [len(target)]])
     missing = np.setdiff1d(np.arange(len(target)), kept)
@@ -80,7 +81,8 @@ def collate_sequence_slots(
     supervision: SequenceSupervision,
     keep: int,
 ) -> dict[str, Tensor]:
-    """Computes the target distributions of all slots of a batch; of equal tokens of a slot the one nearest to the centre counts.
+    """Computes the target distributions of all slots of a batch; of equal tokens of a slot the one nearest to the
+    centre counts.
 
     Args:
         missing: the tokens that B partial sequences lack (:func:`missing_tokens`)
@@ -163,7 +165,7 @@ class SequenceInsertionDataset(_SequenceDataset):
 
 
 class BracketedTargetDataset(_SequenceDataset):
-    """Whole sequences, of which a model predicts the next token; arguments as of :class:`TargetTreeDataset`, and ``sequences``."""
+    """Whole sequences, of which a model predicts the next token."""
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         """Adds sequences:

@@ -1,7 +1,7 @@
 r"""The slots of partial trees: their numbers, which of them exist, and the trees after a decoding step.
 
-Insertion-based tree decoding (Lukovnikov & Fischer 2021, Section 3.1) begins with a root node alone. Each step inserts at most one
-node in every slot of the partial tree. A node has up to four slots:
+Insertion-based tree decoding (Lukovnikov & Fischer 2021, Section 3.1) begins with a root node alone. Each step inserts
+at most one node in every slot of the partial tree. A node has up to four slots:
 
 ==============  ====  =====================================================================================
 slot            sign  a node inserted there
@@ -12,9 +12,9 @@ slot            sign  a node inserted there
 `NEXT_SIBLING`  \-    becomes the next sibling of the slot's node, which is not the root
 ==============  ====  =====================================================================================
 
-The functions :func:`slot_mask` and :func:`insert` work on one tree in NumPy; :func:`slot_masks`, :func:`insert_nodes` and
-:func:`delete_nodes` on a batch in tensors. Nodes are in preorder everywhere. M is the number of nodes of a tree, or of the largest
-tree of a batch; B is the number of trees, Z of slots of a batch.
+The functions :func:`slot_mask` and :func:`insert` work on one tree in NumPy; :func:`slot_masks`, :func:`insert_nodes`
+and :func:`delete_nodes` on a batch in tensors. Nodes are in preorder everywhere. M is the number of nodes of a tree, or
+of the largest tree of a batch; B is the number of trees, Z of slots of a batch.
 """
 
 from __future__ import annotations
@@ -94,15 +94,16 @@ def slot_mask(parents: np.ndarray) -> np.ndarray:
 def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Inserts one node in each of the given slots of a tree, all in one step.
 
-    A node in the descendant slot of u takes over the children of u, and also the nodes that the same step inserts between them.
+    A node in the descendant slot of u takes over the children of u, and also the nodes that the same step inserts
+    between them.
 
     Args:
         parents: ``[M]`` indices of the parents, -1 for the root
         slots: ``[m]`` different slots
 
     Returns:
-        sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step inserts it in the
-        i-th slot; and parents ``[M + m]`` int64 of the new tree
+        sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step inserts
+        it in the i-th slot; and parents ``[M + m]`` int64 of the new tree
 
     Raises:
         ValueError: a slot occurs twice, or the tree has no such slot
@@ -204,8 +205,9 @@ class ChangedTrees(NamedTuple):
         return {"labels": self.labels, "parents": self.parents}
 
 
-# The new preorder of a batch is that of a key for each old and new node. Nodes that are inserted above and below old node i come right
-# before and after it. A next sibling comes where the subtree of its left neighbour ends, those of deeper nodes first.
+# The new preorder of a batch is that of a key for each old and new node. Nodes that are inserted above and below old
+# node i come right before and after it. A next sibling comes where the subtree of its left neighbour ends, those of
+# deeper nodes first.
 
 # An old node brings up to five elements into the new tree: a node in each of its slots, and itself.
 _SELF = KINDS

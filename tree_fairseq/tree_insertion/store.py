@@ -1,13 +1,13 @@
 """Trees and their trajectories on disk: a memory-mapped indexed dataset of fairseq's, int32.
 
-``PREFIX.bin`` holds one item for each different tree. ``PREFIX.idx`` points from each line to its item: lines with equal trees have the
-same offset. An item is
+``PREFIX.bin`` holds one item for each different tree. ``PREFIX.idx`` points from each line to its item: lines with
+equal trees have the same offset. An item is
 
     ``[M, count, place, ..., parent, ..., trajectory, trajectory, ...]``
 
-with M, the number of nodes including the root that decoding begins with; the number of trajectories; the places in the item at which
-they begin; M parents in preorder (-1 for the root); and the trajectories (:class:`tree_fairseq.tree_insertion.trajectories.Trajectory`)
-of T steps,
+with M, the number of nodes including the root that decoding begins with; the number of trajectories; the places in the
+item at which they begin; M parents in preorder (-1 for the root); and the trajectories
+(:class:`tree_fairseq.tree_insertion.trajectories.Trajectory`) of T steps,
 
     ``[T, M steps, T + 2 starts, Q slots, Q candidates, Q ranks]``
 """
@@ -94,8 +94,8 @@ class InsertionStoreWriter:
 class InsertionStore:
     """Reads the trees and trajectories of a split by line.
 
-    Opening maps the files and checks that index and data belong together. Reading makes views into the map. A store can be pickled;
-    workers of a data loader open it again.
+    Opening maps the files and checks that index and data belong together. Reading makes views into the map. A store can
+    be pickled; workers of a data loader open it again.
 
     Args:
         prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.nl-lf.lf.insertion``
@@ -179,11 +179,13 @@ def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
     """Opens the trajectories of a split and compares them with its token files.
 
     Args:
-        prefix: of the store: that of the token files with the suffix :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`
+        prefix: of the store: that of the token files with the suffix
+            :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`
         trajectory_count: how many trajectories every tree has
 
     Raises:
-        CorruptFileError: a file is missing or damaged, or they belong to other trees; the message names the first line that differs
+        CorruptFileError: a file is missing or damaged, or they belong to other trees; the message names the first line
+            that differs
     """
     tokens = prefix.with_suffix("")
     store = InsertionStore(prefix)
@@ -195,7 +197,7 @@ def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
     if len(differing):
         line = int(differing[0])
         raise CorruptFileError(
-            f"{prefix}, line {line + 1}: {counts[line]} trajectories of a tree of {store.node_counts[line] - 1} nodes, where there "
-            f"should be {trajectory_count} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
+            f"{prefix}, line {line + 1}: {counts[line]} trajectories of a tree of {store.node_counts[line] - 1} nodes, "
+            f"where there should be {trajectory_count} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
         )
     return store

@@ -1,4 +1,4 @@
-"""Targets of insertion-based decoding, and the allowed sets of the slots on the way to them (Lukovnikov & Fischer 2021, Section 3.3.1).
+"""Targets of insertion-based decoding, and the allowed sets of slots (Lukovnikov & Fischer 2021, Section 3.3.1).
 
 M is the number of nodes of the target, with the root that decoding begins with; they are numbered in preorder.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, KINDS, NEXT_SIBLING
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.trees.tree import Tree
 
 ROOT_LABEL = "@R@"
@@ -87,8 +87,8 @@ class TargetTree:
 class Region(NamedTuple):
     """The nodes of the target that will be inserted through one slot, now or in later steps.
 
-    The missing nodes of a partial tree fall into regions, one for each slot in which a node is allowed. Regions do not influence
-    each other.
+    The missing nodes of a partial tree fall into regions, one for each slot in which a node is allowed. Regions do not
+    influence each other. ``kind`` is the kind of the slot; :meth:`anchor` finds its number in a partial tree.
 
     ==================  ===================  =====================================================================
     slot                bounds               allowed set: nodes that may be inserted now
@@ -99,21 +99,17 @@ class Region(NamedTuple):
     ``-``               ``top``, ranks       the subtrees of the children of ``top`` from rank ``first`` to ``last``
     ==================  ===================  =====================================================================
 
-    The other nodes of the region hang from these and become allowed later. In the slots below a node with one child in the partial
-    tree, siblings of the child come from under its own parent in the target. With two or more children, siblings come from under their
-    lowest common ancestor. That parent or ancestor is ``bottom`` of the slot v and ``top`` of the slots ``-``.
+    The other nodes of the region hang from these and become allowed later. In the slots below a node with one child in
+    the partial tree, siblings of the child come from under its own parent in the target. With two or more children,
+    siblings come from under their lowest common ancestor. That parent or ancestor is ``bottom`` of the slot v and
+    ``top`` of the slots ``-``.
     """
 
-    slot: int
+    kind: int
     top: int
     bottom: int = -1
     first: int = -1
     last: int = -1
-
-    @property
-    def kind(self) -> int:
-        """The kind of the slot."""
-        return IN_TREE.kind(self.slot)
 
     def allowed(self, target: TargetTree) -> Sequence[int]:
         """The allowed set, ascending."""
@@ -137,10 +133,7 @@ class Region(NamedTuple):
         return (upper, bottom), (ends[bottom], ends[upper])
 
     def parts(self, target: TargetTree, node: int) -> list[Region]:
-        """The regions into which this one falls apart when an allowed node is inserted.
-
-        Their ``slot`` is just the kind of the slot, since its number depends on the rest of the partial tree; see :meth:`anchor`.
-        """
+        """The regions into which this one falls apart when an allowed node is inserted."""
         parent = target.parents[node]
         if self.first >= 0:
             rank = target.ranks[target.branch(self.top, node)]
@@ -157,10 +150,10 @@ class Region(NamedTuple):
     def anchor(self, target: TargetTree) -> tuple[int, int]:
         """Locates the slot in any partial tree.
 
-        The slot has the number ``4 · before + offset``, where ``before`` counts the nodes of the partial tree that precede the anchor in
-        preorder. For a slot v or ^ the anchor is the slot's node itself. The slot before a first child belongs to the node that is the
-        nearest inserted ancestor of the gap: the last inserted node up to ``top``. The slot of a next sibling belongs to the first
-        inserted node of the branch to the left of the gap.
+        The slot has the number ``4 · before + offset``, where ``before`` counts the nodes of the partial tree that
+        precede the anchor in preorder. For a slot v or ^ the anchor is the slot's node itself. The slot before a first
+        child belongs to the node that is the nearest inserted ancestor of the gap: the last inserted node up to
+        ``top``. The slot of a next sibling belongs to the first inserted node of the branch to the left of the gap.
 
         Returns:
             the anchor, a node of the target or one past its end; and the offset

@@ -40,10 +40,10 @@ class PartialTree:
     def corrupted(self, rate: float, label_ids: np.ndarray, generator: np.random.Generator) -> PartialTree:
         """Inserts wrong nodes, as a decoder does that makes mistakes; there must be none yet.
 
-        Each slot gets a wrong node with the same probability. Its label is drawn from all labels; a label that may be inserted there is
-        not taken. Once the wrong nodes are deleted, their children take their places. So the slots of right nodes mean what they meant,
-        and keep their insertions, except for slots that a wrong node fills. Nothing may be inserted in those and in the slots of wrong
-        nodes.
+        Each slot gets a wrong node with the same probability. Its label is drawn from all labels; a label that may be
+        inserted there is not taken. Once the wrong nodes are deleted, their children take their places. So the slots of
+        right nodes mean what they meant, and keep their insertions, except for slots that a wrong node fills. Nothing
+        may be inserted in those and in the slots of wrong nodes.
 
         Args:
             rate: the probability
@@ -77,7 +77,8 @@ class Trajectory:
 
     Attributes:
         steps: ``[M]`` int64, the step that inserts each node of the target; 0 for the root
-        starts: ``[T + 2]`` int64: the allowed insertions after t steps are entries ``starts[t]`` to ``starts[t + 1]`` of:
+        starts: ``[T + 2]`` int64: the allowed insertions after t steps are entries ``starts[t]`` to ``starts[t + 1]``
+            of:
         slots: ``[Q]`` int64, their slots; the entries of a slot follow each other
         candidates: ``[Q]`` int64, the nodes of the target
         ranks: ``[Q]`` int64, their ranks by the oracle, from 0
@@ -146,7 +147,8 @@ def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | 
 
     Args:
         oracle: of the target
-        given: how many nodes, the first in preorder, are given at the start; with 2, the root of the target tree is known
+        given: how many nodes, the first in preorder, are given at the start; with 2, the root of the target tree is
+            known
         generator: as of :func:`trajectory`
     """
     steps = [0] * len(oracle.target)
@@ -168,7 +170,7 @@ class _JudgedRegion:
 
 
 class _Regions:
-    """The regions that were judged so far. The slot of each is just its kind, so a region is the same in all partial trees."""
+    """The regions that were judged so far. A region is the same in all partial trees that have it."""
 
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
@@ -201,7 +203,7 @@ def _trajectory(regions: _Regions, generator: np.random.Generator | None) -> Tra
 def _states(
     known: _Regions, steps: list[int], given: int, generator: np.random.Generator | None
 ) -> Iterator[list[tuple[int, _JudgedRegion]]]:
-    """Yields the slots and regions of all partial trees of a trajectory; writes into ``steps`` when each node is inserted."""
+    """Yields the slots and regions of all partial trees; writes the step of each insertion into ``steps``."""
     target = known.oracle.target
     # Each inserted node takes the next slot numbers, four of them.
     taken = [KINDS if node < given else 0 for node in range(len(target))]
