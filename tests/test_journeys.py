@@ -8,14 +8,21 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from tests.classification.examples import classify, write_trees
 from tests.data_bin.corpora import prefixes
-from tests.end_to_end.tiny_classes import task_of
-from tests.journeys import files_executed
+from tests.end_to_end import tiny_classes
+from tests.journeys import files_executed, folders_of
+from tests.nn.tiny import build
+from tests.tree_insertion import test_task as insertion
+from tests.tree_insertion.test_preprocessing import preprocess
+from tree_fairseq.data_bin.inputs import inspect_text
+from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
+from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
 
 
 def test_an_sst_tree_to_its_class(tmp_path):
     write_trees(tmp_path, train=20)
     classify("--input-format", "trees", *prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin")
-    task, args = task_of(tmp_path / "bin"), Namespace(arch="tree_transformer_classifier_tiny")
+    task, args = tiny_classes.task_of(tmp_path / "bin"), Namespace(arch="tree_transformer_classifier_tiny")
     ARCH_CONFIG_REGISTRY[args.arch](args)
     model = task.build_model(args).eval()
     predictor, read_lines = task.build_generator([model], Namespace()), task.read_lines
@@ -29,3 +36,31 @@ def test_an_sst_tree_to_its_class(tmp_path):
     files = files_executed(predict)
     assert len(ranked[0]) == 5
     assert len(files) <= 20, sorted(files)
+
+
+OVERNIGHT = (
+    "( call-SW:listValue ( filter ( call-SW:getProperty ( call-SW:singleton en.article ) ( string !type ) ) "
+    "( condition ( string publication_date ) ( string = ) ( date 2004 -1 -1 ) ) ) )"
+)
+
+
+def test_an_overnight_line_to_the_slot_loss(tmp_path):
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.nl").write_text("articles published in 2004\n")
+        (tmp_path / f"{split}.lf").write_text(f"{OVERNIGHT}\n")
+    folder = preprocess(tmp_path, tmp_path / "bin", splits=("train", "valid"))
+    task, pool = insertion.task_of(folder), ProcessPool()
+    reader = LineReader(task.target_dictionary.notation, task.insertion.words, max_nodes=50)
+    model, criterion = build(task, arch="tree_insertion_transformer_tiny"), SlotKlDivergence(task)
+    task.load_dataset("train")
+    losses = []
+
+    def learn() -> None:
+        text = EncodedText.read(inspect_text(tmp_path / "train.lf"), reader, tmp_path / "labels", pool)
+        write_stores({folder / "train.nl-lf.lf.insertion": text.lines}, TrajectorySampler.of(task.insertion), pool)
+        dataset = task.dataset("train")
+        losses.append(criterion(model, dataset.collater([dataset[0]]))[0])
+
+    files = files_executed(learn)
+    assert losses[0] > 0
+    assert len(files) <= 25 and len(folders_of(files)) <= 5, sorted(files)
