@@ -1,4 +1,4 @@
-"""The loss of insertions against the sum that its equation says, slot by slot and label by label."""
+"""The loss of insertions, compared with the sum of its equation, slot by slot and label by label."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tree_fairseq.tree_insertion.criterion import SlotKlDivergence, slot_diverge
 from tree_fairseq.tree_insertion.dataset import TargetDistribution
 
 
-class Answers(nn.Module):
-    """A model that always says the same."""
+class Constant(nn.Module):
+    """A model whose output does not depend on its input."""
 
     def __init__(self, slot, count, shape=None, seed=0):
         super().__init__()
@@ -51,7 +51,7 @@ def equation(slot, logits, target):
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_the_divergence_of_the_equation(seed, kind):
     sample, slot = random_batch(seed, distribution=TargetDistribution(kind, 0.7))
-    model = Answers(slot, len(slot), seed=seed)
+    model = Constant(slot, len(slot), seed=seed)
     loss, size, log = criterion()(model, sample)
     assert size == log["nsentences"] == 3 and log["slots"] == len(slot) == sample["ntokens"]
     expected = equation(slot, model.logits, sample["slot_target"])
@@ -60,7 +60,7 @@ def test_it_is_the_divergence_of_the_equation(seed, kind):
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-def test_it_is_zero_for_a_model_that_says_what_it_should():
+def test_it_is_zero_for_a_model_that_predicts_the_target():
     sample, slot = random_batch(5)
     target = sample["slot_target"]
     logits = torch.full((len(slot), len(DICTIONARY)), -1e4)
@@ -70,11 +70,13 @@ def test_it_is_zero_for_a_model_that_says_what_it_should():
     assert right.sum() == len(slot)
 
 
-def test_one_of_several_best_answers_is_right():
+def test_any_of_the_best_labels_is_right():
     slot = torch.tensor([3, 8, 9])
     target = {
-        "slot": torch.tensor([3, 3, 3, 8, 9]), "label": torch.tensor([5, 6, 7, 2, 2]), "probability": torch.tensor([0.4, 0.4, 0.2, 1.0, 1.0])
-    }  # fmt: skip
+        "slot": torch.tensor([3, 3, 3, 8, 9]),
+        "label": torch.tensor([5, 6, 7, 2, 2]),
+        "probability": torch.tensor([0.4, 0.4, 0.2, 1.0, 1.0]),
+    }
     for answer, rights in ((5, [1, 0, 0, 1, 0]), (6, [0, 1, 0, 1, 0]), (7, [0, 0, 0, 1, 0]), (4, [0, 0, 0, 1, 0])):
         logits = torch.zeros(3, len(DICTIONARY))
         logits[[0, 1, 2], [answer, 2, 5]] = 1.0
@@ -85,7 +87,7 @@ def test_one_of_several_best_answers_is_right():
 def test_wrong_nodes_are_learned_beside(seed):
     sample, slot = random_batch(seed, wrong_nodes=0.4)
     labels = sample["net_input"]["partial_tree"]["labels"]
-    model = Answers(slot, len(slot), labels.shape, seed)
+    model = Constant(slot, len(slot), labels.shape, seed)
     loss, _, log = criterion(deletion_weight=0.5)(model, sample)
     expected, counts = (
         equation(slot, model.logits, sample["slot_target"]),
@@ -108,7 +110,7 @@ def test_wrong_nodes_are_learned_beside(seed):
 def test_a_model_that_cannot_delete_is_named():
     sample, slot = random_batch(1, wrong_nodes=0.4)
     with pytest.raises(InputError, match="--deletion"):
-        criterion()(Answers(slot, len(slot)), sample)
+        criterion()(Constant(slot, len(slot)), sample)
 
 
 def test_half_precision_is_summed_in_full():

@@ -1,4 +1,4 @@
-"""The insertion-based tree decoder: what may and what may not change its output, and what fairseq's decoder says of it."""
+"""The insertion-based tree decoder: invariances, inputs that it reads, and comparison with fairseq's decoder."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_padding_gets_no_gradient_and_everything_else_does(variant):
         assert not side.embed_tokens.weight.grad[PAD].any()
 
 
-def test_without_deletion_nothing_is_said_of_nodes():
+def test_without_deletion_nodes_are_not_scored():
     model = build_insertion()
     assert model(**EXAMPLES.net_input())["delete"] is None
     assert not any("delete" in name for name in model.state_dict())
@@ -124,7 +124,7 @@ def test_labels_structure_and_source_are_read(variant):
 
 
 def test_which_child_a_node_is_shows_in_child_relations_alone():
-    """A root with three equal children: its slot tells which of two orders of other labels it has only by their relations."""
+    """Only relations tell the root's slot in which order its children are."""
     partial = with_slots({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 0, 0]])}, PAD)
     turned = {**partial, "labels": torch.tensor([[4, 7, 6, 5]])}
     source = EXAMPLES.net_input([0])

@@ -81,7 +81,7 @@ def test_options_that_do_not_go_together_are_refused(flags, message):
         build_insertion(*flags)
 
 
-def test_a_task_that_grows_no_trees_is_refused():
+def test_a_task_with_other_targets_is_refused():
     with pytest.raises(MissingTreesError, match="use --task tree_insertion"):
         build(tiny_task(), arch=TINY)
 

@@ -1,4 +1,4 @@
-"""A tiny model learns a few trees by heart and grows them again from their root."""
+"""A tiny model learns a few trees by heart and generates them from their root."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def targets() -> list[TargetTree]:
 
 
 def states(trees: list[TargetTree]) -> tuple[list[int], list]:
-    """Every state of a shortest trajectory of each tree, and whose it is; only what the next state has is to be inserted."""
+    """Every state of a shortest trajectory of each tree, and the number of the tree.
+
+    Only the nodes of the next state are to be inserted.
+    """
     owners, found = [], []
     for number, tree in enumerate(trees):
         labels = np.array([ROOT, *map(int, tree.labels[1:])])

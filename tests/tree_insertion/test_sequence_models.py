@@ -128,7 +128,8 @@ def test_the_gru_follows_the_tree():
         attended, _ = functional.multi_head_attention_forward(
             query, memory, memory, query.size(2), decoder.attention.num_heads, None,
             torch.cat([getattr(decoder.attention, f"{part}_proj").bias for part in "qkv"]), None, None, False, 0.0,
-            decoder.attention.out_proj.weight, decoder.attention.out_proj.bias, need_weights=False, use_separate_proj_weight=True,
+            decoder.attention.out_proj.weight, decoder.attention.out_proj.bias,
+            need_weights=False, use_separate_proj_weight=True,
             q_proj_weight=decoder.attention.q_proj.weight, k_proj_weight=decoder.attention.k_proj.weight,
             v_proj_weight=decoder.attention.v_proj.weight,
         )  # fmt: skip

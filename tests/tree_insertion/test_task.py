@@ -1,4 +1,4 @@
-"""The task ``tree_insertion``: folders become batches of partial trees, and what does not fit is refused before training."""
+"""The task ``tree_insertion``: batches of partial trees and sequences; options, models and folders that it refuses."""
 
 from __future__ import annotations
 

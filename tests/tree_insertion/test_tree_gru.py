@@ -1,4 +1,4 @@
-"""Columns that columns of a bracketed sequence grow from, against a stack; also where brackets do not match."""
+"""Parents and previous siblings of the columns of a bracketed sequence, compared with a stack."""
 
 from __future__ import annotations
 
