@@ -30,7 +30,7 @@ _NAMES = {"(": "-LRB-", ")": "-RRB-"}
 def escape(word: str) -> str:
     """A word as a leaf of a bracketed tree: brackets by their Penn names, backslashes before either kept apart.
 
-    The same as ``tree_fairseq.trees.bracket.escape``, which cannot be imported without fairseq.
+    The same as ``tree_fairseq.trees.bracket.escape``, which needs a newer Python than benepar's environment may have.
     """
 
     def replace(match: re.Match[str]) -> str:

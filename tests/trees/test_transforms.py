@@ -64,7 +64,7 @@ def test_collapse_by_example():
 
 @given(trees() | any_trees(), st.sampled_from(FORMS))
 @settings(deadline=None)
-def test_binarisation_has_an_inverse(tree, form):
+def test_binarization_has_an_inverse(tree, form):
     binary = binarize(tree, form)
     assert debinarize(binary) == tree
     assert {len(node.children) for node in binary.preorder()} <= {0, 1, 2}
@@ -72,11 +72,11 @@ def test_binarisation_has_an_inverse(tree, form):
 
 @given(trees(), st.sampled_from(FORMS))
 @settings(deadline=None)
-def test_binarisation_keeps_the_words(tree, form):
+def test_binarization_keeps_the_words(tree, form):
     assert binarize(tree, form).leaves() == tree.leaves()
 
 
-def test_binarisation_by_example():
+def test_binarization_by_example():
     tree = read_tree("(A (B b) (C c) (D d) (E e))")
     assert write_forest((binarize(tree, "right"),)) == "(A (B b) (@A (C c) (@A (D d) (E e))))"
     assert write_forest((binarize(tree, "left"),)) == "(A (@A (@A (B b) (C c)) (D d)) (E e))"

@@ -78,5 +78,13 @@ def escape_first(name: str) -> str:
     return _code(name[0]) + name[1:]
 
 
+def unclosed_error(columns: list[int]) -> NotationError:
+    """The error for brackets that were opened in these columns and never closed."""
+    number = "a bracket is" if len(columns) == 1 else f"{len(columns)} brackets are"
+    message = f"{number} never closed, the first of them opened here"
+    hint = "Close every bracket, and write each tree on one line."
+    return NotationError(message, column=columns[0], hint=hint)
+
+
 def _code(character: str) -> str:
     return f"\\u{ord(character):04x}"

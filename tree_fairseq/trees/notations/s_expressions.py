@@ -24,6 +24,7 @@ from tree_fairseq.trees.notations.notation import (
     Notation,
     escape_first,
     escape_name,
+    unclosed_error,
     unescape_name,
 )
 from tree_fairseq.trees.text import shorten
@@ -66,12 +67,7 @@ class BracketNotation(Notation):
                 headed[-1] = headed[-1] or not contents[-1]
                 contents[-1].append(Tree(_label(found)))
         if columns:
-            number = "a bracket is" if len(columns) == 1 else f"{len(columns)} brackets are"
-            raise NotationError(
-                f"{number} never closed, the first of them opened here",
-                column=columns[0],
-                hint="Close every bracket, and write each tree on one line.",
-            )
+            raise unclosed_error(columns)
         tree = contents[0][0]
         if tree == Tree(GROUP) and "(" in line:
             raise EmptySymbolTreeError(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.notation import GROUP, Notation
+from tree_fairseq.trees.notations.notation import GROUP, Notation, unclosed_error
 from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, Infix, TermGrammar
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
@@ -145,13 +145,7 @@ class _TermReader:
             else:
                 self._after_term(token)
         if len(self.open) > 1:
-            count = len(self.open) - 1
-            number = "a bracket is" if count == 1 else f"{count} brackets are"
-            raise NotationError(
-                f"{number} never closed, the first of them opened here",
-                column=self.open[1].column,
-                hint="Close every bracket, and write each tree on one line.",
-            )
+            raise unclosed_error([bracket.column for bracket in self.open[1:]])
         whole = self._expression(self.open[0], "the end of the line", self.end)
         return self._placed(whole, WHOLE)
 
