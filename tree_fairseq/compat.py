@@ -57,7 +57,8 @@ def be_one_package(name: str, path: str) -> None:
     own = sys.modules[package].__file__
     if not Path(own).samefile(path):
         raise ImportError(
-            f"--user-dir is {Path(path).parent}, but tree_fairseq was imported from {Path(own).parent}; give that folder"
+            f"--user-dir is {Path(path).parent}, but tree_fairseq was imported from {Path(own).parent}; give that "
+            "folder"
         )
     for module in [*sys.modules]:
         if module == package or module.startswith(f"{package}."):
@@ -78,6 +79,17 @@ def allow_checkpoint_classes() -> None:
             *(type(np.dtype(kind)) for kind in (np.float32, np.float64, np.int32, np.int64)),
         ]
     )
+
+
+def load_weights_only(path: Path) -> dict:
+    """Loads a checkpoint on the CPU. Raises CheckpointError if it cannot be read or does not contain a model."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except _UNREADABLE as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{path} is not a checkpoint of fairseq: it does not contain a model")
+    return state
 
 
 def newest_readable(path: Path) -> Path | None:
@@ -156,8 +168,10 @@ def resume_with_other_batches() -> None:
         if done and before and before != now:
             start = min(done * now // before, now - 1)
             logger.warning(
-                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another --max-tokens, "
-                "batch size, number of processes or data set): going on after %d of them; some sentences will be seen twice "
+                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another "
+                "--max-tokens, "
+                "batch size, number of processes or data set): going on after %d of them; some sentences will be seen "
+                "twice "
                 "in this epoch and others not at all",
                 *(done, before, state["epoch"], now, start),
             )

@@ -110,5 +110,5 @@ def test_watching_leaves_the_model_as_it_was():
 
 def test_models_without_trees_are_refused():
     task = tiny_task()
-    with pytest.raises(ScoringError, match="attends to no tree nodes"):
+    with pytest.raises(ScoringError, match="does not attend to tree nodes"):
         cross_attentions(build(task, *stock_flags(), arch="transformer"))

@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.scoring.bleu import (
-    Side,
-    bleu_by_length,
-    corpus_bleu,
-    length_buckets,
-    paired_bootstrap,
-    split_compounds,
-)
+from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, paired_bootstrap, split_compounds
+from tree_fairseq.scoring.breakdowns import by_bounds
 
 REFERENCES = [
     "the old man saw a small boat on the lake .",
@@ -72,10 +66,12 @@ def test_compounds_are_three_tokens():
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 60)), st.lists(st.integers(1, 50), max_size=5))
-def test_buckets_part_the_sentences(lengths, bounds):
-    buckets = length_buckets(lengths, bounds)
-    assert sorted(index for _, _, indices in buckets for index in indices) == list(range(len(lengths)))
-    for low, high, indices in buckets:
+def test_buckets_partition_the_sentences(lengths, bounds):
+    buckets = by_bounds(lengths, bounds, lambda indices: {"indices": indices})
+    assert sorted(index for row in buckets for index in row["indices"]) == list(range(len(lengths)))
+    for row in buckets:
+        low, high, indices = row["from"], row["to"], row["indices"]
+        assert indices and len(indices) == row["sentences"]
         assert all(low <= lengths[index] and (high is None or lengths[index] <= high) for index in indices)
 
 

@@ -46,7 +46,7 @@ def test_a_gold_tree_equals_itself():
 
 
 def test_trees_that_do_not_belong_together():
-    with pytest.raises(ScoringError, match="sentence 2: 2 words, and 3 in the gold tree"):
+    with pytest.raises(ScoringError, match="sentence 2: 2 words, but 3 in the gold tree"):
         bracket_f1([(GOLD, GOLD), (FLAT, PAIR)])
     with pytest.raises(ScoringError, match="two words"):
         bracket_f1([((), ())])

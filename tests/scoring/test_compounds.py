@@ -34,7 +34,7 @@ def test_parts_of_compounds(text, compound, kind):
 
 @pytest.mark.parametrize("text", ["", "dog", "he liked"])
 def test_what_is_no_compound(text):
-    with pytest.raises(ScoringError, match=f"{text!r} is no compound"):
+    with pytest.raises(ScoringError, match=f"{text!r} is not a compound"):
         read_compound(text)
 
 
@@ -112,7 +112,7 @@ def test_words_without_translations_are_named(tmp_path):
 
 def test_a_compound_is_right_in_all_its_sentences():
     assert in_all_contexts([True] * 9 + [False]) == [True, False]
-    with pytest.raises(ScoringError, match="7 sentences are no 5 for each compound"):
+    with pytest.raises(ScoringError, match="7 sentences are not 5 for each compound"):
         in_all_contexts([True] * 7)
 
 

@@ -73,14 +73,14 @@ def test_the_scorer_of_generate():
     [
         (lambda w: (w / "runs/tree/generate-test.txt").unlink(), "generate with that run first"),
         (lambda w: write_run(w / "runs/tree", PREDICTED[:3]), "has 3 predictions, the references are 4"),
-        (lambda w: write_run(w / "runs/tree", ["pos", *PREDICTED[1:]]), "'pos' is no number"),
+        (lambda w: write_run(w / "runs/tree", ["pos", *PREDICTED[1:]]), "'pos' is not a number"),
         (lambda w: (w / "text/test.tsv").unlink(), "test.tsv is missing"),
         (lambda w: write_lines(w / "text/test.tsv", []), "is empty"),
         (
             lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "a\tb\tc"]),
-            "test.tsv:4: the last column is no number",
+            "test.tsv:4: the last column is not a number",
         ),
-        (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "1"]), "test.tsv:4: the last column is no number"),
+        (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "1"]), "test.tsv:4: the last column is not a number"),
     ],
 )
 def test_what_does_not_fit_is_named(workspace, caplog, break_it, message):

@@ -1,4 +1,6 @@
-"""ROUGE: against its definition, on tokens as they are; differences of runs; the command. Skipped without rouge-score."""
+"""ROUGE: against its definition, on tokens as they are; differences of runs; the command. Skipped without
+rouge-score.
+"""
 
 from __future__ import annotations
 

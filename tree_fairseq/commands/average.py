@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import pickle
 import re
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from tree_fairseq.compat import allow_checkpoint_classes
+from tree_fairseq.compat import allow_checkpoint_classes, load_weights_only
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.files import atomic_file
 
@@ -56,17 +54,6 @@ def last_checkpoints(
     return chosen
 
 
-def load_state(path: Path) -> dict:
-    """Loads a checkpoint on the CPU. Raises CheckpointError if it cannot be read or does not contain a model."""
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path} is not a checkpoint of fairseq: it does not contain a model")
-    return state
-
-
 def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     """Returns the mean of every parameter, summed in float64 and converted back to the parameter's dtype.
 
@@ -75,11 +62,11 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     Raises:
         CheckpointError: parameters, their shapes or the labels of trees differ
     """
-    newest = load_state(paths[0])
+    newest = load_weights_only(paths[0])
     first, task = newest["model"], newest.get("task_state")
     sums = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
     for path in paths[1:]:
-        state = load_state(path)
+        state = load_weights_only(path)
         model = state["model"]
         if state.get("task_state") != task:
             raise CheckpointError(f"{path} and {paths[0]} were trained with different labels of trees")
@@ -99,7 +86,7 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     """Writes the average of ``paths``, newest first, to ``output``, which appears only when complete."""
     allow_checkpoint_classes()
     weights = average_weights(paths)
-    state = load_state(paths[0])
+    state = load_weights_only(paths[0])
     state["model"] = weights
     state["last_optimizer_state"] = None
     output.parent.mkdir(parents=True, exist_ok=True)

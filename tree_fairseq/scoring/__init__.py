@@ -1,1 +1,3 @@
-"""Scoring of outputs: BLEU, accuracy and validity of trees, significance, attention on nodes, result files of recipes."""
+"""Scores of outputs, with significance tests: BLEU, ROUGE, classes, numbers, generated trees; result files of
+recipes.
+"""

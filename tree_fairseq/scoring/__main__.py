@@ -6,21 +6,18 @@ import importlib
 import sys
 
 SCORERS = {
-    "attention": (
-        "tree_fairseq.scoring.attention_share",
-        "how much of a translation model's attention falls on tree nodes",
+    "attention": ("tree_fairseq.scoring.attention_share", "share of a translation model's attention on tree nodes"),
+    "bleu": (
+        "tree_fairseq.scoring.translation",
+        "BLEU of translations in three readings, with signatures and significance",
     ),
-    "bleu": ("tree_fairseq.scoring.translation", "BLEU of translations, three ways, with signatures and significance"),
     "classification": (
         "tree_fairseq.scoring.classification",
-        "accuracy, macro F1 and confusions of classes, by group and length",
+        "accuracy, macro F1 and confusion matrix, by group and length",
     ),
-    "compounds": (
-        "tree_fairseq.scoring.compounds",
-        "compounds of CoGnition that are translated wrongly, and BLEU of Chinese",
-    ),
+    "compounds": ("tree_fairseq.scoring.compounds", "error rates of CoGnition's compounds, and BLEU of Chinese"),
     "rouge": ("tree_fairseq.scoring.rouge", "ROUGE-1, -2 and -L of summaries"),
-    "regression": ("tree_fairseq.scoring.regression", "correlations of predicted numbers with the right ones"),
+    "regression": ("tree_fairseq.scoring.regression", "correlations of predicted numbers"),
     "structural": (
         "tree_fairseq.scoring.structural",
         "accuracy and validity of generated trees: programs, logical forms",
@@ -29,14 +26,14 @@ SCORERS = {
 
 
 def listing() -> str:
-    """What there is to choose from."""
+    """Returns the usage text with all scorers."""
     lines = ["usage: python -m tree_fairseq.scoring NAME [options], NAME one of"]
     lines += [f"  {name:<14} {about}" for name, (_, about) in SCORERS.items()]
-    return "\n".join([*lines, "The options of one: python -m tree_fairseq.scoring NAME --help"])
+    return "\n".join([*lines, "Options of a scorer: python -m tree_fairseq.scoring NAME --help"])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the scorer that the first argument names; returns its exit status, 2 where there is no such scorer."""
+    """Runs the scorer that the first argument names; returns its exit status, 2 for an unknown name."""
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if name in ("-h", "--help"):
         print(listing())

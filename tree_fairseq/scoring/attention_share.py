@@ -1,11 +1,11 @@
-"""How much of the decoder's cross-attention falls on tree nodes (Table 4 of Nguyen et al., ICLR 2020).
+"""Measures how much of the decoder's cross-attention falls on tree nodes (Table 4 of Nguyen et al. 2020).
 
-    python -m tree_fairseq.scoring.attention_share data-bin --path checkpoint.pt --subset test
+    python -m tree_fairseq.scoring attention data-bin --path checkpoint.pt --subset test
 
-Every target token of the reference, under teacher forcing, spreads its attention over the words, the end-of-sentence
-symbol and the nodes of the source. Per decoder layer: the share of that mass on nodes, and how often the largest weight
-of a head is a node's; beside them, the share of nodes among words and nodes. The end of the sentence, on which attention
-likes to rest, is neither phrase nor word: shares are given with it, and among words and nodes alone.
+Under teacher forcing, every target token attends to the words, the EOS symbol and the nodes of the source. For each
+decoder layer the table has the share of attention on nodes and the share of heads whose largest weight is on a node,
+beside the share of nodes among words and nodes. EOS attracts attention but is neither phrase nor word, so shares are
+given with it and without.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class LayerShare:
-    """Sums over target tokens and heads of one layer."""
+    """Sums over the target tokens and heads of one layer."""
 
     node_mass: float = 0.0
     end_mass: float = 0.0
@@ -40,12 +40,12 @@ class LayerShare:
     rows: int = 0
 
     def add(self, weights: Tensor, kinds: Tensor, real: Tensor) -> None:
-        """Count a batch.
+        """Adds a batch.
 
         Args:
             weights: ``[H, B, T, S]``, each row sums to 1
-            kinds: ``[B, S]``, 2 at nodes, 1 at the end of the sentence, 0 elsewhere
-            real: ``[B, T]``, true at target tokens that are no padding
+            kinds: ``[B, S]``, 2 at nodes, 1 at EOS, 0 elsewhere
+            real: ``[B, T]`` bool, target tokens without padding
         """
         rows = weights.permute(1, 2, 0, 3)[real]  # R x H x S
         row_kinds = kinds.unsqueeze(1).expand(-1, real.shape[1], -1)[real].unsqueeze(1)  # R x 1 x S
@@ -57,7 +57,9 @@ class LayerShare:
         self.rows += rows.shape[0] * rows.shape[1]
 
     def summary(self) -> dict[str, float]:
-        """Shares of mass and of argmaxes: on nodes of everything, on the end, on nodes of words and nodes alone."""
+        """Returns the shares of attention and of largest weights: on nodes, on EOS, and on nodes when EOS is left
+        out.
+        """
         return {
             "node_mass": self.node_mass / self.rows,
             "end_mass": self.end_mass / self.rows,
@@ -69,17 +71,19 @@ class LayerShare:
 
 
 def cross_attentions(model: nn.Module) -> list[TreeCrossAttention]:
-    """The cross-attentions of the decoder's layers, in order. Raises ScoringError where they do not read trees."""
+    """Returns the cross-attention of each decoder layer. Raises ScoringError if they do not read trees."""
     layers = getattr(getattr(model, "decoder", None), "layers", [])
     found = [getattr(layer, "encoder_attn", None) for layer in layers]
     if not found or not all(isinstance(attention, TreeCrossAttention) for attention in found):
-        raise ScoringError(f"{type(model).__name__} attends to no tree nodes; give a checkpoint of a tree_transformer")
+        raise ScoringError(
+            f"{type(model).__name__} does not attend to tree nodes; give a checkpoint of a tree_transformer"
+        )
     return found
 
 
 @contextlib.contextmanager
 def watched(attentions: list[TreeCrossAttention]) -> Iterator[list[Tensor]]:
-    """Yields a list that holds, after each forward pass, one ``[H, B, T, S]`` tensor of weights a layer."""
+    """Yields a list that holds one ``[H, B, T, S]`` tensor of weights per layer after a forward pass."""
     weights: list[Tensor] = []
 
     def ask(module, args, kwargs):
@@ -98,7 +102,7 @@ def watched(attentions: list[TreeCrossAttention]) -> Iterator[list[Tensor]]:
 
 
 def position_kinds(source: Tensor, positions: int, eos: int) -> Tensor:
-    """``[B, S]``: 1 at the end-of-sentence symbol, 2 at every position beyond the ``N`` of ``source``, else 0."""
+    """Returns ``[B, S]``: 1 at EOS, 2 at every position beyond the N of ``source``, else 0."""
     kinds = torch.full((source.shape[0], positions), 2, dtype=torch.uint8, device=source.device)
     kinds[:, : source.shape[1]] = (source == eos).byte()
     return kinds
@@ -106,11 +110,11 @@ def position_kinds(source: Tensor, positions: int, eos: int) -> Tensor:
 
 @torch.no_grad()
 def attention_share(model: nn.Module, batches, dictionaries) -> dict:
-    """Shares per layer and over layers of an evaluated model.
+    """Computes shares per layer and over all layers.
 
     Args:
-        model: a tree transformer
-        batches: samples as its task's iterator gives them, on the model's device
+        model: a Tree-Transformer
+        batches: of its task's iterator, on the model's device
         dictionaries: source and target dictionary
 
     Returns:
@@ -146,7 +150,7 @@ def attention_share(model: nn.Module, batches, dictionaries) -> dict:
 
 
 def measure(checkpoint: Path, data: Path, subset: str, max_tokens: int = 4000, cpu: bool = False) -> dict:
-    """Load a checkpoint and measure a split of a preprocessed folder; see :func:`attention_share`."""
+    """Measures a checkpoint on a split of a preprocessed folder; see :func:`attention_share`."""
     models, _, task = checkpoint_utils.load_model_ensemble_and_task(
         [str(checkpoint)], arg_overrides={"data": str(data)}
     )
@@ -162,7 +166,7 @@ def measure(checkpoint: Path, data: Path, subset: str, max_tokens: int = 4000, c
 
 
 def table(shares: dict) -> str:
-    """The measurement as lines of text, percentages."""
+    """Formats the shares as a table in percent."""
     columns = list(shares["mean"])
     lines = ["layer  " + "  ".join(columns)]
     for name, row in [
@@ -174,9 +178,9 @@ def table(shares: dict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit status."""
+    """Runs the command; returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.scoring.attention_share", description=__doc__.splitlines()[0]
+        prog="python -m tree_fairseq.scoring attention", description=__doc__.splitlines()[0]
     )
     parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess with trees")
     parser.add_argument("--path", type=Path, required=True, help="checkpoint")

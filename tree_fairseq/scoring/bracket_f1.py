@@ -1,12 +1,11 @@
 """Unlabelled F1 of spans, as the literature on unsupervised parsing reports it.
 
-Of every tree the set of its constituents' spans is taken; spans of a single word and of the whole sentence are dropped, since
-every tree has them, and so are labels and repetitions (unary chains). Punctuation counts as the words do: it is neither removed
-nor attached anew. Sentences of a single word are left out. Two means are told (Kim, Dyer & Rush 2019 tell both, after
-removing punctuation):
+A tree counts as the set of its constituents' spans, without labels and repetitions (unary chains), and without spans of
+a single word and of the whole sentence, which every tree has. Punctuation counts like words. Sentences of one word are
+left out. There are two means, as in Kim, Dyer & Rush (2019), who remove punctuation:
 
-- sentence: the mean of the sentences' own F1; where the gold tree has no span left, recall is 1, and precision is 1 if the other
-  tree has none either;
+- sentence: the mean of the sentences' own F1. If the gold tree has no span left, recall is 1, and precision is 1 if the
+  other tree has no span either.
 - corpus: F1 of all spans of all sentences together.
 """
 
@@ -27,12 +26,12 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class BracketF1:
-    """Percentages.
+    """F1 in percent.
 
     Attributes:
         sentence: mean over sentences
         corpus: of all spans together
-        sentences: how many were compared
+        sentences: number of compared sentences
     """
 
     sentence: float
@@ -41,7 +40,7 @@ class BracketF1:
 
 
 def inner_spans(forest: Forest) -> set[Span]:
-    """The spans ``[start, end)`` of constituents that cover more than one word and less than the sentence."""
+    """Returns the spans ``[start, end)`` of constituents that cover more than one word and less than the sentence."""
     spans = encode(forest)
     whole = (0, len(spans.leaves))
     found = ((int(start), int(end)) for start, end, _ in spans.spans)
@@ -49,7 +48,7 @@ def inner_spans(forest: Forest) -> set[Span]:
 
 
 def sentence_f1(gold: set[Span], found: set[Span]) -> float:
-    """F1 of one sentence, from 0 to 1."""
+    """Computes F1 of one sentence, from 0 to 1."""
     if not gold:
         return 1.0 if not found else 0.0
     return 2 * len(gold & found) / (len(gold) + len(found))
@@ -68,7 +67,7 @@ def bracket_f1(pairs: Iterable[tuple[Forest, Forest]]) -> BracketF1:
     for number, (gold_forest, forest) in enumerate(pairs, 1):
         size, other_size = len(forest_leaves(gold_forest)), len(forest_leaves(forest))
         if size != other_size:
-            raise ScoringError(f"sentence {number}: {other_size} words, and {size} in the gold tree")
+            raise ScoringError(f"sentence {number}: {other_size} words, but {size} in the gold tree")
         if size < 2:
             continue
         gold, found = inner_spans(gold_forest), inner_spans(forest)
@@ -81,11 +80,11 @@ def bracket_f1(pairs: Iterable[tuple[Forest, Forest]]) -> BracketF1:
 
 
 def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -> dict[str, BracketF1]:
-    """F1 of induced trees, of trees that know nothing of the sentence, and the best that binary trees reach.
+    """Returns F1 of induced trees, of controls that ignore the words, and the best F1 that binary trees can reach.
 
     Args:
         gold: trees of each sentence
-        found: induced trees, None where there are none; such sentences are left out everywhere
+        found: induced trees; None for a sentence to leave out everywhere
         seed: of random trees
     """
     kept = [(forest, own) for forest, own in zip(gold, found, strict=True) if own is not None]
@@ -106,7 +105,7 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
 
 
 def table(scores: dict[str, BracketF1]) -> str:
-    """Scores as lines of text."""
+    """Formats the scores as a table."""
     sentences = next(iter(scores.values())).sentences
     lines = [
         f"unlabelled F1 of spans over {sentences} sentences of two words or more; punctuation is kept",

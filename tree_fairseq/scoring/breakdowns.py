@@ -1,4 +1,4 @@
-"""Metrics of parts of a test set: by a measure of its sentences, by the groups that they belong to; differences from other runs."""
+"""Metrics of parts of a test set (buckets of a measure, groups), and McNemar's test between runs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from scipy.stats import binomtest
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.outputs import read_text
 
-# FROM scoring/significance: Whether two systems that were scored right or wrong on the same sentences differ.
-
 SIGNATURE = "McNemar's test, exact, two-sided"
 
 
 def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
     """McNemar's exact test (1947) of paired outcomes.
 
-    Only sentences on which the two disagree count: were the systems equally good, each of them would be right on such a
-    sentence with probability 1/2.
+    Only sentences on which the systems disagree count: two equally good systems are each right on such a sentence with
+    probability 1/2.
 
     Returns:
-        the difference in points, how many sentences only one of the two has right, and the p-value
+        the difference in points, the numbers of sentences that only one system has right, and the p-value
 
     Raises:
-        ScoringError: they are not outcomes of the same sentences
+        ScoringError: the outcomes belong to different test sets
     """
     if len(baseline) != len(system):
         raise ScoringError(
@@ -44,17 +42,17 @@ def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
 
 
 COUNT = "sentences"
-"""Stands beside the metrics of a part: how many sentences it has."""
+"""Key of the number of sentences beside the metrics of a part."""
 
 Metrics = Callable[[Sequence[int]], dict[str, float]]
 
 
 def by_bounds(measures: Sequence[int], bounds: Sequence[int], metrics: Metrics) -> list[dict]:
-    """Metrics of buckets of sentences; buckets end at ``bounds``, empty ones are left out.
+    """Returns metrics of buckets of sentences. Buckets end at ``bounds``; empty ones are left out.
 
     Args:
         measures: of each sentence, such as its length
-        metrics: gives those of the sentences of these numbers
+        metrics: computes the metrics of the sentences with the given numbers
     """
     rows, low = [], 0
     for high in [*sorted(set(bounds)), None]:
@@ -66,7 +64,7 @@ def by_bounds(measures: Sequence[int], bounds: Sequence[int], metrics: Metrics) 
 
 
 def by_group(groups: Sequence[Iterable[str]], metrics: Metrics) -> dict[str, dict]:
-    """Metrics of each group of sentences, given the groups that every sentence belongs to."""
+    """Returns metrics of each group, given the groups of every sentence."""
     members: dict[str, list[int]] = {}
     for index, names in enumerate(groups):
         for name in names:
@@ -75,17 +73,17 @@ def by_group(groups: Sequence[Iterable[str]], metrics: Metrics) -> dict[str, dic
 
 
 def read_groups(folder: Path, subset: str, count: int) -> list[list[str]]:
-    """The groups of each sentence, from ``{subset}.groups``; none at all where there is no such file.
+    """Reads the groups of each sentence from ``{subset}.groups``; returns an empty list if the file is missing.
 
     Raises:
-        ScoringError: the file has not ``count`` lines
+        ScoringError: the file does not have ``count`` lines
     """
     path = folder / f"{subset}.groups"
     return [line.split() for line in read_text(path, count)] if path.is_file() else []
 
 
 def group_metrics(groups: Mapping[str, dict], wanted: Sequence[str], suffix: str) -> dict[str, float]:
-    """The metrics of some groups under names of their own: ``accuracy_GROUP``."""
+    """Returns the metrics of some groups as ``METRIC_GROUP``."""
     return {
         f"{metric}_{name}{suffix}": value
         for name in wanted
@@ -98,10 +96,10 @@ def group_metrics(groups: Mapping[str, dict], wanted: Sequence[str], suffix: str
 def differences(
     name: str, baseline: Mapping[str, Sequence[bool]], outcomes: Mapping[str, Sequence[bool]], suffix: str
 ) -> list[dict]:
-    """McNemar's test of each metric that both a baseline of that name and this run have outcomes of.
+    """Tests each metric for which both the baseline ``name`` and this run have outcomes.
 
     Raises:
-        ScoringError: they are not outcomes of the same sentences
+        ScoringError: the outcomes belong to different test sets
     """
     return [
         {"metric": metric + suffix, "baseline": name, **mcnemar(baseline[metric], ours)}

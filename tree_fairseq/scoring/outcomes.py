@@ -1,9 +1,24 @@
-"""Which outputs of one test set are right, in which respect, and how often."""
+"""Which generated trees of a test set are right, and in which respect.
+
+IFTTT programs are compared as in Quirk, Mooney and Galley (2015, section 6). A program is
+``( ROOT IF ( TRIGGER channel ( FUNC function ... ) ) THEN ( ACTION channel ( FUNC function ... ) ) )``.
+
+============================  =====================================================================================
+metric                        value
+============================  =====================================================================================
+``channel_accuracy``          programs with two right channels
+``channel_function_accuracy`` programs with two right channels and two right functions; parameters do not count
+``production_f1``             balanced F measure of productions, the rules ``label -> labels of its children`` of
+                              outputs and references, with multiplicities, over the whole set
+============================  =====================================================================================
+
+An output that is not a tree or not a program has no channel, function or production.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,38 +30,28 @@ from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree
 from tree_fairseq.trees.unordered import exact_matches
 
-# FROM scoring/ifttt: How IFTTT programs are compared: channels, functions, productions (Quirk, Mooney and Galley 2015, section 6).
-#
-# A program is ``( ROOT IF ( TRIGGER channel ( FUNC function ... ) ) THEN ( ACTION channel ( FUNC function ... ) ) )``.
-#
-# ============================  ==================================================================================
-# metric                        value
-# ============================  ==================================================================================
-# ``channel_accuracy``          programs whose two channels are both right
-# ``channel_function_accuracy`` programs whose two channels and two functions are all right; parameters do not count
-# ``production_f1``             balanced F measure of productions: of all rules ``label -> labels of its children`` of
-#                               the outputs and of the references, with their multiplicities, over the whole set
-# ============================  ==================================================================================
-#
-# An output that is no tree, or no program, has no channel, no function and no production.
+VALIDITY = "validity"
+STEPS = "steps"
+
+SCHEMES = ("exact", "ifttt")
 
 
 class Program(NamedTuple):
-    """What a program does, as far as it is scored; None for what it does not have."""
+    """The scored parts of a program; None for a missing one."""
 
     channels: tuple[str, str] | None
     functions: tuple[str, str] | None
 
 
 def program(tree: Tree | None) -> Program:
-    """Channels and functions of trigger and action."""
+    """Returns the channels and functions of trigger and action."""
     parts = [_call(tree, label) for label in ("TRIGGER", "ACTION")]
     channels, functions = zip(*parts)
     return Program(None if None in channels else channels, None if None in functions else functions)
 
 
 def _call(tree: Tree | None, label: str) -> tuple[str | None, str | None]:
-    """Channel and function of the first child with this label."""
+    """Returns channel and function of the first child with this label."""
     part = _child(tree, label)
     if part is None:
         return None, None
@@ -60,7 +65,7 @@ def _child(tree: Tree | None, label: str) -> Tree | None:
 
 
 def productions(tree: Tree | None) -> Counter[tuple[str, tuple[str, ...]]]:
-    """The rules that a tree is made of, with multiplicities; leaves have none."""
+    """Returns the productions of a tree with multiplicities; leaves have none."""
     if tree is None:
         return Counter()
     return Counter(
@@ -69,7 +74,7 @@ def productions(tree: Tree | None) -> Counter[tuple[str, tuple[str, ...]]]:
 
 
 def production_f1(pairs: Iterable[tuple[Tree | None, Tree]]) -> float:
-    """Balanced F measure, in percent, of the productions of outputs and references together."""
+    """Computes the balanced F measure of productions over all outputs and references, in percent."""
     common = found = wanted = 0
     for output, reference in pairs:
         ours, theirs = productions(output), productions(reference)
@@ -79,19 +84,13 @@ def production_f1(pairs: Iterable[tuple[Tree | None, Tree]]) -> float:
     return 200 * common / (found + wanted) if found + wanted else 0.0
 
 
-VALIDITY = "validity"
-STEPS = "steps"
-
-SCHEMES = ("exact", "ifttt")
-
-
 def read_output(text: str | None, notation: Notation, encoding: SymbolEncoding | None = None) -> Tree | None:
-    """The tree of an output, None where it is no complete tree.
+    """Reads an output as a tree; returns None if it is not one complete tree.
 
     Args:
-        text: what was generated; None where nothing was
-        notation: how trees are written
-        encoding: how symbols make a tree, where the output is symbols (of a stock model) and not text
+        text: the output; None if the sentence has none
+        notation: of outputs that are text
+        encoding: of outputs that are symbols, as stock models print them
     """
     if text is None:
         return None
@@ -103,14 +102,14 @@ def read_output(text: str | None, notation: Notation, encoding: SymbolEncoding |
 
 @dataclass(frozen=True)
 class Judgement:
-    """The outputs of a test set beside its references.
+    """The outputs of a test set and its references.
 
     Attributes:
-        outputs: trees, None for those that are none
+        outputs: trees; None for outputs that are not trees
         references: trees
         unordered: labels whose children have no order
-        scheme: ``exact``, or ``ifttt`` for its channels, functions and productions too
-        steps: how many steps it took to decode each output; None where that is not known
+        scheme: ``exact``, or ``ifttt`` to add channels, functions and productions
+        steps: number of decoding steps of each output; None if unknown
     """
 
     outputs: Sequence[Tree | None]
@@ -121,10 +120,10 @@ class Judgement:
 
     @cached_property
     def outcomes(self) -> dict[str, list[bool]]:
-        """By metric, whether each output is right.
+        """Whether each output is right, by metric.
 
-        ``accuracy``: the tree is the reference. ``accuracy_unordered``: it is, with the children of some labels in any
-        order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
+        ``accuracy``: the tree equals the reference. ``accuracy_unordered``: it does if the children of some labels may
+        be in any order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
         """
         found = {
             "accuracy": exact_matches(self.outputs, self.references),
@@ -143,7 +142,7 @@ class Judgement:
         return {"channel_accuracy": channels, "channel_function_accuracy": both}
 
     def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
-        """The metrics of all sentences, or of some: validity as a share from 0 to 1, steps as they are, all others in percent."""
+        """Returns metrics of all sentences or some: validity from 0 to 1, the mean of steps, all others in percent."""
         indices = range(len(self.references)) if indices is None else indices
         values = {}
         for name, outcomes in self.outcomes.items():
@@ -156,24 +155,14 @@ class Judgement:
         return values
 
     def by(self, measure: Callable[[Tree], int], bounds: Sequence[int]) -> list[dict]:
-        """Metrics by a measure of the reference, such as its depth; buckets end at ``bounds``, empty ones are left out."""
+        """Returns metrics by a measure of the reference, such as depth; buckets end at ``bounds``."""
         return by_bounds([measure(tree) for tree in self.references], bounds, self.metrics)
 
     def by_group(self, groups: Sequence[Iterable[str]]) -> dict[str, dict]:
-        """Metrics of each group of sentences, given the groups that every sentence belongs to."""
+        """Returns metrics of each group, given the groups of every sentence."""
         return by_group(groups, self.metrics)
 
 
 def size(tree: Tree) -> int:
-    """Number of nodes of a tree."""
+    """Counts the nodes of a tree."""
     return sum(1 for _ in tree.preorder())
-
-
-def as_digits(outcomes: Mapping[str, Sequence[bool]]) -> dict[str, str]:
-    """Outcomes as they are kept in a file: a digit a sentence."""
-    return {name: "".join("01"[value] for value in values) for name, values in outcomes.items()}
-
-
-def from_digits(outcomes: Mapping[str, str]) -> dict[str, list[bool]]:
-    """The inverse of :func:`as_digits`."""
-    return {name: [digit == "1" for digit in digits] for name, digits in outcomes.items()}

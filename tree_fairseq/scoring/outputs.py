@@ -1,4 +1,4 @@
-"""Reading what fairseq-generate writes, and the texts it is compared with."""
+"""Reads the output of fairseq-generate, reference texts, and the result files ``score.json`` and ``result.json``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tree_fairseq.trees.tree import Tree
 
 @dataclass
 class Outputs:
-    """What a file of fairseq-generate holds.
+    """The content of a file of fairseq-generate.
 
     Attributes:
         best: the first hypothesis of each sentence that has one, by the sentence's number in the data set
-        sources: numbers of all sentences that were translated, with or without a result
-        finished: whether the line is there that closes a complete run
-        steps: how many decoding steps the first hypothesis took, where lines say so
-        unfinished: what is said of first hypotheses that are partial or invalid
+        sources: numbers of all translated sentences, with or without a hypothesis
+        finished: whether the file has the closing line of a complete run
+        steps: number of decoding steps of first hypotheses, from ``I-`` lines
+        unfinished: the marks of first hypotheses that are partial or invalid, from ``U-`` lines
     """
 
     best: dict[int, str] = field(default_factory=dict)
@@ -34,9 +34,10 @@ class Outputs:
 
 
 def read_outputs(path: str | Path) -> Outputs:
-    """Reads ``H-<id><TAB>score<TAB>text``, ``S-<id><TAB>text``, ``I-<id><TAB>steps`` and ``U-`` lines, which stand in batch order.
+    """Reads ``H-<id><TAB>score<TAB>text``, ``S-<id><TAB>text``, ``I-<id><TAB>steps`` and ``U-`` lines, which are in
+    batch order.
 
-    With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError where a line is malformed.
+    With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a line is malformed.
     """
     outputs = Outputs()
     for number, line in enumerate(read_lines(path), 1):
@@ -67,9 +68,9 @@ def _read_about(outputs: Outputs, kind: str, identifier: str, values: list[str],
 
 
 def read_hypotheses(path: str | Path) -> list[str]:
-    """The best hypothesis of each sentence, in the order of the data set.
+    """Returns the best hypothesis of each sentence, in the order of the data set.
 
-    Raises ScoringError where a line is malformed or an id is missing (an interrupted or filtered run).
+    Raises ScoringError if a line is malformed or an id is missing (an interrupted or filtered run).
     """
     best = read_outputs(path).best
     if not best:
@@ -81,12 +82,12 @@ def read_hypotheses(path: str | Path) -> list[str]:
 
 
 def read_complete(path: str | Path, count: int) -> Outputs:
-    """What a complete run says of ``count`` sentences.
+    """Reads the output of a complete run over ``count`` sentences.
 
-    A structural search returns what it can complete within the length limit, which may be nothing.
+    A sentence may have no hypothesis: a structural search returns only trees within the length limit.
 
     Raises:
-        ScoringError: a line is malformed, there are hypotheses of other sentences, or some sentences were not translated
+        ScoringError: a line is malformed, a hypothesis belongs to another sentence, or a sentence was not translated
     """
     outputs = read_outputs(path)
     stray = max(outputs.best, default=-1)
@@ -106,7 +107,7 @@ def read_complete(path: str | Path, count: int) -> Outputs:
 
 
 def read_text(path: str | Path, count: int) -> list[str]:
-    """The lines of a file that must have ``count`` of them. Raises ScoringError where it has not."""
+    """Reads a file of ``count`` lines. Raises ScoringError if it has another number of lines."""
     lines = list(read_lines(path))
     if len(lines) != count:
         raise ScoringError(f"{path} has {len(lines)} lines, the hypotheses are {count}")
@@ -114,21 +115,19 @@ def read_text(path: str | Path, count: int) -> list[str]:
 
 
 def detokenize(lines: list[str], language: str) -> list[str]:
-    """Moses tokens as plain text: entities resolved, punctuation attached."""
+    """Turns Moses tokens into plain text: resolves entities and attaches punctuation."""
     from sacremoses import MosesDetokenizer
 
     detokenizer = MosesDetokenizer(lang=language)
     return [detokenizer.detokenize(line.split()) for line in lines]
 
 
-# FROM scoring/lines: Outputs of models that write text: programs as they are typed, of which no notation of trees is known.
-
 LINES = "lines"
 """Stands in the place of a notation where whole lines are compared."""
 
 
 class Lines(Notation):
-    """Lines of tokens: as trees, the tokens below a root without a name."""
+    """Reads a line of text as a tree: its tokens below an unnamed root. For programs without a notation of trees."""
 
     def write(self, tree: Tree) -> str:
         return " ".join(token.label for token in tree.children)
@@ -138,20 +137,15 @@ class Lines(Notation):
 
 
 def reader_named(name: str) -> Notation:
-    """The notation of that name, or what reads lines."""
+    """Returns the notation of a name, or the reader of plain lines."""
     return Lines() if name == LINES else notation_named(name)
 
-
-# FROM scoring/result: Result files: ``score.json`` of one run, ``result.json`` of a recipe's output folder.
-#
-# ``result.json`` holds the metrics of one run (the one a recipe was called for) by name, the primary one again under ``score``, its name
-# under ``metric``, and a short entry for every run of the folder under ``runs``.
 
 SCORE_FILE = "score.json"
 
 
 def read_scores(path: Path) -> dict:
-    """The scores of one run. Raises ScoringError where there are none or they are not JSON."""
+    """Reads ``score.json``. Raises ScoringError if it is missing or not JSON."""
     try:
         scores = read_json(path)
     except CorruptFileError as error:
@@ -162,12 +156,16 @@ def read_scores(path: Path) -> dict:
 
 
 def read_runs(folder: Path) -> list[dict]:
-    """Every ``score.json`` below ``folder``, ordered by path. Raises ScoringError where one is not JSON."""
+    """Reads every ``score.json`` below a folder, sorted by path. Raises ScoringError if one is not JSON."""
     return [read_scores(path) for path in sorted(folder.rglob(SCORE_FILE))]
 
 
 def build_result(current: dict, runs: list[dict]) -> dict:
-    """The content of ``result.json`` from the scores of the run at the top and those of all runs."""
+    """Returns the content of ``result.json``.
+
+    It has the metrics of the current run by name, its primary metric under ``score``, the name of that under
+    ``metric``, and a short entry for every run under ``runs``.
+    """
     metrics = current["metrics"]
     metric = current["primary"]
     if metric not in metrics:

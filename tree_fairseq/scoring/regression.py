@@ -1,13 +1,15 @@
-"""Score predicted numbers: Pearson's and Spearman's correlation, and the mean squared error.
+"""Scores predicted numbers: Pearson's and Spearman's correlation, and the mean squared error.
 
-    python -m tree_fairseq.scoring regression --run runs/tree --references text --against runs/stock --result result.json
+    python -m tree_fairseq.scoring regression --run runs/tree --references text --against runs/stock --result
+    result.json
 
-``--run`` is a folder with ``generate-{subset}.txt``, the output of fairseq-generate. ``--references`` is the folder with the corpus's
-own ``{subset}.tsv``, whose last column is the number. Correlations are in percent; differences from other runs are without a test.
+``--references`` is the folder with the corpus's own ``{subset}.tsv``, whose last column is the number. Correlations are
+in percent. Differences from other runs come without a significance test. ``fairseq-generate --scoring regression``
+computes the same figures.
 """
 
-import argparse
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,19 +22,19 @@ from tree_fairseq.classification.metrics import pearson, spearman
 from tree_fairseq.classification.targets import is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_hypotheses, read_scores
-from tree_fairseq.scoring.runs import add_run_arguments, pairs, score_and_publish
+from tree_fairseq.scoring.runs import RunScorer, generated
 from tree_fairseq.trees.text import read_lines
 
 
 @dataclass(frozen=True)
 class NumberJudgement:
-    """The predicted numbers of a test set beside the right ones."""
+    """The predicted numbers of a test set and the right ones."""
 
     predicted: Sequence[float]
     references: Sequence[float]
 
     def metrics(self) -> dict[str, float]:
-        """Both correlations in percent, and the mean squared error."""
+        """Returns both correlations in percent, and the mean squared error."""
         error = np.subtract(self.predicted, self.references)
         return {
             "pearson": pearson(self.predicted, self.references),
@@ -42,11 +44,11 @@ class NumberJudgement:
 
 
 def read_numbers(path: Path) -> list[float]:
-    """The last column of a file.
+    """Reads the last column of a file.
 
     Raises:
-        ScoringError: there is no such file, or it is empty
-        LabelColumnError: a line has no number there
+        ScoringError: the file is missing or empty
+        LabelColumnError: the last column of a line is not a number
     """
     if not path.is_file():
         raise ScoringError(f"{path} is missing: --references takes the folder with the lines that were preprocessed")
@@ -55,7 +57,7 @@ def read_numbers(path: Path) -> list[float]:
         label = line.rpartition("\t")[2].strip()
         if "\t" not in line or not is_number(label):
             raise LabelColumnError(
-                "the last column is no number", path, number, hint="A line is a text (or two), a tab and a number."
+                "the last column is not a number", path, number, hint="A line is a text (or two), a tab and a number."
             )
         found.append(float(label))
     if not found:
@@ -63,83 +65,61 @@ def read_numbers(path: Path) -> list[float]:
     return found
 
 
-def score_run(run: Path, references: Path, sets: dict[str, str], against: Sequence[Path] = ()) -> dict:
-    """Metrics of a run, and its differences from other runs.
+class RegressionRuns(RunScorer):
+    """Correlations of predicted numbers."""
 
-    Raises:
-        ScoringError: files are missing or do not fit each other
-    """
-    scores: dict = {"metrics": {}, "sentences": {}, "differences": []}
-    for subset, label in sets.items():
-        path = run / f"generate-{subset}.txt"
-        if not path.is_file():
-            raise ScoringError(f"{path} is missing: generate with that run first")
-        right, predicted = read_numbers(references / f"{subset}.tsv"), read_hypotheses(path)
-        if len(predicted) != len(right):
-            raise ScoringError(f"{path} has {len(predicted)} predictions, the references are {len(right)}")
+    name, primary = "regression", "pearson"
+    about = "Scores predicted numbers: Pearson's and Spearman's correlation, and the mean squared error."
+
+    @staticmethod
+    def add_arguments(parser: ArgumentParser) -> None:
+        parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
+
+    def score_set(self, scores: dict, subset: str, suffix: str) -> None:
+        """Scores the predictions for a test set."""
+        path = generated(self.args.run, subset)
+        references, predicted = read_numbers(self.args.references / f"{subset}.tsv"), read_hypotheses(path)
+        if len(predicted) != len(references):
+            raise ScoringError(f"{path} has {len(predicted)} predictions, the references are {len(references)}")
         if wrong := [text for text in predicted if not is_number(text)]:
-            raise ScoringError(f"{path}: {wrong[0]!r} is no number; was it generated by a model of regression?")
-        suffix = f"_{label}" if label else ""
-        figures = NumberJudgement([float(text) for text in predicted], right).metrics()
-        scores["metrics"] |= {name + suffix: value for name, value in figures.items()}
-        scores["sentences"][subset] = len(right)
-    for other in against:
-        theirs = read_scores(other / SCORE_FILE)["metrics"]
-        scores["differences"] += [
-            {"metric": name, "baseline": other.name, "difference": value - theirs[name]}
-            for name, value in scores["metrics"].items() if name in theirs
-        ]  # fmt: skip
-    return scores
-
-
-def report(scores: dict) -> str:
-    """The scores as lines of text."""
-    lines = [f"{name} = {value:.2f}" for name, value in scores["metrics"].items()]
-    lines += [f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']}" for row in scores["differences"]]
-    return "\n".join(lines)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.scoring regression", description=__doc__.splitlines()[0]
-    )
-    add_run_arguments(parser, primary="pearson")
-    parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
-    args = parser.parse_args(arguments)
-    return score_and_publish(
-        args, lambda: (score_run(args.run, args.references, pairs(args.sets), args.against), None), report
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
-
-# FROM scoring/regression_scorer: ``--scoring regression`` of ``fairseq-generate``: correlations of predicted numbers with the right ones.
+            raise ScoringError(f"{path}: {wrong[0]!r} is not a number; was it generated by a regression model?")
+        metrics = NumberJudgement([float(text) for text in predicted], references).metrics()
+        metrics = {name + suffix: value for name, value in metrics.items()}
+        scores["metrics"] |= metrics
+        scores["sentences"][subset] = len(references)
+        for other in self.args.against:
+            theirs = read_scores(other / SCORE_FILE)["metrics"]
+            scores["differences"] += [
+                {"metric": name, "baseline": other.name, "difference": value - theirs[name]}
+                for name, value in metrics.items() if name in theirs
+            ]  # fmt: skip
 
 
 @register_scorer("regression", dataclass=FairseqDataclass)
 class RegressionScorer(BaseScorer):
-    """Compares predicted numbers with the right ones.
-
-    Args:
-        cfg: the scorer has no options
-    """
+    """``--scoring regression`` of ``fairseq-generate``."""
 
     @property
     def figures(self) -> dict[str, float]:
-        """Of all that was added so far."""
+        """The metrics of all predictions so far."""
         return NumberJudgement([float(text) for text in self.pred], [float(text) for text in self.ref]).metrics()
 
     def score(self) -> float:
-        """Pearson's correlation in percent."""
+        """Returns Pearson's correlation in percent."""
         return self.figures["pearson"]
 
     def result_string(self) -> str:
-        """Both correlations and the mean squared error."""
+        """Returns all metrics on one line."""
         if not self.ref:
             return "no examples"
         figures = self.figures
-        error = figures["mean_squared_error"]
-        return f"Pearson {figures['pearson']:.2f}, Spearman {figures['spearman']:.2f}, mean squared error {error:.4f}, {len(self.ref)} examples"
+        return (
+            f"Pearson {figures['pearson']:.2f}, Spearman {figures['spearman']:.2f}, "
+            f"mean squared error {figures['mean_squared_error']:.4f}, {len(self.ref)} examples"
+        )
+
+
+main = RegressionRuns.main
+
+if __name__ == "__main__":
+    sys.exit(main())
