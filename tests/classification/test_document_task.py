@@ -16,7 +16,6 @@ from tests.classification.test_dataset import assert_equal
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
-from tree_fairseq.classification.dataset import NewLines
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -26,6 +25,7 @@ from tree_fairseq.errors import (
     LongSentenceError,
     MissingTreesError,
 )
+from tree_fairseq.nn.pair_dataset import NewLines
 
 SIZES = {"train": 30, "valid": 9}
 TREE_ARCH, SEQUENCE_ARCH = "tree_transformer_classifier_tiny", "lstm_classifier_tiny"

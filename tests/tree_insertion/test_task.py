@@ -211,7 +211,7 @@ def test_a_checkpoint_with_other_labels_is_refused(folder):
     task = task_of(folder)
     state = task.state_dict()
     task.load_state_dict(state)
-    with pytest.raises(DictionaryMismatchError, match="other labels of targets"):
+    with pytest.raises(DictionaryMismatchError, match="other labels of the targets"):
         task.load_state_dict({**state, "insertion_labels": [*state["insertion_labels"][:-1], "other::1"]})
     with pytest.raises(MissingTreesError, match="trained on trees of the source"):
         task.load_state_dict({**state, "labels": ["NP"], "unary_chains": "lowest"})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, build_symbol_dictionary
 from tree_fairseq.errors import SymbolTreeError
-from tree_fairseq.tree_positional.dataset import SymbolTreePairDataset, collate_symbol_trees
+from tree_fairseq.nn.pair_dataset import SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 from tree_fairseq.trees.tree import Tree
@@ -82,7 +82,7 @@ def test_columns_lead_to_every_place_of_the_tree(forest, encoding, left_pad):
         left_pad_source=left_pad,
         shuffle=False,
     )
-    data = SymbolTreePairDataset(pairs, dictionary.table(), None)
+    data = SymbolPairDataset(pairs, dictionary.table(), None)
     batch = data.collater([data[number] for number in range(len(data))])
     net_input = batch["net_input"]
     assert not net_input["src_tokens"].eq(dictionary.eos()).any()
@@ -107,7 +107,7 @@ def test_targets_have_no_eos_and_inputs_begin_with_start(tree, encoding):
     words = ListDataset([torch.tensor([5, 2])], [2])
     target = ListDataset([tokens], [len(tokens)])
     pairs = LanguagePairDataset(words, [2], Dictionary(), target, [len(tokens)], dictionary, shuffle=False)
-    batch = (data := SymbolTreePairDataset(pairs, None, dictionary.table())).collater([data[0]])
+    batch = (data := SymbolPairDataset(pairs, None, dictionary.table())).collater([data[0]])
     previous, wanted = batch["net_input"]["prev_output_tokens"][0], batch["target"][0]
     assert previous[0] == dictionary.eos() and previous[1:].equal(tokens[:-1])
     assert wanted[:-1].equal(tokens[:-1]) and wanted[-1] == dictionary.pad()

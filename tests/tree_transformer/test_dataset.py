@@ -17,7 +17,7 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.tree_transformer.dataset import ParsedLines, pack_trees, unpack_trees
+from tree_fairseq.nn.pair_dataset import NewLines, pack_spans, unpack_spans
 from tree_fairseq.tree_transformer.task import TreeTranslationConfig, TreeTranslationTask
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
@@ -55,7 +55,7 @@ def assert_trees_belong(task, dataset, trees: list[str], batch_size: int = 5) ->
             tokens = utils.strip_pad(batch["net_input"]["src_tokens"][row], task.source_dictionary.pad())
             words = task.source_dictionary.string(tokens)
             assert words == leaves(trees[line])
-            expected = task.read_tree.from_spans(encode(read_forest(trees[line])))
+            expected = task.source_side.read_tree.from_spans(encode(read_forest(trees[line])))
             for name in ("label", "start", "end", "depth"):
                 column = source_spans[name][row].tolist()
                 assert column[: len(expected)] == getattr(expected, name).tolist()
@@ -93,7 +93,7 @@ def test_nodes_are_counted_on_demand(data_bin):
     task, dataset = load(data_bin, "train", count_nodes=True)
     stock = stock_dataset(data_bin, "train")
     for index, tree in enumerate(TRAIN):
-        nodes = len(task.read_tree.from_spans(encode(read_forest(tree))))
+        nodes = len(task.source_side.read_tree.from_spans(encode(read_forest(tree))))
         assert dataset.num_tokens(index) == max(stock.num_tokens(index), stock.src_sizes[index] + nodes)
     with data_utils.numpy_seed(1):
         indices = dataset.ordered_indices()
@@ -234,7 +234,7 @@ def test_folders_with_different_labels_are_refused(data_bin, tmp_path):
 def test_packed_trees_unpack(data_bin):
     task, dataset = load(data_bin, "valid")
     source_spans = dataset.collater([dataset[index] for index in range(5)])["net_input"]["source_spans"]
-    unpacked = unpack_trees(pack_trees(source_spans))
+    unpacked = unpack_spans(pack_spans(source_spans))
     assert unpacked.keys() == source_spans.keys()
     assert all(torch.equal(unpacked[name], source_spans[name]) for name in unpacked)
 
@@ -242,13 +242,13 @@ def test_packed_trees_unpack(data_bin):
 def test_new_lines_are_read_as_the_data_were(data_bin):
     task, valid = load(data_bin, "valid")
     tokens, lengths = task.get_interactive_tokens_and_lengths(VALID, lambda line: pytest.fail("a tree was encoded"))
-    assert isinstance(tokens, ParsedLines)
+    assert isinstance(tokens, NewLines)
     dataset = task.build_dataset_for_inference(tokens, lengths)
     assert_trees_belong(task, dataset, VALID)
     for index in range(len(VALID)):
         assert torch.equal(dataset[index]["source"].long(), valid[index]["source"].long())
     batch = dataset.collater([dataset[index] for index in range(4)])
-    assert torch.equal(batch["constraints"], pack_trees(batch["net_input"]["source_spans"]))
+    assert torch.equal(batch["constraints"], pack_spans(batch["net_input"]["source_spans"]))
 
 
 def test_constraints_are_refused(data_bin):

@@ -13,13 +13,14 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from tree_fairseq.classification.dataset import NewLines, TextDataset
+from tree_fairseq.classification.dataset import TextDataset
 from tree_fairseq.classification.folder import CLASS, TEXT, ClassificationRecord, ExampleFiles, open_split
 from tree_fairseq.classification.metrics import confusion_line
 from tree_fairseq.classification.prediction import ClassLines, ClassPredictor
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError
+from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tasks import TreeTask, TreeTaskConfig
 
 
@@ -194,32 +195,6 @@ class ClassificationTask(TreeTask):
 
     # Checkpoints
 
-    def described(self) -> dict[str, Any]:
-        """Describes for checkpoints what a model depends on; lists have to be the same in the task that loads it."""
-        return {"classes": list(self.classes)}
-
-    def state_dict(self) -> dict:
-        """Returns what a checkpoint keeps of the task: the classes, and how examples were read."""
-        return {**super().state_dict(), "classification": self.described()}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on examples like these.
-
-        Raises:
-            DictionaryMismatchError: it has other classes or labels
-        """
-        state = dict(state_dict)
-        self.compare(state.pop("classification", {}))
-        super().load_state_dict(state)
-
-    def compare(self, theirs: dict[str, Any]) -> None:
-        """Compares a checkpoint's description with this task."""
-        self.compare_lists(theirs, "classes", self.classes)
-
-    def compare_lists(self, theirs: dict[str, Any], name: str, ours: list[str]) -> None:
-        """Makes sure that a list of symbols, if a checkpoint has it, is that of this task."""
-        if theirs.get(name, ours) != ours:
-            raise DictionaryMismatchError(
-                f"a checkpoint was trained with other {name} ({len(theirs[name])}) than those of {self.cfg.data} ({len(ours)}); use "
-                "the folder that it was trained on, or one that was preprocessed with its dictionaries (--srcdict, --tgtdict)"
-            )
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """Returns what models depend on, for checkpoints: the classes."""
+        return {"classification": {"classes": list(self.classes)}}

@@ -27,29 +27,6 @@ from tree_fairseq.nn.pair_dataset import KeepsRemainder
 logger = logging.getLogger(__name__)
 
 
-class NewLines(list):
-    """Token tensors of lines to classify, with their trees if the model reads trees.
-
-    fairseq's interactive command hands this list from one method of the task to another and only looks at its items, so the
-    trees and the number of the first line travel with the list.
-
-    Args:
-        tokens: int64, of each line
-        trees: full trees of each line, or None
-        first: number of the first line, from 0
-    """
-
-    def __init__(self, tokens: Sequence[Tensor], trees: Sequence[StoredTree] | None = None, first: int = 0):
-        super().__init__(tokens)
-        self.trees = trees
-        self.first = first
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Tokens of each line, int64."""
-        return np.array([len(tokens) for tokens in self], np.int64)
-
-
 class TextDataset(KeepsRemainder):
     """Texts with targets: classes from 0, or numbers.
 

@@ -4,7 +4,7 @@ import functools
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
@@ -13,13 +13,14 @@ from torch import Tensor
 
 from tree_fairseq.classification.base_task import ClassificationConfig, ClassificationTask
 from tree_fairseq.classification.class_trees import ClassNodes
-from tree_fairseq.classification.dataset import DocumentDataset, NewLines, document_lengths
+from tree_fairseq.classification.dataset import DocumentDataset, document_lengths
 from tree_fairseq.classification.folder import TEXT, ClassificationRecord, ExampleFiles
 from tree_fairseq.classification.new_lines import DocumentReader, tree_reader
 from tree_fairseq.classification.sentence_trees import SentenceTreeReader, from_constraints
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tasks import trees_read
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.trees.spans import decode
@@ -159,23 +160,15 @@ class TreeClassificationTask(ClassificationTask):
         self.labels_all_nodes = self.record.node_labels and reads_trees and str(self.cfg.label_nodes) != "root"
         return model
 
-    def described(self) -> dict:
-        """Describes classes and, if a model reads trees, labels and how unary chains are read."""
-        described = super().described()
-        if self.has_tree_model:
-            described |= {"labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
-        return described
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """Also the labels of nodes, and the reading of unary chains."""
+        facts = super().checkpoint_facts()["classification"]
+        trees = {"labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
+        return {"classification": {**facts, **trees}}
 
-    def compare(self, theirs: dict) -> None:
-        """Compares a checkpoint's description with this task.
-
-        Raises:
-            DictionaryMismatchError: classes or labels differ, or unary chains were read in another way
-        """
-        super().compare(theirs)
-        self.compare_lists(theirs, "labels", self.label_dictionary.symbols)
-        ours = str(self.cfg.unary_chains)
-        if theirs.get("unary_chains", ours) != ours:
-            raise DictionaryMismatchError(
-                f"a checkpoint was trained with --unary-chains {theirs['unary_chains']}, this is --unary-chains {ours}"
-            )
+    def state_dict(self) -> dict:
+        """What a checkpoint remembers of the task; of trees only if its model reads them."""
+        state = super().state_dict()
+        if not self.has_tree_model:
+            state["classification"] = super().checkpoint_facts()["classification"]
+        return state

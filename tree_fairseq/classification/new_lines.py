@@ -11,11 +11,12 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, word_options
-from tree_fairseq.classification.dataset import NewLines, document_lengths
+from tree_fairseq.classification.dataset import document_lengths
 from tree_fairseq.classification.examples import joined_sentences
 from tree_fairseq.classification.folder import ClassificationRecord, refuse_long_text
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import EmptyDocumentError, ParserError
+from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model

@@ -17,13 +17,14 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tree_fairseq.classification.base_task import ClassificationConfig, ClassificationTask
-from tree_fairseq.classification.dataset import NewLines, TextDataset
+from tree_fairseq.classification.dataset import TextDataset
 from tree_fairseq.classification.folder import ClassificationRecord, ExampleFiles, refuse_long_text
 from tree_fairseq.classification.new_lines import SentenceReader
 from tree_fairseq.classification.prediction import NumberPredictor
 from tree_fairseq.classification.targets import NumberDictionary, target_reader
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, LongSentenceError
+from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tasks import trees_read
 from tree_fairseq.trees.tree import Forest
 

@@ -1,9 +1,20 @@
-"""What data sets of this package share: pairs wrap fairseq's, and all go through a test set to its last line."""
+"""Pairs of texts with trees, as fairseq datasets; new lines; and trees on their way through fairseq's interactive command."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
+from torch import Tensor
+
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.trees.symbols import parents_and_branches
+
+_FIELDS = ("label", "start", "end", "depth")
 
 
 class KeepsRemainder(FairseqDataset):
@@ -32,7 +43,7 @@ class KeepsRemainder(FairseqDataset):
         return [*batches, rest] if self.keep_remainder and len(rest) else batches
 
 
-class WrappedPairs(KeepsRemainder, BaseWrapperDataset):
+class PairDataset(KeepsRemainder, BaseWrapperDataset):
     """A :class:`LanguagePairDataset` whose batches get something added.
 
     Args:
@@ -50,10 +61,196 @@ class WrappedPairs(KeepsRemainder, BaseWrapperDataset):
         return self.dataset.src
 
     @property
+    def src_sizes(self) -> np.ndarray:
+        """Tokens of each source."""
+        return self.dataset.src_sizes
+
+    @property
     def tgt(self):
         """Token data set of the targets, or None."""
         return self.dataset.tgt
 
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        """Tokens of the longer side of each pair, as the wrapped dataset counts them."""
+        return self.dataset.num_tokens_vec(indices)
+
     def filter_indices_by_size(self, indices: np.ndarray, max_sizes):
         """By the lengths of the wrapped dataset: limits on positions concern tokens."""
         return self.dataset.filter_indices_by_size(indices, max_sizes)
+
+
+class SpanPairDataset(PairDataset):
+    """Adds ``net_input["source_spans"]`` to the batches of a :class:`LanguagePairDataset`.
+
+    Args:
+        dataset: pairs of sentences
+        trees: a forest for each pair, reduced to what a model reads
+        label_pad: label id of padding nodes
+        node_counts: nodes of each pair where ``--max-tokens`` counts them, else None
+        keep_remainder: as :class:`PairDataset` has it
+    """
+
+    def __init__(
+        self,
+        dataset: LanguagePairDataset,
+        trees: Sequence[NodeArrays],
+        label_pad: int,
+        node_counts: np.ndarray | None = None,
+        keep_remainder: bool = False,
+    ):
+        super().__init__(dataset, keep_remainder)
+        self.trees = trees
+        self.label_pad = label_pad
+        self.node_counts = node_counts
+
+    def __getitem__(self, index: int) -> dict:
+        return {**self.dataset[index], "source_spans": self.trees[index]}
+
+    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+        """Collates pairs as the wrapped dataset does, and their trees in the same order."""
+        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
+        if batch:
+            trees = {sample["id"]: sample["source_spans"] for sample in samples}
+            in_order = [trees[index] for index in batch["id"].tolist()]
+            batch["net_input"]["source_spans"] = collate_trees(in_order, self.label_pad)
+        return batch
+
+    def num_tokens(self, index: int) -> int:
+        """Tokens of the longer side, the nodes counted with the source where asked for."""
+        return int(self.num_tokens_vec(np.array([index]))[0])
+
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        """As :meth:`num_tokens`, for many pairs."""
+        tokens = self.dataset.num_tokens_vec(indices)
+        if self.node_counts is None:
+            return tokens
+        return np.maximum(tokens, self.dataset.src_sizes[indices] + self.node_counts[indices])
+
+
+class NewLines(list):
+    """Token tensors of new lines, with what belongs to them.
+
+    fairseq's interactive command hands the list of token tensors from one method of the task to another and looks at nothing
+    but its items, so the trees travel with the list.
+
+    Args:
+        tokens: ``[N]`` int64 each
+        trees: of each line; None if they are in the tokens, or there are none
+        first: number of the first line, from 0
+    """
+
+    def __init__(self, tokens: Sequence[Tensor], trees: Sequence | None = None, first: int = 0):
+        super().__init__(tokens)
+        self.trees = trees
+        self.first = first
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each line, ``[lines]`` int64."""
+        return np.array([len(tokens) for tokens in self], np.int64)
+
+
+class NewSpanPairDataset(SpanPairDataset):
+    """New lines. Their batches carry the trees a second time, packed, as ``constraints``.
+
+    The interactive command rebuilds each batch from tokens, lengths and constraints. Nothing else reaches the model.
+    """
+
+    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+        """A batch with ``source_spans`` and its packed form."""
+        batch = super().collater(samples, pad_to_length)
+        if batch:
+            batch["constraints"] = pack_spans(batch["net_input"]["source_spans"])
+        return batch
+
+
+def pack_spans(source_spans: dict[str, Tensor]) -> Tensor:
+    """Collated trees as one tensor ``[B, 4, M]``; :func:`unpack_spans` is its inverse."""
+    return torch.stack([source_spans[name] for name in _FIELDS], dim=1)
+
+
+def unpack_spans(packed: Tensor) -> dict[str, Tensor]:
+    """The dict of ``[B, M]`` tensors that :func:`pack_spans` was given."""
+    return dict(zip(_FIELDS, packed.unbind(1)))
+
+
+def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor]:
+    """Parents and branches of a batch of sequences of symbols.
+
+    Args:
+        tokens: ``[B, N]`` ids, padded on either side; ids without an arity (START, EOS, padding) belong to no tree
+        symbols: of their dictionary
+
+    Returns:
+        ``parents``, the column of each symbol's parent, and ``branches``, its place under it, each ``[B, N]`` int64;
+        -1 for the root and for what belongs to no tree
+
+    Raises:
+        SymbolTreeError: a row is not a tree
+    """
+    arity = symbols.arity.numpy()[tokens.cpu().numpy()]  # B x N
+    firsts = symbols.first_branch.numpy()[tokens.cpu().numpy()]
+    parents = np.full(arity.shape, -1, np.int64)
+    branches = np.full(arity.shape, -1, np.int64)
+    for row, arities in enumerate(arity):
+        columns = np.flatnonzero(arities >= 0)
+        try:
+            own, branch = parents_and_branches(
+                arities[columns].tolist(), firsts[row, columns].tolist(), symbols.encoding.traversal
+            )
+        except SymbolTreeError as error:
+            raise type(error)(f"sentence {row + 1} of a batch: {error.message}") from None
+        places = np.array(own, np.int64)
+        parents[row, columns] = np.where(places >= 0, columns[places], -1)
+        branches[row, columns] = branch
+    return {
+        "parents": torch.from_numpy(parents).to(tokens.device),
+        "branches": torch.from_numpy(branches).to(tokens.device),
+    }
+
+
+class SymbolPairDataset(PairDataset):
+    """Adds ``source_symbol_tree`` and ``previous_symbol_tree`` to the batches of a :class:`LanguagePairDataset`.
+
+    A tree ends when no slot is open, so a source tree has no EOS, and none is to be predicted after a target tree.
+
+    Args:
+        dataset: pairs of sequences
+        source_symbols: of the source's dictionary; None if the source is a sequence
+        target_symbols: the same of the target
+        keep_remainder: as :class:`PairDataset` has it
+    """
+
+    def __init__(
+        self,
+        dataset: LanguagePairDataset,
+        source_symbols: SymbolTable | None,
+        target_symbols: SymbolTable | None,
+        keep_remainder: bool = False,
+    ):
+        super().__init__(dataset, keep_remainder)
+        self.source_symbols = source_symbols
+        self.target_symbols = target_symbols
+        dataset.remove_eos_from_source = source_symbols is not None
+
+    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+        """Collates pairs as the wrapped dataset does, and adds the trees.
+
+        Returns:
+            fairseq's batch; in ``net_input`` the trees of :func:`collate_symbol_trees`, and in ``target``
+            padding in the place of a tree's EOS
+        """
+        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
+        if not batch:
+            return batch
+        net_input = batch["net_input"]
+        if self.source_symbols is not None:
+            net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
+        if self.target_symbols is not None and "prev_output_tokens" in net_input:
+            net_input["previous_symbol_tree"] = collate_symbol_trees(
+                net_input["prev_output_tokens"], self.target_symbols
+            )
+            ends = batch["target"].eq(self.dataset.eos)
+            batch["target"] = batch["target"].masked_fill(ends, self.dataset.tgt_dict.pad())
+            batch["ntokens"] -= int(ends.sum())
+        return batch

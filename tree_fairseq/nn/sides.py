@@ -1,33 +1,270 @@
-"""The sides of a pair: each is a sequence, constituency trees over a sequence, or symbol trees."""
+"""The sides of a pair of texts: each is a sequence, constituency trees over a sequence, or symbol trees.
+
+A side checks its files, reads its trees, and encodes new lines exactly as the training data was encoded.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Optional
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Callable, Optional
 
+import numpy as np
 from fairseq.data import Dictionary
+from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
+from tree_fairseq.data_bin.symbol_sides import tree_of_forest
+from tree_fairseq.data_bin.token_files import joined, side_prefixes
+from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
+from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.nn.tree_batch import TreeReader, kept_counts
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.tree import Forest, Tree
 
 SEQUENCE, CONSTITUENCY, SYMBOLS = "sequence", "constituency", "symbols"
 
 TREE_INPUTS = {CONSTITUENCY: "source_spans", SYMBOLS: "source_symbol_tree"}
-"""Where the trees of a source are in ``net_input``, by modality."""
+"""Names of the trees of a source in ``net_input``, by modality."""
+
+Encode = Callable[[str], str]
+"""Tokeniser and subword segmentation of a line."""
 
 
-@dataclass
 class Side:
-    """A side of a task, as far as models have to know it.
+    """A side of a pair. This one is a sequence, others are subclasses.
 
-    Attributes:
+    Args:
         modality: ``sequence``, ``constituency`` or ``symbols``
+        dictionary: of the tokens
         labels: of constituency trees, the dictionary of labels
         symbols: of symbol trees, arity and branches of each symbol
     """
 
-    modality: str = SEQUENCE
-    labels: Optional[Dictionary] = None
-    symbols: Optional[SymbolTable] = None
+    def __init__(
+        self,
+        modality: str = SEQUENCE,
+        dictionary: Optional[Dictionary] = None,
+        labels: Optional[Dictionary] = None,
+        symbols: Optional[SymbolTable] = None,
+    ):
+        self.modality = modality
+        self.dictionary = dictionary
+        self.labels = labels
+        self.symbols = symbols
+
+    def check_files(self, folder: Path, split: str) -> None:
+        """Makes sure that the files of a split are of this side, and whole."""
+
+    def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
+        """The trees of new lines; empty for a sequence."""
+        return [() for _ in lines]
+
+    def facts(self) -> dict[str, Any]:
+        """What a model depends on, for its checkpoints."""
+        return {}
+
+
+class ParsedSide(Side):
+    """A side that may be parsed.
+
+    Args:
+        parser_options: how the training data was parsed; None if its lines were trees
+        parser_dir: folder of the parser's model, if it is not where ``parser_options`` says
+        **side: of :class:`Side`
+    """
+
+    def __init__(self, parser_options: Optional[ParserOptions], parser_dir: Optional[str], **side: Any):
+        super().__init__(**side)
+        self.parser_options = parser_options
+        self.parser_dir = parser_dir
+
+    @functools.cached_property
+    def line_parser(self) -> LineParser:
+        """Parses new text exactly as the training data was parsed."""
+        if self.parser_dir is None:
+            return LineParser(self.parser_options)
+        return LineParser(dataclasses.replace(self.parser_options, parser_dir=self.parser_dir))
+
+    def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
+        """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""
+        if self.line_parser.wants_encoded_text:
+            lines = [encode_fn(line) for line in lines]
+        return [line.forest for line in self.line_parser.parse_lines(lines)]
+
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Reads and encodes new lines.
+
+        Args:
+            lines: one sentence each, or as many as the parser expects; trees where the training data was trees
+            encode_fn: tokeniser and subword segmentation
+        """
+        raise NotImplementedError
+
+
+class ConstituencySide(ParsedSide):
+    """Sentences whose constituency trees are beside them.
+
+    Args:
+        cfg: with ``data``, ``source_lang``, ``target_lang``, ``unary_chains``, ``parser_dir`` and ``upsample_primary``
+        folder: the first folder of ``data``
+        lang: language of the side
+        dictionary: of the tokens
+    """
+
+    def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
+        record = Manifest.load(folder).side(lang)
+        labels = load_label_dictionary(folder / record.labels)
+        super().__init__(record.options, cfg.parser_dir, modality=CONSTITUENCY, dictionary=dictionary, labels=labels)
+        self.cfg, self.folder, self.lang = cfg, folder, lang
+        self.read_tree = TreeReader(labels, cfg.unary_chains)
+
+    def load_trees(self, folder: Path, split: str, combine: bool):
+        """The stored trees of a split in the order of its sentences.
+
+        Raises:
+            MissingTreesError: the folder has none for the split
+            DictionaryMismatchError: the folder has other labels than the first
+            CorruptFileError: files do not belong together
+        """
+        manifest = Manifest.load(folder)
+        if load_label_dictionary(folder / manifest.side(self.lang).labels) != self.labels:
+            raise DictionaryMismatchError(
+                f"{folder} has other labels than {self.folder}; preprocess it with --srcdict and --tgtdict of the first folder, "
+                "which takes its labels along"
+            )
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        prefixes = side_prefixes(folder, split, source, target, self.lang, "tree", combine)
+        if not prefixes:
+            raise MissingTreesError(
+                f"{folder} has no trees for '{split}' in {self.lang}; "
+                f"add them with: python -m tree_fairseq.commands.annotate {folder}"
+            )
+        manifest.verify_quickly(folder, self.lang, prefixes)
+        return joined([TreeStore(prefix) for prefix in prefixes.values()], self.cfg.upsample_primary)
+
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Parses new lines and encodes their leaves; see :meth:`ParsedSide.read_lines`."""
+        spans = [encode(forest) for forest in self.forests(lines, encode_fn)]
+        tokens = [
+            self.dictionary.encode_line(" ".join(forest.leaves), add_if_not_exist=False).long() for forest in spans
+        ]
+        return NewLines(tokens, [self.read_tree.from_spans(forest) for forest in spans])
+
+    def with_trees(self, tokens: Sequence[Tensor]) -> NewLines:
+        """Token tensors with trees; those that come without are parsed by their words."""
+        if isinstance(tokens, NewLines):
+            return tokens
+        words = [self.dictionary.string(line) for line in tokens]
+        return NewLines(tokens, self.read_lines(words, lambda line: line).trees)
+
+    def facts(self) -> dict[str, Any]:
+        """Labels, and how unary chains are read."""
+        return {"labels": list(self.labels.symbols), "unary_chains": str(self.cfg.unary_chains)}
+
+
+class SymbolTreeSide(ParsedSide):
+    """Symbol trees: programs, logical forms, or parses whose words are leaves.
+
+    Args:
+        cfg: with ``parser_dir``
+        folder: the first folder of the data
+        lang: language of the side
+        dictionary: of the symbols
+    """
+
+    def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
+        self.record = Manifest.load(folder).symbols[lang]
+        symbols = SymbolDictionary(dictionary, self.record.encoding, notation_named(self.record.notation))
+        super().__init__(
+            self.record.options, cfg.parser_dir, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table()
+        )
+        self.folder, self.lang = folder, lang
+
+    def check_files(self, folder: Path, split: str) -> None:
+        """As :meth:`Side.check_files`.
+
+        Raises:
+            MissingTreesError: the folder has no symbol trees for the split
+            CorruptFileError, DictionaryMismatchError: files do not belong together
+        """
+        manifest = Manifest.load(folder)
+        other = manifest.symbols.get(self.lang)
+        if other is None or not other.makes_same_symbols(self.record):
+            raise DictionaryMismatchError(
+                f"{folder} does not hold the same kind of trees for {self.lang} as {self.folder}: preprocess it with the same options"
+            )
+        manifest.verify_quickly(folder, self.lang, [split])
+
+    def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
+        """The trees of new lines; ``encode_fn`` is applied to sentences, not to trees.
+
+        Raises:
+            SymbolTreeError: a line is not a tree
+        """
+        if self.parser_options is not None:
+            return [tree_of_forest(forest) for forest in super().forests(lines, encode_fn)]
+        read = self.dictionary.notation.read
+        return [read(line, path="input", line_number=number) for number, line in enumerate(lines, 1)]
+
+    def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
+        """The tree of each line."""
+        return [(tree,) for tree in self.trees(lines, encode_fn)]
+
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Reads new lines and encodes their symbols; see :meth:`ParsedSide.read_lines`."""
+        encoded = (" ".join(self.record.encoding.encode(tree)) for tree in self.trees(lines, encode_fn))
+        return NewLines([self.dictionary.encode_line(line, add_if_not_exist=False).long() for line in encoded])
+
+    def facts(self) -> dict[str, Any]:
+        """How trees were encoded."""
+        return {
+            "traversal": self.record.traversal,
+            "binarization": self.record.binarization,
+            "arities": self.symbols.arity.tolist(),
+        }
+
+
+def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> Side:
+    """A side as a folder holds it.
+
+    Args:
+        cfg: of the task
+        folder: the first folder of the data
+        lang: language of the side
+        dictionary: of its tokens
+        modalities: what the task can read it as; the first that the folder holds is taken
+
+    Raises:
+        MissingTreesError: the folder holds none of them
+    """
+    manifest = Manifest.load(folder)
+    for modality in modalities:
+        if modality == SYMBOLS and lang in manifest.symbols:
+            return SymbolTreeSide(cfg, folder, lang, dictionary)
+        if modality == CONSTITUENCY and lang in manifest.sides:
+            return ConstituencySide(cfg, folder, lang, dictionary)
+        if modality == SEQUENCE:
+            return Side(dictionary=dictionary)
+    # The manifest's error says what is missing.
+    return ConstituencySide(cfg, folder, lang, dictionary)
+
+
+def node_counts(trees) -> np.ndarray:
+    """Nodes that a model reads of every pair; shards that are repeated are counted once and repeated."""
+    if isinstance(trees, TreeStore):
+        return kept_counts(trees)
+    return np.concatenate(
+        [np.tile(kept_counts(store), ratio) for store, ratio in zip(trees.datasets, trees.sample_ratios)]
+    )
 
 
 def source_side(task) -> Side:

@@ -1,20 +1,36 @@
-"""What all tasks of this package share, whatever they are for: models that read no trees, resumed runs, half precision on CPUs."""
+"""Base classes of tasks: trees in batches and checkpoints, sides of any modality, resumed runs, half precision on CPUs."""
 
 import functools
-from collections.abc import Collection
+import logging
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Optional
 
 import torch
 from fairseq import utils
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import DataFolderError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.nn.pair_dataset import (
+    NewSpanPairDataset,
+    SpanPairDataset,
+    SymbolPairDataset,
+    collate_symbol_trees,
+    unpack_spans,
+)
+from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side, node_counts
+from tree_fairseq.nn.tree_batch import ReducedTrees
+from tree_fairseq.trees.tree import Forest
+
+logger = logging.getLogger(__name__)
 
 
 def trees_read(model) -> tuple[str, ...]:
@@ -48,6 +64,42 @@ def drop_trees(model: nn.Module, names: Collection[str]) -> None:
     model.encoder.forward_torchscript = encode_without_trees
 
 
+def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
+    """Makes sure that a checkpoint's data and ours agree in an entry of :meth:`TreeTask.checkpoint_facts`.
+
+    Raises:
+        DictionaryMismatchError: they do not; the message names what differs
+    """
+    if not isinstance(ours, dict):
+        theirs, ours = {name: theirs}, {name: ours}
+    differing = []
+    for what, their_value, our_value in _differences(theirs, ours):
+        if isinstance(our_value, str) and what.startswith("--"):
+            raise DictionaryMismatchError(
+                f"a checkpoint was trained with {what} {their_value}, this is {what} {our_value}"
+            )
+        counted = isinstance(their_value, list) and isinstance(our_value, list) and len(their_value) != len(our_value)
+        differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
+    if differing:
+        raise DictionaryMismatchError(
+            f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it was trained on, "
+            "or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
+        )
+
+
+_FACT_NAMES = {"insertion_labels": "labels of the targets", "unary_chains": "--unary-chains"}
+
+
+def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Facts that differ: name and both values. A fact that only one of them has counts if it is one of a side."""
+    for name in {**ours, **theirs}:
+        their_value, our_value = theirs.get(name), ours.get(name)
+        if isinstance(their_value, dict) or isinstance(our_value, dict):
+            yield from _differences(their_value or {}, our_value or {}, f" of the {name}")
+        elif their_value != our_value and (side or (name in theirs and name in ours)):
+            yield _FACT_NAMES.get(name, name) + side, their_value, our_value
+
+
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeTaskConfig(FairseqDataclass):
@@ -62,13 +114,21 @@ class TreeTask(FairseqTask):
     """A task over a folder with a ``tree.json``; stands before fairseq's own task among the bases of a class.
 
     Attributes:
-        has_tree_model: whether a model was built that reads trees
+        trees_of_models: names of the trees that models read which were built
     """
 
     cfg: TreeTaskConfig
     tree_inputs: tuple[str, ...] = ()
     """Names of the trees in ``net_input``, which models that read none never see."""
-    has_tree_model = False
+
+    def __init__(self, cfg, *args, **kwargs):
+        super().__init__(cfg, *args, **kwargs)
+        self.trees_of_models: set[str] = set()
+
+    @property
+    def has_tree_model(self) -> bool:
+        """Whether a model was built that reads trees."""
+        return bool(self.trees_of_models)
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
         """fairseq's iterator, over the same batches in a resumed run as in an unbroken one.
@@ -95,8 +155,28 @@ class TreeTask(FairseqTask):
         read = trees_read(model)
         if unread := [name for name in self.tree_inputs if name not in read]:
             drop_trees(model, unread)
-        self.has_tree_model = self.has_tree_model or len(unread) < len(self.tree_inputs)
+        self.trees_of_models.update(set(self.tree_inputs).difference(unread))
         return model
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """What models of the task depend on, for checkpoints; entries are values, or dicts of values."""
+        return {}
+
+    def state_dict(self) -> dict:
+        """What a checkpoint remembers of the task."""
+        return {**super().state_dict(), **self.checkpoint_facts()}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this.
+
+        Raises:
+            DictionaryMismatchError: it was not
+        """
+        state = dict(state_dict)
+        for name, ours in self.checkpoint_facts().items():
+            if name in state:
+                require_same_facts(name, state.pop(name), ours, self.cfg.data)
+        super().load_state_dict(state)
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         """The stock step, under ``--cpu-autocast`` with a forward pass in bfloat16."""
@@ -118,39 +198,68 @@ class TreeTask(FairseqTask):
         return in_half_precision
 
 
-# FROM tasks/translation_with_trees: What all translation tasks of this package share, whatever their sides are.
-
-
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
-    """fairseq's translation options and those of all tasks of this package."""
+    """fairseq's translation options and those of trees."""
+
+    unary_chains: ChoiceEnum(["lowest", "join"]) = field(
+        default="lowest",
+        metadata={
+            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or all labels joined"
+        },
+    )
+    count_nodes: bool = field(
+        default=False,
+        metadata={
+            "help": "--max-tokens counts a source sentence's tree nodes with its tokens; by default batches "
+            "are those of the stock translation task"
+        },
+    )
+    parser_dir: Optional[str] = field(
+        default=None,
+        metadata={"help": "folder of the parser's model, where new text is parsed and it is not where tree.json says"},
+    )
 
 
 class TranslationWithTreesTask(TreeTask, TranslationTask):
-    """fairseq's translation task over a folder with a ``tree.json``.
+    """fairseq's translation task over a folder with a ``tree.json``, each side of which has a modality.
 
     Args:
         cfg (TranslationWithTreesConfig): options
         src_dict: source dictionary
         tgt_dict: target dictionary
+
+    Attributes:
+        source_side: the source, as the folder holds it
+        target_side: the target
     """
 
     cfg: TranslationWithTreesConfig
+    tree_inputs = (*TREE_INPUTS.values(), "previous_symbol_tree")
+    source_modalities: tuple[str, ...] = (SEQUENCE,)
+    """What the task reads sources as; the first modality that the folder holds is taken."""
+    target_modalities: tuple[str, ...] = (SEQUENCE,)
+    """The same of targets."""
 
     def __init__(self, cfg: TranslationWithTreesConfig, src_dict, tgt_dict):
-        super().__init__(cfg, src_dict, tgt_dict)
         if cfg.truncate_source:
             raise DataFolderError(
                 "--truncate-source cuts words off whose tree would remain; use --max-source-positions "
                 "with --skip-invalid-size-inputs-valid-test, or shorter lines"
             )
         cfg.upsample_primary = max(1, cfg.upsample_primary)
+        folder = Path(utils.split_paths(cfg.data)[0])
+        self.source_side = load_side(cfg, folder, cfg.source_lang, src_dict, self.source_modalities)
+        self.target_side = load_side(cfg, folder, cfg.target_lang, tgt_dict, self.target_modalities)
+        super().__init__(cfg, self.source_side.dictionary, self.target_side.dictionary)
+        if self.source_side.labels is not None:
+            logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.source_side.labels))
 
     @classmethod
     def setup_task(cls, cfg: TranslationWithTreesConfig, **kwargs):
-        """Loads the dictionaries; languages that are not given are those of ``tree.json``, also where a
-        folder holds no data to tell them by.
+        """Loads the dictionaries. Languages that are not given are those of ``tree.json``, also where a folder holds no data
+        that names them.
 
         Raises:
             MissingTreesError: the folder has no trees
@@ -160,12 +269,147 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
         return super().setup_task(cfg, **kwargs)
 
+    # Data sets
 
-# FROM tasks/autocast_translation: fairseq's translation for models that read no trees, in bfloat16 on CPUs: for baselines of tree models that train so.
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
+        """Loads a split as the stock task does, and the trees of its sides.
+
+        Raises:
+            MissingTreesError: the folder has none for the split
+            CorruptFileError: trees and texts do not belong together
+            DictionaryMismatchError: the folder has other labels or symbols than the first
+        """
+        folder = self.folder_of(split, epoch)
+        for side in (self.source_side, self.target_side):
+            side.check_files(folder, split)
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        # Training has the stock task's batches; a test set is translated to its last line.
+        keep_remainder = split != self.cfg.train_subset
+        pairs = self._with_symbols(self.datasets[split], keep_remainder)
+        if self.source_side.modality == CONSTITUENCY:
+            trees = self.source_side.load_trees(folder, split, combine)
+            if len(trees) != len(pairs):
+                raise CorruptFileError(f"{folder}: {len(pairs)} sentences but {len(trees)} trees in '{split}'")
+            logger.info(
+                "[%s] --max-tokens counts the longer of source tokens%s and target tokens of each pair",
+                split,
+                " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)",
+            )
+            counts = node_counts(trees) if self.cfg.count_nodes else None
+            reduced = ReducedTrees(trees, self.source_side.read_tree)
+            pairs = SpanPairDataset(pairs, reduced, self.source_side.labels.pad(), counts, keep_remainder)
+        self.datasets[split] = pairs
+
+    def _with_symbols(self, pairs, keep_remainder: bool = False):
+        """Pairs with the symbol trees of their sides."""
+        source, target = self.source_side.symbols, self.target_side.symbols
+        if source is None and target is None:
+            return pairs
+        return SymbolPairDataset(pairs, source, target, keep_remainder)
+
+    def folder_of(self, split: str, epoch: int) -> Path:
+        """The folder of a split in an epoch: with several folders, every epoch trains on another one."""
+        paths = utils.split_paths(self.cfg.data)
+        return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
+
+    # New text: fairseq-interactive and the hub
+
+    def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
+        """The trees of each source line; empty if the source is a sequence."""
+        return self.source_side.forests(lines, encode_fn)
+
+    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
+        """Reads and encodes new lines. Interactive command and hub both come here.
+
+        Args:
+            lines: one source each, written as the training data was
+            encode_fn: tokeniser and subword segmentation; not applied to lines that are trees
+
+        Returns:
+            token tensors, which carry their trees, and their lengths
+        """
+        if self.source_side.modality == SEQUENCE:
+            return super().get_interactive_tokens_and_lengths(lines, encode_fn)
+        tokens = self.source_side.read_lines(lines, encode_fn)
+        return tokens, [len(line) for line in tokens]
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
+        """A data set of lines to translate; token tensors without constituency trees are parsed by their words."""
+        side = self.source_side
+        if side.modality != CONSTITUENCY:
+            return self._with_symbols(
+                super().build_dataset_for_inference(src_tokens, src_lengths, constraints=constraints)
+            )
+        if constraints is not None:
+            raise DataFolderError("--constraints cannot be combined with trees in fairseq-interactive")
+        lines = side.with_trees(src_tokens)
+        pairs = self._with_symbols(super().build_dataset_for_inference(lines, src_lengths))
+        return NewSpanPairDataset(pairs, lines.trees, side.labels.pad())
+
+    # Checkpoints
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """Labels and the reading of trees beside the source, if a model reads them; how symbol trees were encoded."""
+        facts = {}
+        if self.source_side.modality == CONSTITUENCY:
+            facts.update(self.source_side.facts())
+        sides = {"source": self.source_side, "target": self.target_side}
+        symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
+        return {**facts, "symbol_trees": symbols} if symbols else facts
+
+    def state_dict(self) -> dict:
+        """What a checkpoint remembers of the task; of constituency trees only if its model reads them."""
+        state = super().state_dict()
+        if "source_spans" not in self.trees_of_models:
+            state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}
+        return state
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """As :meth:`TreeTask.load_state_dict`.
+
+        Raises:
+            MissingTreesError: the checkpoint's model read trees of the source, and there are none
+            DictionaryMismatchError: it was trained on other data
+        """
+        if "labels" in state_dict and self.source_side.modality != CONSTITUENCY:
+            raise MissingTreesError(f"a checkpoint was trained on trees of the source, and {self.cfg.data} has none")
+        super().load_state_dict(state_dict)
+
+    # Generation
+
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        """fairseq's generator; with ``--replace-unk`` it returns alignments."""
+        if seq_gen_cls is None and getattr(args, "replace_unk", None) is not None and not args.print_alignment:
+            seq_gen_cls = SequenceGeneratorWithAlignment
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": "hard"}
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Generates. Where the interactive command rebuilt a batch from tokens and constraints, its trees are put back."""
+        net_input = dict(sample["net_input"])
+        if isinstance(generator, SequenceGenerator):
+            # The search knows the trees that it makes, and encoders read none of the target.
+            net_input.pop("previous_symbol_tree", None)
+        if self.source_side.modality == CONSTITUENCY:
+            if constraints is not None and "source_spans" not in net_input:
+                net_input["source_spans"] = unpack_spans(constraints)
+            constraints = None
+        elif self.source_side.symbols is not None and "source_symbol_tree" not in net_input:
+            net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_side.symbols)
+        sample = {**sample, "net_input": net_input}
+        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
 
 
-@register_task("autocast_translation", dataclass=TranslationWithTreesConfig)
+@dataclass
+class AutocastTranslationConfig(TreeTaskConfig, TranslationConfig):
+    """fairseq's translation options and those of all tasks of this package."""
+
+
+@register_task("autocast_translation", dataclass=AutocastTranslationConfig)
 class AutocastTranslationTask(TreeTask, TranslationTask):
-    """The stock task with ``--cpu-autocast``. Any folder of fairseq's will do, and checkpoints generate under ``--task translation``."""
+    """fairseq's translation, with ``--cpu-autocast``, for baselines of tree models that train so.
 
-    cfg: TranslationWithTreesConfig
+    Any folder of fairseq's will do, and checkpoints generate under ``--task translation``.
+    """
+
+    cfg: AutocastTranslationConfig

@@ -13,7 +13,7 @@ import torch
 from fairseq.data import LanguagePairDataset, data_utils
 from torch import Tensor
 
-from tree_fairseq.nn.pair_dataset import WrappedPairs
+from tree_fairseq.nn.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.slots import SlotNumbers, with_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
@@ -23,7 +23,7 @@ FIXED = 0
 """Replaces the epoch in the seed of a draw if every epoch draws the same."""
 
 
-class TargetTreeDataset(WrappedPairs):
+class TargetTreeDataset(PairDataset):
     """Replaces target sequences by trees; subclasses add what their models learn from.
 
     Args:
@@ -31,12 +31,12 @@ class TargetTreeDataset(WrappedPairs):
         stored: trees and trajectories of the same lines
         dictionary: of labels
         every_epoch: whether each epoch draws anew
-        keep_remainder: as of :class:`WrappedPairs`
+        keep_remainder: as of :class:`PairDataset`
     """
 
     def __init__(
         self,
-        dataset: LanguagePairDataset | WrappedPairs,
+        dataset: LanguagePairDataset | PairDataset,
         stored: Sequence[StoredInsertions],
         dictionary: InsertionDictionary,
         every_epoch: bool = False,

@@ -9,6 +9,7 @@ from fairseq import utils
 from tree_fairseq.errors import StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.command_output import print_after, print_brackets
 from tree_fairseq.nn.refused_flags import given_flags, refuse_flags
+from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.nn.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.base_model import (
@@ -22,7 +23,6 @@ from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator, TraceFiles
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
-from tree_fairseq.tree_transformer.task import TreeTranslationConfig, TreeTranslationTask
 from tree_fairseq.trees.tree import Tree
 from tree_fairseq.trees.unordered import exact_matches
 
@@ -40,7 +40,7 @@ _REFUSED_BY = {
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeGenerationConfig(ValidationAccuracyConfig, TreeTranslationConfig):
+class TreeGenerationConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     """Options of generating trees, and of validating by generating."""
 
     eval_unordered: Optional[str] = field(
@@ -68,7 +68,7 @@ class TreeGenerationConfig(ValidationAccuracyConfig, TreeTranslationConfig):
     )
 
 
-class TreeGenerationTask(ValidationAccuracyTask, TreeTranslationTask):
+class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """The part of the task that generates trees.
 
     Attributes:

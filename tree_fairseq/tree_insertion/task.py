@@ -21,6 +21,7 @@ from tree_fairseq.errors import (
     MissingTreesError,
 )
 from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.tree_insertion.base_model import LEFT_TO_RIGHT, TREE_INSERTION
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (
@@ -103,7 +104,7 @@ class TreeInsertionTask(TreeGenerationTask):
     """
 
     cfg: TreeInsertionConfig
-    needs_source_trees = False
+    source_modalities = (SYMBOLS, CONSTITUENCY, SEQUENCE)
     decoding = TREE_INSERTION
     sequences = None
 
@@ -205,10 +206,6 @@ class TreeInsertionTask(TreeGenerationTask):
             InputError: the model does not generate trees, or --deletion does not go with it
         """
         model = super().build_model(cfg, from_checkpoint)
-        if self.has_tree_model and self.trees is None:
-            raise MissingTreesError(
-                f"the model reads trees of the source, and {self.cfg.data} has none: preprocess with --tree-parser"
-            )
         decoding = decoding_of(model)
         if isinstance(model, FairseqEncoderDecoderModel) and decoding is None:
             raise InputError(
@@ -233,22 +230,6 @@ class TreeInsertionTask(TreeGenerationTask):
             raise InputError(f"--criterion {cfg._name} does not go with the model", hint=f"Use --criterion {fitting}.")
         return criterion
 
-    def state_dict(self) -> dict:
-        """Returns what a checkpoint keeps of the task, here also the labels of targets."""
-        return {**super().state_dict(), "insertion_labels": list(self.target_dictionary.symbols)}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Makes sure that a checkpoint, such as that of a member of an ensemble, was trained with these labels.
-
-        Raises:
-            DictionaryMismatchError: it was trained with other labels
-        """
-        state = dict(state_dict)
-        labels = state.pop("insertion_labels", None)
-        if labels is not None and labels != self.target_dictionary.symbols:
-            raise DictionaryMismatchError(
-                f"a checkpoint was trained with other labels of targets ({len(labels)}) than those of {self.cfg.data} "
-                f"({len(self.target_dictionary)}); use the folder that it was trained on, or one that was preprocessed with its "
-                "dictionaries (--srcdict, --tgtdict)"
-            )
-        super().load_state_dict(state)
+    def checkpoint_facts(self) -> dict:
+        """Also the labels that the model inserts."""
+        return {**super().checkpoint_facts(), "insertion_labels": list(self.target_dictionary.symbols)}

@@ -64,7 +64,7 @@ class TreePositionalDecoder(MemoryDecoder):
         Args:
             prev_output_tokens: ``[R, T]``
             encoder_out: of :class:`TreePositionalEncoder`; ``previous_symbol_tree`` in it holds the
-                :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; derived from the tokens if
+                :mod:`tree_fairseq.nn.pair_dataset` of ``prev_output_tokens``; derived from the tokens if
                 missing
             incremental_state: of an incremental decoding
 

@@ -42,7 +42,7 @@ class TreePositionalEncoder(TransformerEncoderBase):
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
             token_embeddings: ``[B, N, D]``, in the place of a look-up
-            source_symbol_tree: where the source is trees, their :mod:`tree_fairseq.tree_positional.dataset`
+            source_symbol_tree: where the source is trees, their :mod:`tree_fairseq.nn.pair_dataset`
 
         Returns:
             fairseq's dict of lists

@@ -140,7 +140,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             prev_output_tokens: ``[R, T]``, START and the symbols so far
             encoder_out: of the encoder
             incremental_state: of an incremental decoding
-            previous_symbol_tree: :mod:`tree_fairseq.tree_positional.dataset` of ``prev_output_tokens``; derived from
+            previous_symbol_tree: :mod:`tree_fairseq.nn.pair_dataset` of ``prev_output_tokens``; derived from
                 the tokens if None
             features_only: leave out the last layer
             **unused: other arguments of fairseq's decoders

@@ -64,7 +64,7 @@ class TreeToTreeLSTMEncoder(_MemoryEncoder):
         Args:
             src_tokens: ``[B, N]``, padded on either side
             src_lengths: ``[B]``, unread
-            source_symbol_tree: their :mod:`tree_fairseq.tree_positional.dataset`
+            source_symbol_tree: their :mod:`tree_fairseq.nn.pair_dataset`
 
         Returns:
             ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c

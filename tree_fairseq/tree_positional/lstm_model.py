@@ -101,7 +101,7 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
-            source_symbol_tree: :mod:`tree_fairseq.tree_positional.dataset` of a source of symbol trees
+            source_symbol_tree: :mod:`tree_fairseq.nn.pair_dataset` of a source of symbol trees
             previous_symbol_tree: the same of ``prev_output_tokens``; derived from the tokens if None
 
         Returns:
