@@ -9,8 +9,10 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.models.transformer.transformer_config import EncDecBaseConfig
+from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_iwslt_de_en
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
@@ -220,3 +222,45 @@ def set_defaults(args: Namespace, config: type) -> None:
     for option in dataclasses.fields(config):
         if not option.name.startswith("_"):
             setattr(args, option.name, getattr(args, option.name, option.default))
+
+
+@register_model("source_encoder_transformer")
+class SourceEncoderTransformer(EncoderChoiceTransformer):
+    """fairseq's transformer decoder over any encoder: ``--source-encoder``."""
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for any task of translation.
+
+        Raises:
+            MissingTreesError: the encoder reads trees, and the source has none of the kind
+            InputError: options that do not go with each other, or an encoder that cannot be loaded
+        """
+        source_encoder_transformer(args)
+        cfg = TransformerConfig.from_namespace(args)
+        refused = {"cross-self-attention": cfg.cross_self_attention, "share-all-embeddings": cfg.share_all_embeddings}
+        for name, given in refused.items():
+            if given:
+                raise InputError(f"--{name} does not go with encoders of other kinds and widths", hint="Leave it out.")
+        return cls.build_with_encoder(cfg, args, task)
+
+
+@register_model_architecture("source_encoder_transformer", "source_encoder_transformer")
+def source_encoder_transformer(args):
+    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
+    set_defaults(args, SourceEncoderTransformer.all_flags())
+    base_architecture(args)
+
+
+@register_model_architecture("source_encoder_transformer", "source_encoder_transformer_iwslt_de_en")
+def source_encoder_transformer_iwslt_de_en(args):
+    """Sizes of fairseq's ``transformer_iwslt_de_en``: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
+    transformer_iwslt_de_en(args)
+    source_encoder_transformer(args)
+
+
+@register_model_architecture("source_encoder_transformer", "source_encoder_transformer_tiny")
+def source_encoder_transformer_tiny(args):
+    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
+    set_sizes(args, 2, 64, 128, 4)
+    source_encoder_transformer(args)
