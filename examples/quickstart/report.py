@@ -11,8 +11,9 @@ from pathlib import Path
 from preprocess.own_text import SPLITS
 from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.drawing.forest import tree_to_svg
+from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bleu import Side, corpus_bleu, paired_bootstrap
-from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text, write_json
+from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
 from tree_fairseq.trees.subwords import join_words
 from tree_fairseq.trees.tree import Tree
 
