@@ -57,7 +57,7 @@ bracketed() {
     run mkdir -p "$WORK/bracketed"
     for split in "${SPLITS[@]}"; do
         if [ -z "$TREES" ] && [ -n "$TOY" ]; then
-            run python -m tree_fairseq.parsing.corpus --tree-parser right-branching --tree-lang "$SOURCE" \
+            run python -m tree_fairseq.commands.parse --tree-parser right-branching --tree-lang "$SOURCE" \
                 --tree-subwords none --no-progress-bar "$WORDS/$split.$SOURCE" "$WORK/bracketed/$split.$SOURCE"
         else
             [ -n "$TREES" ] || die "${TREES_NEEDED:=--parser brackets needs --trees DIR}"

@@ -6,7 +6,8 @@ import pytest
 
 from tests.parsing import fake_parsers  # noqa: F401 (registers)
 from tests.parsing.conftest import write_text
-from tree_fairseq.parsing.corpus import main, parse_corpus
+from tree_fairseq.commands.parse import main
+from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves

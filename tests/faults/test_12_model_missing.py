@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.parsing.conftest import write_text
+from tree_fairseq.commands.parse import main
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.parsing.corpus import main
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 

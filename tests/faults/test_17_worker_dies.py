@@ -12,8 +12,9 @@ import pytest
 from tests.parsing.children import children
 from tests.parsing.conftest import toy_lines, write_text
 from tests.parsing.fake_parsers import SLEEP_VARIABLE
+from tree_fairseq.commands.parse import main
 from tree_fairseq.errors import WorkerDiedError
-from tree_fairseq.parsing.corpus import main, parse_corpus
+from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves

@@ -18,6 +18,7 @@ from tree_fairseq.trees.tree import Tree
 LOG_VARIABLE = "FAKE_PARSER_LOG"
 SLEEP_VARIABLE = "FAKE_PARSER_SLEEP"
 LOADS_VARIABLE = "FAKE_PARSER_LOADS"
+DEVICES_VARIABLE = "FAKE_PARSER_DEVICES"
 
 
 def note(sentences: list[str], variable: str = LOG_VARIABLE) -> None:
@@ -178,3 +179,8 @@ class LoadingParser(ToyParser):
         self._load()
         time.sleep(0.01)
         return super().parse(sentences)
+
+
+@register_parser("loading-on-devices", devices=lambda: os.environ.get(DEVICES_VARIABLE, "").split())
+def loading_on_devices(options: ParserOptions) -> LoadingParser:
+    return LoadingParser(options)

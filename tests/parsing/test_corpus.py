@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from tests.parsing.conftest import toy_lines, write_text
-from tests.parsing.fake_parsers import LOADS_VARIABLE, noted
+from tests.parsing.fake_parsers import DEVICES_VARIABLE, LOADS_VARIABLE, noted
 from tree_fairseq.errors import LeafMismatchError, LineBreakError, TooManyParseFailuresError, TreeFormatError
 from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus import devices, main, parse_corpus
+from tree_fairseq.parsing.corpus import devices, parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
@@ -259,6 +256,17 @@ def test_raw_text(tmp_path):
         assert summary.failed == [3] and summary.sentences == 5
 
 
+def test_a_parser_that_asks_for_devices_gets_one_for_each_process(text, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
+    monkeypatch.setenv(DEVICES_VARIABLE, "gpu:4 gpu:7")
+    parse(text, tmp_path / "out", ParserOptions(name="loading-on-devices", batch_size=3), workers=1)
+    assert sorted(line.split()[1] for line in noted(tmp_path / "loads")) == ["gpu:4", "gpu:7"]
+    assert devices(ParserOptions(name="loading-on-devices", device="cpu"), 2) == ["cpu", "cpu"]
+    # Others do not.
+    assert devices(ParserOptions(name="loading"), 2) == ["cpu", "cpu"]
+    assert devices(ParserOptions(name="brackets"), 2) == ["cpu", "cpu"]
+
+
 def test_one_process_for_each_gpu(monkeypatch):
     from tree_fairseq.parsing import stanza_parser
 
@@ -274,36 +282,3 @@ def test_one_process_for_each_gpu(monkeypatch):
     assert devices(ParserOptions(), 8) == ["cuda:1"]
     monkeypatch.setattr(stanza_parser, "visible_gpus", list)
     assert devices(ParserOptions(), 3) == ["cpu"] * 3
-
-
-def test_the_command_line(text, tmp_path, capfd):
-    output = tmp_path / "out.brackets"
-    assert main([str(text), str(output), "--tree-parser", "balanced", "--shard-lines", "10"]) == 0
-    assert len(output.read_text().splitlines()) == 95
-    assert len(list((tmp_path / "out.brackets.shards").glob("*.brackets"))) == 10
-    assert main([str(tmp_path / "missing"), str(output)]) == 1
-    assert main([str(text), str(output), "--tree-parser", "berkeley"]) == 1
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0 and "torchrun" in capfd.readouterr().out
-
-
-def test_torchrun_shares_a_corpus(text, tmp_path):
-    """The command of the documentation, with two real ranks."""
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "tree_fairseq.parsing.corpus",
-    ]
-    output = tmp_path / "out.brackets"
-    flags = [str(text), str(output), "--tree-parser", "random", "--shard-lines", "20", "--no-progress-bar"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([*command, *flags], check=True, env=environment, timeout=400, capture_output=True)
-    expected = tmp_path / "alone.brackets"
-    assert main([str(text), str(expected), *flags[2:]]) == 0
-    assert output.read_bytes() == expected.read_bytes()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
 from tree_fairseq.errors import ParserError, ParserUnavailableError
 from tree_fairseq.parsing import parsers
+from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import (
     ParserOptions,
     build_parser,
@@ -84,3 +89,32 @@ def test_registering_again_replaces(monkeypatch):
 
 def test_a_flat_tree_is_flat():
     assert write_forest((flat_tree(["a", "(", "b"]),)) == "(FRAG (XX a) (XX -LRB-) (XX b))"
+
+
+def test_the_example_of_the_documentation(tmp_path, monkeypatch):
+    """The module of the docstring, named by --tree-parser, with the processes of a corpus."""
+    example = parsers.__doc__.partition("::\n")[2].partition("\nParses are cached")[0]
+    (tmp_path / "my_parsers.py").write_text(textwrap.dedent(example))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(parsers, "_REGISTRY", dict(parsers._REGISTRY))
+    (tmp_path / "text").write_text("a b c\nd\n")
+    for workers in (0, 1):
+        options = ParserOptions(name="my_parsers:comb")
+        summary = parse_corpus(tmp_path / "text", tmp_path / str(workers), options, workers=workers, progress=False)
+        assert summary.shards[0].read_text() == "(X (X a) (X (X b) (X c)))\n(X d)\n"
+    assert is_expensive("my_parsers:comb") and factory_module("my_parsers:comb") == "my_parsers"
+    assert len(example.strip().splitlines()) < 30
+    with pytest.raises(ParserUnavailableError, match="no parser 'cob'"):
+        build_parser(ParserOptions(name="my_parsers:cob"))
+    with pytest.raises(ParserUnavailableError, match="nowhere cannot be imported"):
+        build_parser(ParserOptions(name="nowhere:comb"))
+
+
+def test_parsing_loads_neither_torch_nor_fairseq():
+    modules = [path.stem for path in Path(parsers.__file__).parent.glob("*.py") if path.stem != "__init__"]
+    program = "import sys\n" + "".join(f"import tree_fairseq.parsing.{name}\n" for name in modules)
+    program += "import tree_fairseq.commands.parse\n"
+    program += "print(sorted({'torch', 'fairseq', 'stanza', 'transformers'} & sys.modules.keys()))"
+    root = Path(parsers.__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert len(modules) > 10 and done.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""Parses by content, in an sqlite file that several processes may use at once."""
+"""A cache of parses, by text and parser, in an sqlite file that several processes may use at once."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _TABLES = """
 
 
 class ParseKeys:
-    """The keys under which a parser's trees are kept.
+    """The keys of a parser's trees.
 
     Args:
-        identity: all that decides what the parser does with a text; any change of it gives other keys, so nothing stale is ever found.
-        kind: what sort of text is asked about.
+        identity: all that decides the tree of a text; any change of it gives other keys, so nothing outdated is ever
+            found.
+        kind: the kind of request.
     """
 
     def __init__(self, identity: Mapping[str, Any], kind: str):
-        self.name = hashlib.sha256(
-            json.dumps([kind, identity], sort_keys=True, ensure_ascii=False).encode()
-        ).hexdigest()
+        described = json.dumps([kind, identity], sort_keys=True, ensure_ascii=False)
+        self.name = hashlib.sha256(described.encode()).hexdigest()
         self._prefix = hashlib.sha256(bytes.fromhex(self.name))
 
     def key(self, text: str) -> bytes:
-        """16 bytes of sha256 over the identity and the text."""
+        """Returns 16 bytes of sha256 over the identity and the text."""
         digest = self._prefix.copy()
         digest.update(text.encode("utf-8", "surrogatepass"))
         return digest.digest()[:16]
@@ -47,15 +47,16 @@ class ParseKeys:
 class ParseCache:
     """An sqlite file of parses.
 
-    The journal is sqlite's plain one: a write-ahead log would need memory shared by all processes, which file systems between machines do not give.
-    Each call is one transaction: after a kill at any moment a batch is there as a whole or not at all.
+    The journal is sqlite's plain one: a write-ahead log would need memory that all processes share, which network file
+    systems do not offer. Each call is one transaction: after a kill at any moment a batch is kept as a whole or not at
+    all.
 
     Args:
-        folder: where the file is kept; made if missing.
+        folder: of the file; made if missing.
 
     Raises:
-        CorruptFileError: the file is damaged or no such file.
-        DiskFullError: (from all writing calls) no room is left.
+        CorruptFileError: the file is damaged, or is not a cache.
+        DiskFullError: (from all calls that write) no room is left.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -65,18 +66,16 @@ class ParseCache:
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             # Losing the last batches to a power cut is harmless: they are parsed again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            present = {
-                name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
-            if not {"parses", "facts"} <= present:
+            found = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if not {"parses", "facts"} <= {name for (name,) in found}:
                 self._connection.executescript(_TABLES)
 
     def get_many(self, keys: Iterable[bytes], run: str | None = None) -> dict[bytes, str | None]:
-        """The values that are known.
+        """Returns the values that are known.
 
         Args:
-            keys: of `ParseKeys`.
-            run: also find what failed in this run, as None; otherwise a failure is not known and will be tried again.
+            keys: from :class:`ParseKeys`.
+            run: texts that failed in this run are known too, with the value None. Other failures will be tried again.
         """
         wanted = list(dict.fromkeys(keys))
         found: dict[bytes, str | None] = {}
@@ -92,7 +91,7 @@ class ParseCache:
         return found
 
     def put_many(self, values: Mapping[bytes, str | None], run: str | None = None) -> None:
-        """Keep values, all or none of them; a None is remembered as a failure of ``run`` and does not replace a value."""
+        """Keeps values, all or none of them. None counts as a failure of ``run`` and does not replace a value."""
         rows = [
             (key, value, run if value is None else None)
             for key, value in values.items()
@@ -102,24 +101,24 @@ class ParseCache:
             return
         with self._explained(), self._transaction():
             self._connection.executemany(
-                "INSERT INTO parses VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, failed_run = excluded.failed_run "
-                "WHERE parses.value IS NULL",
+                "INSERT INTO parses VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE "
+                "SET value = excluded.value, failed_run = excluded.failed_run WHERE parses.value IS NULL",
                 rows,
             )
 
     def get_fact(self, name: str) -> str | None:
-        """What was noted under ``name``."""
+        """Returns the fact of that name."""
         with self._explained():
             row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def put_fact(self, name: str, value: str) -> None:
-        """Note something small beside the parses, such as the labels that a model can give."""
+        """Keeps something small beside the parses, such as the labels that a model can give."""
         with self._explained(), self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Closes the file."""
         self._connection.close()
 
     def __enter__(self) -> ParseCache:
@@ -143,7 +142,7 @@ class ParseCache:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """sqlite's errors in words that help."""
+        """Replaces errors of sqlite by errors that name the file and the way out."""
         try:
             yield
         except sqlite3.OperationalError as error:

@@ -1,4 +1,4 @@
-"""Trees that know nothing of the sentence: the controls of an experiment."""
+"""Control trees of an experiment, which follow from the number of words alone, or from chance."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _VERSION = 1
 
 
 class ControlParser:
-    """Binary trees over the words, all labels alike.
+    """Builds binary trees over the words, with the same label everywhere.
 
     Args:
         name: the registered name.
-        split: for a span of ``width`` words (at least 2), how many go to the left child; called with the width and the sentence's own generator.
-        seed: chooses the sentence's generator together with its words, so a sentence has the same tree wherever it stands.
+        split: returns how many words of a span go to the left child; called with the width of the span (at least 2) and
+            the random generator of the sentence.
+        seed: the generator of a sentence depends on it and on the words, so a sentence has the same tree in every
+            place.
     """
 
     def __init__(self, name: str, split: Callable[[int, random.Random], int], seed: int = 0):
@@ -32,19 +34,19 @@ class ControlParser:
         self._seed = seed
 
     def identity(self) -> dict[str, Any]:
-        """See `ConstituencyParser.identity`."""
+        """See :meth:`ConstituencyParser.identity`."""
         return {"name": self._name, "version": _VERSION, "seed": self._seed}
 
     def inventory(self) -> list[str]:
-        """See `ConstituencyParser.inventory`."""
+        """See :meth:`ConstituencyParser.inventory`."""
         return [CONTROL_LABEL]
 
     def tags(self) -> list[str]:
-        """The labels of words."""
+        """Returns the labels of words."""
         return [CONTROL_LABEL]
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """See `ConstituencyParser.parse`; it never fails on a sentence that has words."""
+        """See :meth:`ConstituencyParser.parse`; it fails only on a sentence without words."""
         return [self._parse_one(words) if words else None for words in sentences]
 
     def _parse_one(self, words: list[str]) -> Tree:
@@ -61,11 +63,11 @@ def right_branching(options: ParserOptions) -> ControlParser:
 
 @register_parser("balanced", expensive=False)
 def balanced(options: ParserOptions) -> ControlParser:
-    """Every phrase is cut in the middle; of an odd number the left part has one more."""
+    """Cuts every phrase in the middle; the left part of an odd number has one word more."""
     return ControlParser("balanced", lambda width, generator: (width + 1) // 2)
 
 
 @register_parser("random", expensive=False)
 def random_trees(options: ParserOptions) -> ControlParser:
-    """Every phrase is cut anywhere, each place as likely as any other; ``--tree-seed`` draws other trees."""
+    """Cuts every phrase at a place drawn at random, all places alike; ``--tree-seed`` draws other trees."""
     return ControlParser("random", lambda width, generator: generator.randrange(1, width), options.seed)

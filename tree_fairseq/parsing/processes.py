@@ -8,8 +8,9 @@ and sides, so that a parser loads its models once per process. There are two kin
 * *Fresh* interpreters (:meth:`ProcessPool.stream`) import only what they need, have one thread and one device each, and
   may use a GPU. Parsers run in them.
 
-When a process is killed, the call raises WorkerDiedError within a second instead of waiting for its result for ever. When
-the command is killed, even by ``kill -9``, its processes end too: each of them reads from a pipe that ends with the command.
+When a process is killed, the call raises WorkerDiedError within a second instead of waiting for its result for ever.
+When the command is killed, even by ``kill -9``, its processes end too: each of them reads from a pipe that ends with
+the command.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Callable, NoReturn, TypeVar
@@ -89,7 +90,8 @@ class ProcessPool:
                 yield task, index
 
         position = 0
-        with contextlib.closing(self._forks().replies(function, calls(), work)) as replies:
+        replies = self._forks().replies(function, calls(), work)
+        with contextlib.closing(replies):
             for index, value, error in replies:
                 if error is not None:
                     errors[index] = error
@@ -133,7 +135,8 @@ class ProcessPool:
             self.end_fresh()
         if self._fresh is None:
             self._fresh = _Group(_start_fresh, devices)
-        with contextlib.closing(self._fresh.replies(function, calls, work)) as replies:
+        replies = self._fresh.replies(function, calls, work)
+        with contextlib.closing(replies):
             for context, value, error in replies:
                 if error is not None:
                     raise error
@@ -179,7 +182,7 @@ class _Group:
 
     def replies(
         self, function: Callable, calls: Iterable[tuple[Any, Context]], work: str
-    ) -> Iterator[tuple[Context, Any, BaseException | None]]:
+    ) -> Generator[tuple[Context, Any, BaseException | None], None, None]:
         """Yields context, value and error of each call as soon as it is done."""
         source, waiting = iter(calls), 0
         if any(process.contexts for process in self._processes):
@@ -246,12 +249,14 @@ class _Group:
         code = process.exit_code(_SECONDS_TO_END)
         self.end()
         if code is not None and code < 0:
-            end = f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same command again"
             smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
-            hint = f"with {smaller} --workers if need be; what is done is kept"
+            end = (
+                f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same command "
+                f"again, with {smaller} --workers if need be; what is done is kept"
+            )
         else:
-            end, hint = f"ended with exit status {code}", "its last message is above. The same command continues"
-        raise WorkerDiedError(f"a process that {work} (pid {process.pid}) {end}, {hint}")
+            end = f"ended with exit status {code}; its last message is above. The same command continues"
+        raise WorkerDiedError(f"a process that {work} (pid {process.pid}) {end}")
 
     def end(self) -> None:
         for process in self._processes:
@@ -366,7 +371,8 @@ def _serve(connection: Connection, other_end: Connection | None = None) -> None:
 
 
 def _read_tasks(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None:
-    """Keeps the pipe empty, so that the command never waits in sending, and ends the process when the command has gone."""
+    """Keeps the pipe empty, so that the command never waits in sending, and ends the process when the command has
+    gone."""
     while True:
         try:
             tasks.put(connection.recv_bytes())

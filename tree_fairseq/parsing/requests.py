@@ -1,4 +1,4 @@
-"""What a parser is asked, and what it answers, as strings: that is what is cached, and what passes between processes."""
+"""Requests to a parser and its answers, as strings, which are cached and pass between processes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,45 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tree_fairseq.errors import TreeFairseqError, TreeFormatError
-from tree_fairseq.parsing.parsers import ConstituencyParser, ParsedText
+from tree_fairseq.parsing.parsers import ParsedText
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Tree
-
-# FROM parsing/batches: Batches of similar length, and what to do when one of them fails.
 
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# A batch holds at most this many words per sentence of the batch size, padding included. So a line of 2,000 words
+# shares its batch with few others.
 _WORDS_PER_SENTENCE = 64
-"""A batch holds at most this many words per sentence of the batch size, padding included; so a line of 2,000 words meets few others."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Work for a parser.
+
+    Args:
+        kind: ``words`` or ``text`` (see :data:`KINDS`), ``lines``, or ``labels``.
+        payload: a batch of texts; for ``lines`` the lines, the number of the first one, and their file; for ``labels``
+            None.
+        context: for the caller's use; it stays in the caller's process.
+    """
+
+    kind: str
+    payload: Any
+    context: Any = None
 
 
 def plan_batches(sizes: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Cut items into batches of similar size, the largest first.
+    """Cuts items into batches of similar size, the largest first.
 
-    The plan follows from the sizes and their order alone, since the last digits of a parser's scores may depend on what shares its batch.
+    The plan depends on the sizes and their order alone, since the last digits of a parser's scores may depend on the
+    other sentences of a batch.
 
     Args:
         sizes: words of each item.
-        batch_size: items in a batch, at most; fewer where they are long.
+        batch_size: largest number of items in a batch; there are fewer where items are long.
 
     Returns:
         the positions of the items of each batch.
@@ -48,13 +64,10 @@ def plan_batches(sizes: Sequence[int], batch_size: int) -> list[list[int]]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python, torch on the CPU or CUDA ran out of memory."""
-    if isinstance(error, MemoryError):
-        return True
+    """Returns whether Python, torch on the CPU or CUDA ran out of memory."""
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and (
-        "out of memory" in text or "not enough memory" in text or "can't allocate memory" in text
-    )
+    messages = ("out of memory", "not enough memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(map(text.__contains__, messages)))
 
 
 def parse_recovering(
@@ -63,15 +76,16 @@ def parse_recovering(
     accept: Callable[[Item, Result], bool],
     release_memory: Callable[[], Any] | None = None,
 ) -> tuple[list[Result | None], dict[int, str]]:
-    """Parse a batch; where that fails, halves of it, down to single items.
+    """Parses a batch; if that fails, parses halves of it, down to single items.
 
-    An exception (lack of memory among them), a wrong number of results, and a result that is not of its item all count as failures of the batch; only
-    what fails on its own is given up. Results are never trusted to be in order: each is compared with its item.
+    An exception (also for lack of memory), a wrong number of results, and a result that does not belong to its item
+    count as failures of the batch. Only items that fail on their own are given up. Results are never trusted to be in
+    order: each is compared with its item.
 
     Args:
-        parse: gives one result for each item, or None.
+        parse: returns one result for each item, or None.
         items: the batch.
-        accept: whether a result belongs to an item.
+        accept: returns whether a result belongs to an item.
         release_memory: called after each lack of memory.
 
     Returns:
@@ -100,7 +114,7 @@ def parse_recovering(
         if len(batch) == 1:
             reasons[batch[0]] = reason or "the parser gave no tree"
         elif len(left) < len(batch):
-            # Most came through: what did not is tried alone at once.
+            # Most succeeded: each of the others is tried alone at once.
             pending.extend([position] for position in reversed(left))
         else:
             middle = (len(batch) + 1) // 2
@@ -109,107 +123,53 @@ def parse_recovering(
 
 
 def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> tuple[Sequence, str]:
-    """The results of one call, or none and the reason."""
+    """Returns the results of one call, or no results and the reason."""
     try:
         found = parse(items)
+        return found, f"{len(found)} trees for {len(items)} sentences" if len(found) != len(items) else ""
     except TreeFairseqError:
         raise
     except Exception as error:
         # Only the text is kept: the error holds the frames, and they hold the memory that is needed now.
         reason = f"{type(error).__name__}: {error}"
         exhausted = is_out_of_memory(error)
-    else:
-        reason = f"{len(found)} trees for {len(items)} sentences" if len(found) != len(items) else ""
-        return found, reason
     if exhausted and release_memory is not None:
         release_memory()
-    logger.warning(
-        "a batch of %d failed (%s)%s",
-        len(items),
-        reason.splitlines()[0],
-        "; trying halves of it" if len(items) > 1 else "",
-    )
+    halves = "; trying halves of it" if len(items) > 1 else ""
+    logger.warning("a batch of %d failed (%s)%s", len(items), reason.splitlines()[0], halves)
     return [], reason
 
 
 @dataclass(frozen=True)
-class Request:
-    """Work for a parser.
+class Kind:
+    """A kind of request to a parser.
 
     Args:
-        kind: ``words`` or ``text`` (see :data:`KINDS`), ``lines``, or ``labels``.
-        payload: a batch of texts; for ``lines`` the lines, the number of the first one, and their file; for ``labels`` nothing.
-        context: for the caller's use; it stays in the caller's process.
-    """
-
-    kind: str
-    payload: Any
-    context: Any = None
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of request.
-
-    Args:
-        method: of the parser, which answers it.
+        method: the parser's method that answers it.
+        item: turns a text into an argument of the method.
+        accept: returns whether a result belongs to an argument.
+        encode: turns a result into the answer.
     """
 
     method: str
-
-    def size(self, text: str) -> int:
-        """Words of a request, roughly."""
-        return text.count(" ") + 1
+    item: Callable[[str], Any]
+    accept: Callable[[Any, Any], bool]
+    encode: Callable[[Any], str]
 
     def batches(self, texts: Sequence[str], batch_size: int) -> list[list[str]]:
-        """The requests in batches of similar length."""
-        return [
-            [texts[position] for position in batch]
-            for batch in plan_batches([self.size(text) for text in texts], batch_size)
-        ]
+        """Returns the texts in batches of similar length."""
+        sizes = [text.count(" ") + 1 for text in texts]
+        return [[texts[position] for position in batch] for batch in plan_batches(sizes, batch_size)]
 
 
-KINDS = {"words": _Kind("parse"), "text": _Kind("parse_text")}
-"""``words``: the words of a sentence, joined by blanks, answered by its tree in brackets. ``text``: a line of raw text, answered by `decode_text`."""
-
-
-def parse_texts(parser: ConstituencyParser, kind: str, texts: list[str]) -> tuple[list[str | None], dict[int, str]]:
-    """Ask a parser.
-
-    Args:
-        parser: the parser.
-        kind: one of `KINDS`.
-        texts: one batch of requests.
-
-    Returns:
-        an answer for each, None where the parser fails; and the reason of each failure.
-    """
-    release = getattr(parser, "release_memory", None)
-    if kind == "words":
-        sentences = [text.split(" ") for text in texts]
-        trees, reasons = parse_recovering(parser.parse, sentences, lambda words, tree: tree.leaves() == words, release)
-        encode = _encode_tree
-    else:
-        trees, reasons = parse_recovering(parser.parse_text, texts, _covers, release)
-        encode = _encode_text
-    answers: list[str | None] = []
-    for position, tree in enumerate(trees):
-        answer = None
-        if tree is not None:
-            try:
-                answer = encode(tree)
-            except TreeFormatError as error:
-                reasons[position] = f"its tree cannot be written: {error}"
-        answers.append(answer)
-    return answers, reasons
+def _has_leaves(words: list[str], tree: Tree) -> bool:
+    return tree.leaves() == words
 
 
 def _covers(line: str, parsed: ParsedText) -> bool:
-    """Whether the leaves are the text of the line, nothing left out but white space."""
+    """Returns whether the leaves are the text of the line, with nothing left out but white space."""
     leaves = [leaf for tree in parsed.forest for leaf in tree.leaves()]
-    if len(leaves) != len(parsed.offsets) or leaves != [
-        "_".join(line[start:end].split()) for start, end in parsed.offsets
-    ]:
+    if leaves != ["_".join(line[start:end].split()) for start, end in parsed.offsets]:
         return False
     end_before = 0
     for start, end in [*parsed.offsets, (len(line), len(line))]:
@@ -224,15 +184,48 @@ def _encode_tree(tree: Tree) -> str:
 
 
 def _encode_text(parsed: ParsedText) -> str:
-    return json.dumps(
-        {"trees": write_forest(parsed.forest), "offsets": parsed.offsets}, ensure_ascii=False, separators=(",", ":")
-    )
+    values = {"trees": write_forest(parsed.forest), "offsets": parsed.offsets}
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def decode_text(answer: str) -> tuple[str, list[tuple[int, int]]] | None:
-    """The forest in brackets and the span of characters of each leaf; None if the answer is none of ours."""
+    """Returns the forest in brackets and the span of characters of each leaf; None if the answer is not one of ours."""
     try:
         values: dict[str, Any] = json.loads(answer)
         return values["trees"], [(int(start), int(end)) for start, end in values["offsets"]]
     except (ValueError, KeyError, TypeError):
         return None
+
+
+KINDS = {
+    "words": Kind("parse", lambda text: text.split(" "), _has_leaves, _encode_tree),
+    "text": Kind("parse_text", str, _covers, _encode_text),
+}
+"""``words``: the words of a sentence, joined by blanks, answered by its tree in brackets. ``text``: a line of raw text,
+answered by a string for :func:`decode_text`."""
+
+
+def parse_texts(parser: Any, kind: str, texts: list[str]) -> tuple[list[str | None], dict[int, str]]:
+    """Asks a parser.
+
+    Args:
+        parser: the parser.
+        kind: one of :data:`KINDS`.
+        texts: one batch of requests.
+
+    Returns:
+        an answer for each text, None where the parser fails; and the reason of each failure.
+    """
+    asked = KINDS[kind]
+    release = getattr(parser, "release_memory", None)
+    trees, reasons = parse_recovering(
+        getattr(parser, asked.method), list(map(asked.item, texts)), asked.accept, release
+    )
+    answers: list[str | None] = [None] * len(texts)
+    for position, tree in enumerate(trees):
+        if tree is not None:
+            try:
+                answers[position] = asked.encode(tree)
+            except TreeFormatError as error:
+                reasons[position] = f"its tree cannot be written: {error}"
+    return answers, reasons

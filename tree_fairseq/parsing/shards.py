@@ -1,4 +1,4 @@
-"""The files of a corpus that is being parsed: whole or not there at all, and known to belong together."""
+"""The shards of a corpus that is being parsed. Each is complete or absent, and all are known to belong together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class ShardReport:
-    """What is known of a finished shard.
+    """Counts and digest of a finished shard.
 
     Args:
         lines: number of its lines.
@@ -40,7 +40,7 @@ class ShardReport:
 
 
 class ShardFolder:
-    """A folder of shards ``000000.brackets``, ... and what they are made from.
+    """A folder of shards ``000000.brackets``, ... with a report beside each.
 
     Args:
         folder: made if missing.
@@ -55,19 +55,19 @@ class ShardFolder:
         self.run = ""
 
     def path(self, shard: int) -> Path:
-        """The file of a shard."""
+        """Returns the file of a shard."""
         return self.folder / f"{shard:06d}.brackets"
 
-    def open(self, rank: int = 0, is_known_run: Any = None) -> None:
-        """Take up what an earlier run of the same source has left, or clear the folder and start.
+    def open(self, rank: int = 0, is_known_run: Callable[[str], bool] | None = None) -> None:
+        """Continues an earlier run of the same source, or clears the folder and starts.
 
         Args:
             rank: only rank 0 changes the folder; the others wait until it has.
-            is_known_run: tells whether the cache still knows a run, for a run that is to be continued. What fell to which batch can only be told with
-                the cache, so without it the shards are made anew.
+            is_known_run: returns whether the cache still knows a run. A run is continued only if it does: which
+                sentence went into which batch cannot be found without the cache, so the shards are made anew.
         """
         while True:
-            state = _known(self.folder / STATE_NAME)
+            state = _read_or_none(self.folder / STATE_NAME)
             if isinstance(state, dict) and state.get("source") == self._source:
                 self.run = state["run"]
                 if is_known_run is None or is_known_run(self.run) or not self.missing():
@@ -82,37 +82,35 @@ class ShardFolder:
         self.run = uuid.uuid4().hex
 
     def begin(self) -> None:
-        """Let others see that the folder is ready. (Rank 0, once the run is noted in the cache.)"""
-        if _known(self.folder / STATE_NAME) is None:
+        """Tells other ranks that the folder is ready. Rank 0 calls it when the run is noted in the cache."""
+        if _read_or_none(self.folder / STATE_NAME) is None:
             write_json(self.folder / STATE_NAME, {"source": self._source, "run": self.run})
 
     def write(
         self, shard: int, lines: Sequence[str], sentences: int, failed_lines: list[int], failed_sentences: int
     ) -> None:
-        """Write a shard; the report goes first, so that a shard that is there has one."""
+        """Writes a shard. Its report goes first, so that every shard has one."""
         content = "".join(f"{line}\n" for line in lines).encode()
         digest = hashlib.sha256(content).hexdigest()
-        write_json(
-            _report_path(self.path(shard)),
-            vars(ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)),
-        )
+        report = ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)
+        write_json(_report_path(self.path(shard)), vars(report))
         with atomic_file(self.path(shard), "wb") as file:
             file.write(content)
 
     def report(self, shard: int) -> ShardReport | None:
-        """What is known of a shard; None if it is not finished."""
+        """Returns the report of a shard; None if it is not finished."""
         return read_report(self.path(shard))
 
     def missing(self) -> list[int]:
-        """The shards that are not finished."""
+        """Returns the shards that are not finished."""
         return [shard for shard in range(self.count) if self.report(shard) is None]
 
     def reports(self) -> list[ShardReport]:
-        """The reports of all finished shards, in order."""
+        """Returns the reports of all finished shards, in order."""
         return [report for report in map(self.report, range(self.count)) if report is not None]
 
 
-def _known(path: Path) -> Any:
+def _read_or_none(path: Path) -> Any:
     """Returns the contents of a JSON file; a damaged file counts as missing, so that its work is done again."""
     with contextlib.suppress(CorruptFileError):
         return read_json(path)
@@ -123,18 +121,18 @@ def _report_path(shard: Path) -> Path:
 
 
 def read_report(shard: Path) -> ShardReport | None:
-    """What is known of a shard's file; None if the shard is not finished."""
+    """Returns the report of a shard's file; None if the shard is not finished."""
     if not shard.is_file():
         return None
-    values = _known(_report_path(shard))
+    values = _read_or_none(_report_path(shard))
     return ShardReport(**values) if isinstance(values, dict) else None
 
 
 def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
-    """All shards as one file, which is written atomically.
+    """Writes all shards into one file, which appears when it is complete.
 
     Raises:
-        CorruptFileError: a shard is not what was once written.
+        CorruptFileError: a shard has changed since it was written.
     """
     with atomic_file(output, "wb") as file:
         for shard in shards:
@@ -151,13 +149,13 @@ def _is_ours(name: str) -> bool:
 
 
 def file_digest(path: str | os.PathLike) -> str:
-    """sha256 of a file."""
+    """Returns the sha256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cut(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Lists of ``size`` lines; the last may be shorter."""
+    """Yields lists of ``size`` lines; the last may be shorter."""
     block: list[str] = []
     for line in lines:
         block.append(line)

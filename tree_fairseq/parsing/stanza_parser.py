@@ -286,7 +286,7 @@ class StanzaParser:
         self._pipeline = pipeline
 
 
-@register_parser("stanza")
+@register_parser("stanza", devices=lambda: visible_gpus())
 def build_stanza(options: ParserOptions) -> StanzaParser:
     """Stanza's tagger and constituency parser."""
     return StanzaParser(options)
