@@ -33,7 +33,7 @@ class TreeSequenceConfig(TransformerConfig):
 
 
 class TreeSequenceModel(TreeGeneratingTransformer):
-    """Generates trees as sequences of labels and brackets; its decoder is fairseq's unless a subclass has another."""
+    """Base of models that generate trees as sequences of labels and brackets."""
 
     config = TreeSequenceConfig
 
@@ -66,12 +66,12 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """Builds the decoder of sequences."""
+        """Builds the decoder, with a dictionary of labels and brackets."""
         return cls.build_sequence_decoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
 
     @classmethod
     def build_sequence_decoder(cls, cfg, sequences: SequenceDictionary, embed_tokens):
-        """Builds the decoder over labels and brackets."""
+        """Builds fairseq's decoder over labels and brackets."""
         return MemoryDecoder(cfg, sequences, embed_tokens, memory_type=encoder_of(cfg).memory)
 
     def require_length(self, tokens: Tensor) -> None:
@@ -88,8 +88,9 @@ class TreeSequenceModel(TreeGeneratingTransformer):
             )
 
 
+@register_model("insertion_left_to_right")
 class LeftToRightModel(TreeSequenceModel):
-    """A sequence model that predicts the next token."""
+    """A sequence model that predicts the next token; its decoder is fairseq's unless a subclass has another."""
 
     decoding = LEFT_TO_RIGHT
 
@@ -117,12 +118,7 @@ class LeftToRightModel(TreeSequenceModel):
         return sample["bracketed_target"]
 
 
-@register_model("insertion_left_to_right")
-class InsertionLeftToRightModel(LeftToRightModel):
-    """fairseq's causal transformer over labels and brackets."""
-
-
-register_architectures("insertion_left_to_right", InsertionLeftToRightModel)
+register_architectures("insertion_left_to_right", LeftToRightModel)
 
 
 @dataclass(frozen=True)
@@ -191,9 +187,8 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
     def decode(self, memory: EncoderOutput, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial sequences, one for each row of the memory; see :meth:`forward`."""
         self.require_length(partial_sequence)
-        states, _ = self.decoder.extract_features(
-            partial_sequence, memory.output, full_context_alignment=True
-        )  # B x T x D
+        # B x T x D
+        states, _ = self.decoder.extract_features(partial_sequence, memory.output, full_context_alignment=True)
         exists = partial_sequence.ne(self.decoder.padding_idx)
         exists = torch.cat([exists[:, 1:], torch.zeros_like(exists[:, :1])], dim=1)
         pairs = torch.cat([states.roll(-1, dims=1), states], dim=2)[exists]  # Z x 2 D

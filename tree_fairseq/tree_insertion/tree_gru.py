@@ -47,11 +47,8 @@ def bracket_links(tokens: Tensor, first_bracket: int, last: bool = False) -> tup
 
     def last_opened(depth: Tensor) -> Tensor:
         """The last column, up to each column, that opens a bracket at this depth; -1 if no column does."""
-        found = (
-            is_open.unsqueeze(1)
-            & (before.unsqueeze(1) == depth.unsqueeze(2))
-            & (columns <= columns[chosen].unsqueeze(1))
-        )
+        is_earlier = columns <= columns[chosen].unsqueeze(1)
+        found = is_open.unsqueeze(1) & (before.unsqueeze(1) == depth.unsqueeze(2)) & is_earlier
         return torch.where(found, columns, -1).amax(2)
 
     parents = last_opened(after[:, chosen] - 1) - 1
@@ -109,14 +106,13 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         features_only: bool = False,
         **unused,
     ) -> tuple[Tensor, dict]:
-        """Scores labels and brackets.
+        """Scores labels and brackets, as fairseq's decoders do.
 
         Args:
             prev_output_tokens: ``[R, T]``, EOS and the tokens so far
             encoder_out: of the encoder
-            incremental_state: of a search; the decoder then scores the last column only
+            incremental_state: of a search; only the last column is then scored
             features_only: leave out the last layer
-            **unused: other arguments of fairseq's decoders
 
         Returns:
             logits ``[R, T, V]``, or ``[R, 1, V]`` of the last column, and a dict without attention weights
@@ -152,9 +148,8 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         for column in range(inputs.size(1)):
             places = both[:, column]
             if past:
-                states = torch.stack(past, dim=1).gather(
-                    1, places.clamp(min=0).unsqueeze(2).expand(-1, -1, inputs.size(2))
-                )
+                index = places.clamp(min=0).unsqueeze(2).expand(-1, -1, inputs.size(2))
+                states = torch.stack(past, dim=1).gather(1, index)
                 previous, parent = states.masked_fill((places < 0).unsqueeze(2), 0).unbind(1)
             else:
                 previous = parent = torch.zeros_like(inputs[:, 0])
