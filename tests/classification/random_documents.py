@@ -86,7 +86,7 @@ class Documents:
     def pairs(self, super_root: bool) -> torch.Tensor:
         """Which position of which row is which position of which document, ``[4, positions]``.
 
-        Leaves count from 0, nodes from N of the rows or of the documents; a super-root stands behind all nodes of the rows.
+        Leaves count from 0, nodes from N of the rows or of the documents; a super-root follows all nodes of the rows.
         """
         row_leaves, (text, _) = self.rows["tokens"].size(1), self.forests(super_root)
         super_position = row_leaves + self.rows["label"].size(1)

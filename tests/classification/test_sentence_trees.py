@@ -63,7 +63,7 @@ def classes_of(forest: Forest) -> np.ndarray:
 
 
 def twin(tree: Tree) -> tuple[list[tuple[int, int, int, int]], list[int]]:
-    """Start, end, depth and class of the nodes that are kept, in preorder, and the classes of the leaves, from the definition."""
+    """Start, end, depth and class of the kept nodes, in preorder, and the classes of leaves, from the definition."""
     nodes, leaves = [], []
 
     def visit(node: Tree, start: int, depth: int) -> None:

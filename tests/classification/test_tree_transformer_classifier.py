@@ -1,4 +1,4 @@
-"""The Tree-Transformer that classifies, against its encoder sentence by sentence; the encoder itself has tests of its own."""
+"""The Tree-Transformer that classifies, against its encoder sentence by sentence; the encoder has its own tests."""
 
 from __future__ import annotations
 

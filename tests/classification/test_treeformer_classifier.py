@@ -1,4 +1,4 @@
-"""The classifier over a chart: our own encoder, or a small ALBERT with weights of chance that stands for a pretrained one."""
+"""The classifier over a chart: our own encoder, or a small ALBERT of random weights as the pretrained one."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ROWS = [
     ("", errors.EmptyDocumentError, None, "no text"),
     (" \u3000 \tpos", errors.EmptyDocumentError, None, "no text"),
     ("\tpos", errors.EmptyDocumentError, None, "no text"),
-    ("a good film\t-", errors.UnlabelledExampleError, None, "stands for none"),
+    ("a good film\t-", errors.UnlabelledExampleError, None, "an example without a class"),
     ("a good film\t<unk>", errors.ClassError, None, "special symbol"),
     ("a good film\t<pad>", errors.ClassError, None, "special symbol"),
     ("a good\x0cfilm\tpos", errors.LineBreakError, 7, "FORM FEED"),

@@ -1,4 +1,4 @@
-"""The base of the tasks of classification: dictionaries, data sets, predictions, the output of fairseq's commands, checkpoints."""
+"""The base of both tasks: dictionaries, data sets, predictions, the output of fairseq's commands, checkpoints."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,8 +115,8 @@ class ClassificationTask(TreeTask):
         folder = Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
         if folder != Path(paths[0]) and (different := self.differences(folder, Manifest.load(folder))):
             raise DictionaryMismatchError(
-                f"{folder} has other {' and '.join(different)} than {paths[0]}; preprocess it in the same way, with --srcdict and "
-                "--tgtdict of the first folder, which takes its labels along"
+                f"{folder} has other {' and '.join(different)} than {paths[0]}; preprocess it in the same way, with "
+                "--srcdict and --tgtdict of the first folder, which takes its labels along"
             )
         impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)
         files = open_split(folder, split, combine, self.src_dict, self.tgt_dict, impl)
@@ -148,7 +148,7 @@ class ClassificationTask(TreeTask):
         return read, read.lengths.tolist()
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """Makes a data set of lines to classify; token tensors that were not made by this task are read by their words."""
+        """Makes a data set of lines to classify, as :meth:`new_dataset` does; constraints are refused."""
         if constraints is not None:
             raise DataFolderError("--constraints are for translations; a class has none")
         return self.new_dataset(src_tokens)

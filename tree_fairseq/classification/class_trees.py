@@ -1,7 +1,7 @@
 """Trees whose node labels are classes: the classes are taken off, and symbols that a model may read take their place.
 
-A model predicts the classes, so they are never an input. In the tree that it reads, all nodes have the same symbol, or the labels
-that a parser gives to constituents of the same words.
+A model predicts the classes, so they are never an input. In the tree that it reads, all nodes have the same symbol, or
+the labels that a parser gives to constituents of the same words.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def put_symbols(tree: SpanForest, parse: SpanForest | None = None) -> SpanForest
 
     Args:
         tree: any forest
-        parse: a forest over the same words: a node gets the label of the constituent with its span, the lowest one of a unary
-            chain, and `NODE_SYMBOL` if there is no such constituent. Without a parse every node gets `NODE_SYMBOL`.
+        parse: a forest over the same words: a node gets the label of the constituent with its span, the lowest one of a
+            unary chain, and `NODE_SYMBOL` if there is no such constituent. Without a parse every node gets
+            `NODE_SYMBOL`.
 
     Raises:
         ValueError: the words differ.
@@ -99,7 +100,7 @@ def put_symbols(tree: SpanForest, parse: SpanForest | None = None) -> SpanForest
 
 
 def binary_tree(tree: Tree) -> Tree:
-    """Gives a parse the form of binary class trees: without unary chains, and right-branching over more than two children."""
+    """Gives a parse the form of binary class trees: without unary chains, and binarized to the right."""
     return binarize(collapse_unary(tree, "lowest", include_tags=True), "right")
 
 

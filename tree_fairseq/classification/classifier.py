@@ -1,4 +1,4 @@
-"""The base classes of all models that classify: an encoder of texts, a readout of classes, and pooling for documents."""
+"""The base classes of all models that classify: the readout of classes, and pooling of sentences for documents."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, Optional
@@ -53,8 +53,8 @@ class TreeReadoutConfig(ClassifierConfig):
     document_root: ChoiceEnum(["first", "mean", "super"]) = field(
         default="first",
         metadata={
-            "help": "where a document of several sentences is read: at the root of its first sentence, at the mean of the roots of all, "
-            "or at a node above all roots"
+            "help": "where a document of several sentences is read: at the root of its first sentence, at the mean of "
+            "the roots of all, or at a node above all roots"
         },
     )
 
@@ -181,8 +181,8 @@ class TreeClassifier(Classifier):
             node_logits: whether to score nodes and leaves, too
 
         Returns:
-            ``logits`` ``[B, C]`` of the documents; ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]`` of the
-            sentences, any values at padding, or None
+            ``logits`` ``[B, C]`` of the documents; ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]`` of
+            the sentences, any values at padding, or None
 
         Raises:
             MissingTreesError: the batch has no trees

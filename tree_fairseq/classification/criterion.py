@@ -1,4 +1,4 @@
-"""Criteria: cross-entropy of classes (of examples, or of every node and leaf with a class), mean squared error of numbers."""
+"""Criteria: cross-entropy of the classes of examples or of all nodes and leaves, and mean squared error of numbers."""
 
 import math
 from dataclasses import dataclass, field
@@ -50,7 +50,8 @@ class TreeClassificationCriterion(FairseqCriterion):
         """Computes the loss of a batch.
 
         Args:
-            model: returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]``
+            model: returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits``
+                ``[R, N, C]``
             sample: a batch of :class:`tree_fairseq.classification.dataset.DocumentDataset` or ``TextDataset``
             reduce: unread; fairseq passes it
 
@@ -62,7 +63,8 @@ class TreeClassificationCriterion(FairseqCriterion):
         """
         if sample["target"] is None:
             raise DataFolderError(
-                "these examples have no classes, as they were preprocessed with --only-source; they can only be classified"
+                "these examples have no classes, as they were preprocessed with --only-source; they can only be "
+                "classified"
             )
         all_nodes = self.task.labels_all_nodes
         # Models that read sequences do not know the argument.
@@ -100,7 +102,8 @@ class TreeClassificationCriterion(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
         """Logs means over batches and processes.
 
-        In validation ``accuracy``, ``macro_f1``, ``matthews`` and, with two classes, ``f1`` are logged for the examples, in percent.
+        In validation ``accuracy``, ``macro_f1``, ``matthews`` and, with two classes, ``f1`` are logged for the
+        examples, in percent.
         """
         total = {name: sum(log[name] for log in logging_outputs) for name in logging_outputs[0]}
         size, examples = total["sample_size"], total["nsentences"]

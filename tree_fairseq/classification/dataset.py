@@ -37,8 +37,9 @@ class TextDataset(KeepsRemainder):
         targets: line of target tokens of each text; None if they are not known
         read_target: returns the target for such a line and its index: an int for a class, a float for a number
         shuffle: whether texts of the same length come in random order
-        first_line: of lines to classify, the number of the first, from 0. fairseq's interactive command rebuilds their batches from
-            tokens, lengths and ``constraints``, so these carry the number of each line, and whatever else the task needs.
+        first_line: of lines to classify, the number of the first, from 0. fairseq's interactive command rebuilds their
+            batches from tokens, lengths and ``constraints``, so these carry the number of each line, and whatever else
+            the task needs.
     """
 
     # A test set is classified to its last line. The task refuses texts that are too long for training.
@@ -77,9 +78,9 @@ class TextDataset(KeepsRemainder):
         """Stacks texts, the longest first, as recurrent encoders need them.
 
         Returns:
-            ``id`` ``[B]``, ``nsentences``, ``ntokens``; ``net_input`` with ``src_tokens`` ``[B, N]``, padded on the right, and
-            ``src_lengths`` ``[B]``; ``target`` ``[B]``, int64 classes from 0 or float32 numbers, or None; of lines to classify
-            ``constraints``
+            ``id`` ``[B]``, ``nsentences``, ``ntokens``; ``net_input`` with ``src_tokens`` ``[B, N]``, padded on the
+            right, and ``src_lengths`` ``[B]``; ``target`` ``[B]``, int64 classes from 0 or float32 numbers, or None; of
+            lines to classify ``constraints``
         """
         if not samples:
             return {}
@@ -182,7 +183,7 @@ class DocumentDataset(TextDataset):
         }
 
     def _collate(self, samples: list[dict]) -> dict:
-        """Adds ``sentence_trees`` to the input and, if nodes have classes, ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``."""
+        """Adds ``sentence_trees`` and, of nodes with classes, ``node_target`` ``[R, M]``, ``leaf_target`` ``[R, N]``."""
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), self.label_pad)
@@ -196,7 +197,7 @@ class DocumentDataset(TextDataset):
 def document_lengths(
     trees: Sequence[StoredTree], leaves: np.ndarray, limit: int, place: Callable[[int], tuple[str, int]], name: str
 ) -> np.ndarray:
-    """Returns the number of leaves of each document that a model reads; longer documents are cut at a sentence, with a warning.
+    """Returns how many leaves of each document a model reads; long documents are cut at a sentence, with a warning.
 
     Args:
         trees: full trees of each document

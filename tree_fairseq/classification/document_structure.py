@@ -1,4 +1,4 @@
-"""Documents of several sentences for the Tree-Transformer: positions of sentences in their document, and super-roots over them."""
+"""Documents of several sentences for the Tree-Transformer: positions in documents, and super-roots over sentences."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ class SuperRoots:
         n_s = (sum_j a_j l_j + sum_t (sum_{j under t} a_j) n_t + (sum_j a_j) n + embeddings) / c
         a_j = w_j / (d_j + 1 + kappa)
 
-    with d_j the number of the sentence's nodes above leaf j and n the super-root's own value. The terms of the sentences are summed
-    in single precision and divided by c at the end: with thousands of leaves the shares themselves would be too small for half
+    with d_j the number of the sentence's nodes above leaf j and n the super-root's own value. The terms of the
+    sentences are summed
+    in single precision and divided by c at the end: with thousands of leaves the shares themselves would be too small
+        for half
     precision.
 
     Attributes:
@@ -123,7 +125,7 @@ class SuperRoots:
 def _branches(
     batch: TreeBatch, rows: TreeStructure, document: Tensor, column: Tensor, share: Tensor, widest: int, longest: int
 ) -> LeafSums:
-    """The branch from the super-root to each leaf, and the nodes on it: the super-root itself and those of the sentence."""
+    """The branch from the super-root to each leaf, and its nodes: the super-root and those of the sentence."""
     row, leaf = batch.is_leaf.nonzero().unbind(1)
     below_row, below_leaf, node = rows.covers.mT.nonzero().unbind(1)
     length = widest + rows.covers.sum(1)[row, leaf]

@@ -37,8 +37,8 @@ class TreeClassificationConfig(ClassificationConfig):
     label_nodes: ChoiceEnum(["auto", "all", "root"]) = field(
         default="auto",
         metadata={
-            "help": "all: train on the class of every node and leaf that has one; root: on that of the example alone; auto: all, "
-            "if nodes have classes and the model has states of nodes"
+            "help": "all: train on the class of every node and leaf that has one; root: on that of the example alone; "
+            "auto: all, if nodes have classes and the model has states of nodes"
         },
     )
     unary_chains: ChoiceEnum(["lowest", "join"]) = field(
@@ -138,7 +138,7 @@ class TreeClassificationTask(ClassificationTask):
         return DocumentDataset(lines, lines.lengths, self.src_dict, lines.trees, read, pad, first_line=lines.first)
 
     def example_numbers(self, sample: dict, constraints: Optional[Tensor]) -> Optional[Tensor]:
-        """Returns the numbers of a batch's documents; trees that came as constraints are put back into the input of models."""
+        """Returns the numbers of a batch's documents, and moves trees from the constraints to the input of models."""
         if constraints is None or "sentence_trees" in sample["net_input"]:
             return super().example_numbers(sample, constraints)
         sample["net_input"]["sentence_trees"], numbers = from_constraints(constraints)

@@ -1,4 +1,4 @@
-"""Files of examples with their classes: read and judged line by line, and written as two files that correspond."""
+"""Files of examples with their classes: lines of columns, or bracketed trees; each line is read and checked."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tree_fairseq.trees.text import read_lines, tokens
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
+_NOTHING_TO_CLASSIFY = "Leave the line out: it has nothing to classify."
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Example:
 
     Attributes:
         number: of the line, from 1
-        classes: the example's class; of a tree, those of all nodes in preorder; the characters of a number
-        text: its words, where it is no tree
+        classes: the example's class; of a tree, those of all nodes in preorder; or the characters of a number
+        text: its words
         tree: its tree without classes, in the format ``trees``
     """
 
@@ -43,13 +44,13 @@ class Example:
 def read_examples(
     path: Path, input_format: str, needs_class: bool = True, is_number: bool = False
 ) -> Iterator[Example]:
-    """The examples of a file, line by line.
+    """Yields the examples of a file, line by line.
 
     Args:
         path: the file
         input_format: ``tsv`` or ``trees``; ``sentence`` or ``pair``
-        needs_class: whether every example must have a class; if not, classes are not looked at
-        is_number: whether a number stands in the place of the class
+        needs_class: whether every example must have a class; if not, classes are not read
+        is_number: whether each line has a number instead of the class
 
     Raises:
         LabelColumnError, EmptyDocumentError, ClassError, TreeFormatError: with file and line.
@@ -63,7 +64,7 @@ def read_examples(
 
 def _read_tree(line: str, path: Path, number: int, needs_class: bool) -> Example:
     read = read_class_tree(line, path, number, needs_class)
-    return Example(number, read.classes if needs_class else [], tree=read.tree)
+    return Example(number, read.classes if needs_class else [], " ".join(read.tree.leaves), read.tree)
 
 
 def _read_row(line: str, path: Path, number: int, needs_class: bool) -> Example:
@@ -77,9 +78,7 @@ def _read_row(line: str, path: Path, number: int, needs_class: bool) -> Example:
             hint=f"{_COLUMNS} Replace the others by blanks.",
         )
     if not text.split():
-        raise EmptyDocumentError(
-            "there is no text", path, number, hint="Leave the line out: it has nothing to classify."
-        )
+        raise EmptyDocumentError("there is no text", path, number, hint=_NOTHING_TO_CLASSIFY)
     if not needs_class:
         return Example(number, [], text)
     if not labels:
@@ -88,14 +87,13 @@ def _read_row(line: str, path: Path, number: int, needs_class: bool) -> Example:
 
 
 def _one_class(label: str, path: Path, number: int, column: int) -> str:
-    """The class that a column holds."""
     names = label.split()
     if len(names) != 1:
-        what = f"the class {label!r} is not one word" if names else "there is no class after the tab"
-        raise LabelColumnError(what, path, number, column, hint=_COLUMNS)
+        problem = f"the class {label!r} is not one word" if names else "there is no class after the tab"
+        raise LabelColumnError(problem, path, number, column, hint=_COLUMNS)
     if names == [UNLABELLED]:
         raise UnlabelledExampleError(
-            f"the class is {UNLABELLED}, which stands for none",
+            f"the class is {UNLABELLED}, which marks an example without a class",
             path,
             number,
             hint="Give the class, or leave the line out.",
@@ -104,12 +102,11 @@ def _one_class(label: str, path: Path, number: int, column: int) -> str:
 
 
 def _read_sentences(line: str, path: Path, number: int, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
-    """One sentence or two and their class, or their number."""
     *texts, label = line.split("\t")
     wanted = 1 + is_pair
     if len(texts) != wanted:
-        what = f"{len(texts)} tabs in a line where {wanted} are expected"
-        raise LabelColumnError(what, path, number, hint=_PAIR if is_pair else _COLUMNS)
+        problem = f"{len(texts)} tabs in a line where {wanted} are expected"
+        raise LabelColumnError(problem, path, number, hint=_PAIR if is_pair else _COLUMNS)
     text = joined_sentences(texts, is_pair, path, number)
     name = _one_class(label, path, number, len(line) - len(label) + 1)
     if is_rated and not is_number(name):
@@ -117,7 +114,7 @@ def _read_sentences(line: str, path: Path, number: int, needs_class: bool, is_pa
             f"{name!r} is not a number",
             path,
             number,
-            hint="With --regression, a decimal number stands in the place of the class.",
+            hint="With --regression, a line has a decimal number instead of the class.",
         )
     return Example(number, list(name) if is_rated else [name], text)
 
@@ -136,39 +133,32 @@ def joined_sentences(
         LabelColumnError: there are more or fewer; or a word looks like the separator
         EmptyDocumentError: a sentence has no word
     """
-    if len(sentences) != 1 + is_pair:
-        if is_pair:
-            what = (
-                "there is no tab between the sentences of a pair"
-                if len(sentences) < 2
-                else f"{len(sentences)} sentences where a pair is expected"
-            )
-            raise LabelColumnError(what, path, line, hint="A pair is a text, a tab and a text.")
-        raise LabelColumnError(
-            "a tab in a text",
-            path,
-            line,
-            hint="Replace it by a blank; two sentences are read as a pair only by a model of pairs.",
-        )
+    if is_pair and len(sentences) != 2:
+        problem = f"{len(sentences)} sentences where a pair is expected"
+        if len(sentences) < 2:
+            problem = "there is no tab between the sentences of a pair"
+        raise LabelColumnError(problem, path, line, hint="A pair is a text, a tab and a text.")
+    if not is_pair and len(sentences) != 1:
+        hint = "Replace it by a blank; only a model of pairs reads two sentences."
+        raise LabelColumnError("a tab in a text", path, line, hint=hint)
     for number, sentence in enumerate(sentences, start=1):
         words = tokens(sentence)
         if not words:
-            what = f"sentence {number} of the pair has no text" if is_pair else "there is no text"
-            raise EmptyDocumentError(what, path, line, hint="Leave the line out: it has nothing to classify.")
+            problem = f"sentence {number} of the pair has no text" if is_pair else "there is no text"
+            raise EmptyDocumentError(problem, path, line, hint=_NOTHING_TO_CLASSIFY)
         if SEPARATOR in words:
-            raise LabelColumnError(
-                f"a text has the word {SEPARATOR}, which ends sentences", path, line, hint="Write it in another way."
-            )
+            problem = f"a text has the word {SEPARATOR}, which ends sentences"
+            raise LabelColumnError(problem, path, line, hint="Write it in another way.")
     return f" {SEPARATOR} ".join(sentences)
 
 
 @dataclass
 class ClassCensus:
-    """What the examples of a split hold.
+    """Counts over the examples of a split.
 
     Attributes:
-        lines: examples
-        counts: how often each class occurs; `UNLABELLED` is counted too
+        lines: number of examples
+        counts: how often each class occurs; `UNLABELLED` is counted, too
         of_examples: how often each is the class of an example
         is_binary: whether no tree has a node of more than two children
     """
@@ -195,13 +185,13 @@ class ClassCensus:
 def take_class_census(
     path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
 ) -> ClassCensus:
-    """Reads a file from end to end and judges every line.
+    """Reads a file from end to end, checks every line and counts its classes.
 
     Args:
         path: the file
-        input_format: as :func:`read_examples` has it
-        known: the classes; None where all that occur are meant
-        needs_class, is_number: the same
+        input_format: as in :func:`read_examples`
+        known: the classes; None for all that occur
+        needs_class, is_number: as in :func:`read_examples`
 
     Raises:
         UnknownClassError: a class is not among the known ones.
@@ -210,7 +200,7 @@ def take_class_census(
     census = ClassCensus()
     for example in read_examples(path, input_format, needs_class, is_number):
         for name in () if is_number else example.classes:
-            # Each class has to be judged once.
+            # One check of each class is enough.
             if name in census.counts:
                 continue
             check_class(name, path, example.number)

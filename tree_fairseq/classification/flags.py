@@ -17,6 +17,7 @@ from tree_fairseq.classification.folder import (
 from tree_fairseq.classification.targets import UNLABELLED, check_class
 from tree_fairseq.data_bin.symbol_sides import modality
 from tree_fairseq.errors import ClassError, InputError
+from tree_fairseq.nn.refused_flags import refuse_flags
 
 _OWN = ("input_format", "node_symbols", "classes", "regression")
 
@@ -25,15 +26,16 @@ def add_classification_arguments(parser: ArgumentParser) -> None:
     """Adds the group of flags of classification."""
     group = parser.add_argument_group(
         "classification",
-        f"examples and their classes, with --task {TASK} or, without trees, {SENTENCE_TASK}: --trainpref and the like name "
-        "PREFIX.tsv or PREFIX.trees",
+        f"examples and their classes, with --task {TASK} or, without trees, {SENTENCE_TASK}: --trainpref and the like "
+        "name PREFIX.tsv or PREFIX.trees",
     )
     group.add_argument(
         "--input-format",
         choices=(*INPUT_FORMATS, *SENTENCE_FORMATS),
-        help="tsv: each line is a text, a tab and its class, and the text is parsed; trees: each line is a bracketed tree whose labels "
-        f"are classes, or {UNLABELLED} for no class (default: tsv). With --task {SENTENCE_TASK} sentence: each line is a text, a tab "
-        "and its class; pair: each line is a text, a tab, a text, a tab and the class of both (default: sentence)",
+        help="tsv: each line is a text, a tab and its class, and the text is parsed; trees: each line is a bracketed "
+        f"tree whose labels are classes, or {UNLABELLED} for no class (default: tsv). With --task {SENTENCE_TASK} "
+        "sentence: each line is a text, a tab and its class; pair: each line is a text, a tab, a text, a tab and the "
+        "class of both (default: sentence)",
     )
     group.add_argument(
         "--regression",
@@ -44,8 +46,8 @@ def add_classification_arguments(parser: ArgumentParser) -> None:
     group.add_argument(
         "--node-symbols",
         choices=SYMBOL_SOURCES,
-        help=f"what a model reads at the nodes, which is never their class. constant: {NODE_SYMBOL} everywhere; parser: the labels "
-        "that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
+        help=f"what a model reads at the nodes, never their class. constant: {NODE_SYMBOL} everywhere; parser: the "
+        "labels that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
     )
     group.add_argument(
         "--classes",
@@ -92,14 +94,15 @@ def settled_arguments(args: Namespace) -> Namespace:
         _check_sentence_flags(settled)
     if (settled.source_lang, settled.target_lang) != (TEXT, CLASS):
         raise InputError(
-            f"a folder for classification has the sides {TEXT} and {CLASS}, not {settled.source_lang} and {settled.target_lang}",
+            f"a folder for classification has the sides {TEXT} and {CLASS}, not {settled.source_lang} and "
+            f"{settled.target_lang}",
             hint="Leave out -s and -t.",
         )
     if "target" in args.tree_sides:
         raise InputError("--tree-sides target: classes have no trees")
     for side in ("source", "target"):
-        if (kind := modality(args, side)) != "sequence":
-            raise InputError(f"--{side}-modality {kind} does not go with --task {args.task}")
+        kind = modality(args, side)
+        refuse_flags({f"--{side}-modality {kind}": kind != "sequence"}, f"--task {args.task}")
     refused = {
         "--joined-dictionary": args.joined_dictionary,
         "--align-suffix": args.align_suffix,
@@ -108,7 +111,7 @@ def settled_arguments(args: Namespace) -> Namespace:
         "--nwordstgt": args.nwordstgt > 0,
         "--classes with --tgtdict": args.classes is not None and args.tgtdict,
     }
-    _refuse(refused, args.task)
+    refuse_flags(refused, f"--task {args.task}")
     return settled
 
 
@@ -137,9 +140,10 @@ def _check_sentence_flags(args: Namespace) -> None:
             hint=f"With --task {SENTENCE_TASK} give {' or '.join(SENTENCE_FORMATS)}.",
         )
     of_trees = {"--tree-parser": args.tree_parser is not None, "--node-symbols": args.node_symbols != "none"}
-    _refuse(of_trees, args.task, hint=f"Trees are read with --task {TASK}.")
+    refuse_flags(of_trees, f"--task {SENTENCE_TASK}", advice=f"trees are read with --task {TASK}")
     classes_of_numbers = args.classes is not None and args.regression
-    _refuse({"--only-source": args.only_source, "--classes with --regression": classes_of_numbers}, args.task)
+    refused = {"--only-source": args.only_source, "--classes with --regression": classes_of_numbers}
+    refuse_flags(refused, f"--task {SENTENCE_TASK}")
 
 
 def _check_tree_flags(args: Namespace) -> None:
@@ -154,10 +158,3 @@ def _check_tree_flags(args: Namespace) -> None:
     if args.node_symbols == "parser" and not has_parser:
         need = "--input-format tsv needs the trees of a parser" if is_text else "--node-symbols parser needs a parser"
         raise InputError(need, hint="Give --tree-parser: stanza, or right-branching if you do not need trees.")
-
-
-def _refuse(flags: dict[str, object], task: str, hint: str = "") -> None:
-    """Raises InputError for the first flag of a table, from names to whether they are given, that is given."""
-    for name, is_given in flags.items():
-        if is_given:
-            raise InputError(f"{name} does not go with --task {task}", hint=hint)

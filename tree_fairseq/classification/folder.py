@@ -92,14 +92,15 @@ class ClassificationRecord:
     """The kind of examples that a folder holds.
 
     Attributes:
-        input_format: ``tsv`` for lines of a text and its class; ``trees`` for bracketed trees whose node labels are classes;
-            ``sentence`` or ``pair``, without trees, for lines of one sentence or two and their class or number
-        node_labels: whether a line of classes has a token for every node, in preorder; otherwise it has that of the example alone
-        node_symbols: what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for `NODE_SYMBOL`,
-            ``none`` without trees
+        input_format: ``tsv`` for lines of a text and its class; ``trees`` for bracketed trees whose node labels are
+            classes; ``sentence`` or ``pair``, without trees, for lines of one sentence or two and their class or number
+        node_labels: whether a line of classes has a token for every node, in preorder; otherwise it has that of the
+            example alone
+        node_symbols: what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for
+            `NODE_SYMBOL`, ``none`` without trees
         binarize: whether parses of new text are binarised, because the given trees were binary
-        text_parser: options of the parser for new text in a folder of trees, None without one; a folder of texts uses those of its
-            source side
+        text_parser: options of the parser for new text in a folder of trees, None without one; a folder of texts uses
+            those of its source side
         text_identity: name, version and model of that parser
         splits: by name
         regression: whether the targets are numbers, written digit by digit (:mod:`tree_fairseq.classification.targets`)
@@ -193,8 +194,8 @@ def open_split(
     names = list(itertools.takewhile(known.__contains__, (f"{split}{number or ''}" for number in numbers)))
     if not names:
         raise MissingTreesError(
-            f"{folder} has examples for {', '.join(known) or 'no split'}, but not for {split}: preprocess them with the dictionaries of "
-            "this folder (--srcdict, --tgtdict)"
+            f"{folder} has examples for {', '.join(known) or 'no split'}, but not for {split}: preprocess them with "
+            "the dictionaries of this folder (--srcdict, --tgtdict)"
         )
     texts = [folder / token_prefix(name, TEXT, CLASS, TEXT) for name in names]
     if has_trees:
@@ -218,8 +219,8 @@ def open_split(
     counts = {len(examples) for examples in (tokens, targets, trees) if examples is not None}
     if len(counts) > 1:
         raise CorruptFileError(
-            f"{folder}: the numbers of texts, trees and classes of '{split}' differ ({', '.join(map(str, sorted(counts)))}). "
-            "Preprocess again"
+            f"{folder}: the numbers of texts, trees and classes of '{split}' differ "
+            f"({', '.join(map(str, sorted(counts)))}). Preprocess again"
         )
     return ExampleFiles(tokens, lengths.astype(np.int64), targets, trees, parts)
 
@@ -326,13 +327,14 @@ def export_examples(request: ExportRequest) -> Iterator[str]:
         words = encode(forest if subword_model is None else join_words(forest, whole_word))
         if len(words.labels) != len(classes):
             raise CorruptFileError(
-                f"{folder}, {split}, line {number}: {len(classes)} classes for {len(words.labels)} nodes. Preprocess again"
+                f"{folder}, {split}, line {number}: {len(classes)} classes for {len(words.labels)} nodes. "
+                "Preprocess again"
             )
         yield write_forest(decode(SpanForest(words.leaves, classes, words.spans)))
 
 
 def export_sentences(request: ExportRequest) -> Iterator[str]:
-    """Writes the sentences, or pairs, of a split and their classes or numbers; words that the dictionary lacks are ``<unk>``.
+    """Writes the sentences, or pairs, of a split and their classes or numbers; unknown words are ``<unk>``.
 
     Raises:
         DataFolderError: the folder does not have the split, or it is damaged.

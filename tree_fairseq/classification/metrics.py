@@ -29,8 +29,9 @@ def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Ten
 def class_figures(counts: np.ndarray) -> dict[str, float]:
     """Computes the metrics of a confusion matrix ``[C, C]`` by name.
 
-    ``accuracy``; ``macro_f1``, the mean of F1 over the classes that occur, right or predicted; ``matthews``, Matthews' correlation,
-    which is 0 if all right or all predicted classes are the same; and ``f1``, that of the second of two classes.
+    ``accuracy``; ``macro_f1``, the mean of F1 over the classes that occur, right or predicted; ``matthews``, Matthews'
+    correlation, which is 0 if all right or all predicted classes are the same; and ``f1``, that of the second of two
+    classes.
     """
     target, predicted = np.nonzero(counts)
     weights = counts[target, predicted]

@@ -1,4 +1,4 @@
-"""New lines to classify, for ``fairseq-interactive`` and the hub: they are read exactly as the lines of the folder were."""
+"""New lines to classify, for ``fairseq-interactive`` and the hub, read exactly as the lines of the folder were."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class TextLines:
 
 
 class TreeLines:
-    """New lines for a folder of trees: a line that begins with ``(`` is a tree, whose labels are not read; any other is raw text.
+    """Trees and raw text for a folder of trees: a line that begins with ``(`` is a tree, whose labels are not read.
 
-    A tree needs no parser, unless the symbols are labels of a parser. Raw text is parsed, and the parse is binarised if the
-    trees of the folder were binary.
+    A tree needs no parser, unless the symbols are labels of a parser. Raw text is parsed, and the parse is binarised if
+    the trees of the folder were binary.
 
     Args:
         record: that of the folder
@@ -130,7 +130,8 @@ class TreeLines:
         options = self._record.text_options
         if options is None:
             raise ParserError(
-                "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with --tree-parser, such as stanza"
+                "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with "
+                "--tree-parser, such as stanza"
             )
         return LineParser(options if self._parser_dir is None else options.replace(parser_dir=self._parser_dir))
 

@@ -1,4 +1,4 @@
-"""Predicted classes and numbers in the form of fairseq's hypotheses, and the ``C-`` lines that its commands print of them."""
+"""Predicted classes and numbers as fairseq's hypotheses, and the ``C-`` lines that its commands print."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class ClassPredictor:
             **kwargs: prefixes and constraints, which only a search uses
 
         Returns:
-            for each example all classes as fairseq's hypotheses: ``tokens`` (the class and EOS) and ``score`` (its log probability)
+            for each example all classes as fairseq's hypotheses: ``tokens`` (the class and EOS) and ``score`` (its log
+            probability)
         """
         for model in models:
             model.eval()
@@ -81,7 +82,8 @@ class NumberPredictor:
             **kwargs: prefixes and constraints, which only a search uses
 
         Returns:
-            for each example one of fairseq's hypotheses: ``tokens`` (the digits and EOS) and ``score``, which is always 0
+            for each example one of fairseq's hypotheses: ``tokens`` (the digits and EOS) and ``score``, which is always
+            0
         """
         for model in models:
             model.eval()

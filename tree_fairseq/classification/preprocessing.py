@@ -1,8 +1,8 @@
 """``fairseq-preprocess --task tree_classification``, or ``tree_sentence_classification``: examples become a pair of languages,
 texts and their classes.
 
-The files of examples are read and judged first. Each becomes two files in the staging folder, texts (or trees without their
-classes) and classes; from there on all is as in translation.
+The files of examples are read and judged first. Each becomes two files in the staging folder, texts (or trees without
+their classes) and classes; from there on all is as in translation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ from tree_fairseq.preprocessing.plan import PreprocessPlan, Split
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 
-# FROM preprocessing/classification_folder: What a folder for classification keeps: its trees' symbols, and how the splits that it has were made.
+# FROM preprocessing/classification_folder: What a folder for classification keeps: its trees' symbols, and how the
+# splits that it has were made.
 
 
 @dataclass(frozen=True)
@@ -290,9 +291,7 @@ class ClassificationPlan(PreprocessPlan):
         words = staging.folder(_FOLDER) / f"{split.name}.words"
         write_words(read_examples(self._file(split), self.args.input_format, self.has_classes), words)
         parsed = staging.folder(f"{PARSED}/{words.name}")
-        return parse_corpus(
-            words, parsed, word_options(self.text_options), pool=pool, cache=cache
-        ).shards
+        return parse_corpus(words, parsed, word_options(self.text_options), pool=pool, cache=cache).shards
 
     def own_dictionaries(self, staging: Staging) -> Namespace:
         """The dictionary of classes: fairseq's own would be sorted by frequency. That of numbers is always the same."""

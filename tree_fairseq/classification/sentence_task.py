@@ -1,7 +1,7 @@
-"""The task ``tree_sentence_classification``: single sentences, or pairs of them, get a class or a number by models without trees.
+"""The task ``tree_sentence_classification``: models without trees predict a class or a number of a sentence or a pair.
 
-A pair is one line of tokens: the first sentence, EOS, the second; every line ends with EOS, as all lines of fairseq do. So EOS
-separates sentences as the separator of pretrained encoders does, and needs no symbol of its own.
+A pair is one line of tokens: the first sentence, EOS, the second; every line ends with EOS, as all lines of fairseq do.
+So EOS separates sentences as the separator of pretrained encoders does, and needs no symbol of its own.
 """
 
 import functools
@@ -85,15 +85,17 @@ class TreeSentenceClassificationTask(ClassificationTask):
         """Filters examples as fairseq does, which leaves long ones out of training; here they are an error.
 
         Raises:
-            LongSentenceError: an example is longer than the model can read, as with pretrained encoders, or than a batch
+            LongSentenceError: an example is longer than the model can read, as with pretrained encoders, or than a
+                batch
         """
         too_long = [] if max_positions is None else indices[dataset.sizes[indices] > max_positions]
         is_train = dataset is self.datasets.get(self.cfg.train_subset)
         if len(too_long) and (is_train or not ignore_invalid_inputs):
             first = int(min(too_long))
             raise LongSentenceError(
-                f"example {first + 1} of {'those to train on' if is_train else 'a split'} has {dataset.size(first)} tokens, the ends of sentences among "
-                f"them, and the model reads (and --max-tokens allows) {max_positions}; there are {len(too_long)} such examples",
+                f"example {first + 1} of {'those to train on' if is_train else 'a split'} has {dataset.size(first)} "
+                "tokens, the ends of sentences among them, and the model reads (and --max-tokens allows) "
+                f"{max_positions}; there are {len(too_long)} such examples",
                 hint="Preprocess without them, or cut them.",
             )
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)

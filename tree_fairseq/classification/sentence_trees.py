@@ -1,7 +1,7 @@
 """The trees of documents, cut into sentences and collated: ``net_input["sentence_trees"]``.
 
-A batch of B documents has R sentences in the order of the documents; each has up to N leaves and M nodes. The root of a sentence
-is its node 0, or its leaf 0 if the sentence is a single leaf, which has no node.
+A batch of B documents has R sentences in the order of the documents; each has up to N leaves and M nodes. The root of a
+sentence is its node 0, or its leaf 0 if the sentence is a single leaf, which has no node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class SentenceTree:
         position: of its first leaf in the document
         length: N, its leaves
         nodes: its M nodes; their spans are relative to the sentence
-        node_target: the class of each node, ``[M]`` int64, `IGNORE` where it has none; None if only examples have classes
+        node_target: the class of each node, ``[M]`` int64, `IGNORE` where it has none; None if only examples have
+            classes
         leaf_target: the same of the leaves, ``[N]``
     """
 
@@ -59,7 +60,8 @@ class SentenceTreeReader:
 
         Args:
             tree: the full trees of its sentences
-            classes: of the nodes that have one, in preorder, int64, `IGNORE` for unlabelled nodes; None if they are not known
+            classes: of the nodes that have one, in preorder, int64, `IGNORE` for unlabelled nodes; None if they are not
+                known
 
         Raises:
             CorruptFileError: the numbers of nodes and classes differ.
@@ -98,7 +100,8 @@ def kept_leaves(tree: StoredTree, limit: int) -> tuple[int, int]:
         limit: the largest number of leaves
 
     Returns:
-        the number of leaves that remain, 0 if the first sentence is longer than the limit, and the number of sentences left out
+        the number of leaves that remain, 0 if the first sentence is longer than the limit, and the number of sentences
+        left out
     """
     ends = tree.end[tree.depth == 0]
     kept = int(np.searchsorted(ends, limit, side="right"))
@@ -123,8 +126,8 @@ def collate_sentences(
 
     Returns:
         ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]``
-        (:func:`tree_fairseq.nn.tree_batch.collate_trees`); ``document`` ``[R]``, the document of each sentence, ascending from 0;
-        ``position`` ``[R]``, that of the sentence's first leaf in its document. All int64
+        (:func:`tree_fairseq.nn.tree_batch.collate_trees`); ``document`` ``[R]``, the document of each sentence,
+        ascending from 0; ``position`` ``[R]``, that of the sentence's first leaf in its document. All int64
     """
     sentences = [(number, sentence) for number, (_, own) in enumerate(documents) for sentence in own]
     width = max((sentence.length for _, sentence in sentences), default=0)
@@ -183,8 +186,8 @@ def from_constraints(constraints: Tensor) -> tuple[dict[str, Tensor], Tensor]:
 class Packing:
     """A packing of short sentences: consecutive sentences of one document share a row, as the trees of a forest.
 
-    R sentences with N leaves and M nodes go into P rows with as many leaves and nodes, as long as they fit. If each sentence were
-    padded by itself, most of a batch would be padding.
+    R sentences with N leaves and M nodes go into P rows with as many leaves and nodes, as long as they fit. If each
+    sentence were padded by itself, most of a batch would be padding.
 
     Attributes:
         leaves: ``[R, N]`` int64, the place of each leaf in flattened ``[P, N]``; one past the last place at padding
@@ -230,7 +233,8 @@ class Packing:
         """Lays out collated sentences in rows.
 
         Args:
-            sentences: ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]``
+            sentences: ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R,
+                M]``
             pad: id of padding leaves and labels
 
         Returns:

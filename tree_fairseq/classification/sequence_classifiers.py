@@ -20,10 +20,10 @@ _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    """Computes the last state of each direction in the upper layer in linear time; torch computes the same of packed sequences.
+    """Computes in linear time the last state of each direction in the upper layer, as torch does for packed sequences.
 
-    On CPUs the backward pass of a packed sequence takes quadratic time: each step returns a gradient that is as large as the
-    inputs of all steps, and documents have thousands of steps.
+    On CPUs the backward pass of a packed sequence takes quadratic time: each step returns a gradient that is as large
+    as the inputs of all steps, and documents have thousands of steps.
 
     Args:
         lstm: bidirectional, with biases
@@ -159,7 +159,7 @@ def transformer_classifier_tiny(args):
 
 @register_model_architecture("lstm_classifier", "lstm_classifier_tiny")
 def lstm_classifier_tiny(args):
-    """Sets one layer of width 64 in each direction: about the 67,000 weights of ``transformer_classifier_tiny``, vectors apart."""
+    """Sets one layer of width 64 a direction: 67,000 weights, as in ``transformer_classifier_tiny``, vectors apart."""
     args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
     args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 64)
     set_defaults(args, LSTMClassifierConfig)

@@ -1,8 +1,8 @@
 """Targets of examples as lines of tokens: the names of classes, and numbers for regression.
 
-A line of class tokens holds the class of the example; in a folder of trees it holds the classes of all nodes in preorder, so that
-the example's own class is the first. A number is written one character a token: a dictionary of these characters, made once, can
-write every number.
+A line of class tokens holds the class of the example; in a folder of trees it holds the classes of all nodes in
+preorder, so that the example's own class is the first. A number is written one character a token: a dictionary of these
+characters, made once, can write every number.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class NumberDictionary(Dictionary):
         return super().string(tensor, *args, **kwargs).replace(" ", "")
 
     def value(self, tokens: Tensor) -> float:
-        """Returns the number that a line of tokens writes, with or without EOS; ``nan`` if it does not write a number."""
+        """Returns the number that a line of tokens writes, with or without EOS; ``nan`` if that is not a number."""
         text = self.string(tokens)
         return float(text) if is_number(text) else math.nan
 
@@ -103,7 +103,7 @@ class NumberDictionary(Dictionary):
 
 
 def class_targets(tokens: Tensor, dictionary: Dictionary) -> np.ndarray:
-    """Converts a line of class tokens, with or without EOS, to class numbers from 0, int64; `IGNORE` stands for ``<unk>``."""
+    """Converts a line of class tokens, with or without EOS, to classes from 0, int64; ``<unk>`` becomes `IGNORE`."""
     ids = tokens.numpy()[: -1 if len(tokens) and tokens[-1] == dictionary.eos() else None].astype(np.int64)
     return np.where(ids == dictionary.unk(), IGNORE, ids - dictionary.nspecial)
 
@@ -120,7 +120,7 @@ def example_class(classes: np.ndarray, index: int) -> int:
 
 
 def target_reader(dictionary: Dictionary) -> Callable[[Tensor, int], int | float]:
-    """Returns a function from a line of target tokens and its index to the class from 0, or to the number for a `NumberDictionary`."""
+    """Returns a function from a line of target tokens and its index to a class from 0, or a number."""
     if not isinstance(dictionary, NumberDictionary):
         return lambda tokens, index: example_class(class_targets(tokens, dictionary), index)
 

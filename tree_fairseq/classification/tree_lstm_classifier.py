@@ -31,15 +31,16 @@ MAX_POSITIONS = 100_000
 class BinaryBranches:
     """The right-branching binary forms of R trees of N leaves and M nodes, with their leaves as nodes; S = N + M.
 
-    Column j is leaf j, column N + t is node t. A node of more than two children keeps the first on branch 0; an intermediate node
-    over the others is on branch 1, as in ``(A b (@A c d))`` for ``(A b c d)``. The intermediate node whose first child is column s
-    is column S + s.
+    Column j is leaf j, column N + t is node t. A node of more than two children keeps the first on branch 0; an
+    intermediate node over the others is on branch 1, as in ``(A b (@A c d))`` for ``(A b c d)``. The intermediate node
+    whose first child is column s is column S + s.
 
     Attributes:
         parents: ``[R, 2 S]`` int64, column of each node's parent; -1 at roots and padding
         branches: ``[R, 2 S]`` int64, the branch of its parent on which each node is, 0 or 1; -1 at roots and padding
         mask: ``[R, 2 S]`` bool, true for columns that hold nodes
-        divided: ``[R, S]`` int64, the node, less than M, whose children each intermediate node divides; 0 in other columns
+        divided: ``[R, S]`` int64, the node, less than M, whose children each intermediate node divides; 0 in other
+            columns
         root: ``[R]`` int64, column of the root, the first if there are several
     """
 
@@ -59,8 +60,8 @@ class BinaryBranches:
         num_leaves = batch.is_leaf.size(1)
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # R x S
         num_columns = real.size(1)
-        # In order of depth, then from left to right, siblings are neighbours, and the parent of a node is the last node of the
-        # level above that does not begin later.
+        # In order of depth, then from left to right, siblings are neighbours, and the parent of a node is the last node
+        # of the level above that does not begin later.
         keys, order = _by_level(batch).masked_fill(~real, torch.iinfo(torch.int64).max).sort(dim=1)
         above = (torch.searchsorted(keys, keys - num_leaves, right=True) - 1).masked_fill(~real.gather(1, order), -1)
         is_child = above >= 0
@@ -91,15 +92,18 @@ class BinaryBranches:
     def under_super_roots(self, document: Tensor) -> "BinaryBranches":
         """Puts a super-root, in binary form, over the trees of each of B documents.
 
-        All trees are then in one row of R times 2 S + 1 columns. The last of a tree's columns is the node over it and all later
-        trees of its document, if there is such a node: trees are added from right to left. A single tree is the only child of its
+        All trees are then in one row of R times 2 S + 1 columns. The last of a tree's columns is the node over it and
+        all later
+        trees of its document, if there is such a node: trees are added from right to left. A single tree is the only
+            child of its
         super-root.
 
         Args:
             document: ``[R]`` int64, the document of each tree, ascending from 0, with every number in between
 
         Returns:
-            tensors ``[1, R (2 S + 1)]``, but ``divided`` unchanged, and ``root`` ``[B]``, the columns of the super-roots
+            tensors ``[1, R (2 S + 1)]``, but ``divided`` unchanged, and ``root`` ``[B]``, the columns of the
+            super-roots
         """
         rows, width = self.parents.shape
         begins = document.diff() > 0
@@ -146,11 +150,12 @@ def _append(rows: Tensor, column: Tensor) -> Tensor:
 class TreeLSTMEncoder(FairseqEncoder):
     """Tai et al.'s binary Tree-LSTM over documents of many trees, which are binarised to the right.
 
-    The features of a leaf are the vector of its word, those of a node the vector of its label. The features of an intermediate node
-    are the label of the node that it divides plus a vector of their own; without that, ``(A b c d)`` would equal ``(A b (A c d))``.
+    The features of a leaf are the vector of its word, those of a node the vector of its label. The features of an
+    intermediate node are the label of the node that it divides plus a vector of their own; without that, ``(A b c d)``
+    would equal ``(A b (A c d))``.
 
-    A document is read at the root of its first tree, at the mean of the roots of all, or at a super-root of label ``<s>`` over all
-    of its trees. The root of a tree of one leaf is the leaf.
+    A document is read at the root of its first tree, at the mean of the roots of all, or at a super-root of label
+    ``<s>`` over all of its trees. The root of a tree of one leaf is the leaf.
 
     Args:
         cfg (TreeLSTMClassifierConfig): sizes, dropout and ``document_root`` (``first``, ``mean`` or ``super``)
@@ -242,7 +247,7 @@ class TreeLSTMClassifier(TreeClassifier):
 
 @register_model_architecture("tree_lstm_classifier", "tree_lstm_classifier_tiny")
 def tree_lstm_classifier_tiny(args):
-    """Sets vectors of width 64 and states of 72: about the 70,000 weights of ``tree_transformer_classifier_tiny``, vectors apart."""
+    """Sets widths of 64 and 72: 70,000 weights, as in ``tree_transformer_classifier_tiny``, vectors apart."""
     args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
     args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 72)
     set_defaults(args, TreeLSTMClassifierConfig)

@@ -1,4 +1,4 @@
-"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for classification of sentences and documents."""
+"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for classification, also of documents."""
 
 from dataclasses import dataclass, field
 from typing import Optional, Union
@@ -34,11 +34,12 @@ from tree_fairseq.tree_transformer.structure import TreeStructure
 class DocumentAttention(TreeSelfAttention):
     """Subtree-masked attention over sentences as rows; their leaves attend to all leaves of their document.
 
-    It computes the same as :class:`TreeSelfAttention` on a forest of all trees of a document. Nodes attend to nothing outside their
-    tree, so they and their accumulation stay within a row. Only the leaves are brought together: no tensor has all nodes and all
-    leaves, or all nodes twice, of a document.
+    It computes the same as :class:`TreeSelfAttention` on a forest of all trees of a document. Nodes attend to nothing
+    outside their tree, so they and their accumulation stay within a row. Only the leaves are brought together: no
+    tensor has all nodes and all leaves, or all nodes twice, of a document.
 
-    A super-root comes last in the first row of its document. It is the one node above all trees and attends to all of them.
+    A super-root comes last in the first row of its document. It is the one node above all trees and attends to all of
+    them.
     """
 
     def forward(
@@ -116,13 +117,15 @@ class DocumentAttention(TreeSelfAttention):
 class DocumentEncoder(TreeTransformerEncoder):
     """The Tree-Transformer's encoder over documents of many trees.
 
-    A row holds one sentence, or a few sentences of a document if their leaves attend beyond them. Nodes and their accumulation never
-    leave their row, so time and memory grow linearly with the number of sentences. With ``leaf_attention`` of ``document``, leaves
-    attend to all leaves of their document and count their positions from its start: the result is that of one forest of all its
+    A row holds one sentence, or a few sentences of a document if their leaves attend beyond them. Nodes and their
+    accumulation never leave their row, so time and memory grow linearly with the number of sentences. With
+    ``leaf_attention`` of ``document``, leaves
+    attend to all leaves of their document and count their positions from its start: the result is that of one forest of
+        all its
     trees. With ``sentence``, the result is that of every sentence by itself.
 
-    A document is read at the root of its first sentence (the paper), at the mean of the roots of all its sentences, or at a
-    super-root, which is embedded as the label ``<s>``, accumulates the whole document and attends to all of it.
+    A document is read at the root of its first sentence (the paper), at the mean of the roots of all its sentences, or
+    at a super-root, which is embedded as the label ``<s>``, accumulates the whole document and attends to all of it.
     The root of a sentence of one leaf is the leaf.
 
     Args:
@@ -144,8 +147,8 @@ class DocumentEncoder(TreeTransformerEncoder):
         """Encodes a batch of documents.
 
         Args:
-            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`; the node of a sentence's root
-                is its first
+            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`; the node of a
+                sentence's root is its first
 
         Raises:
             InputError: learned positions end before the text does
@@ -224,8 +227,8 @@ class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig):
     leaf_attention: ChoiceEnum(["document", "sentence"]) = field(
         default="document",
         metadata={
-            "help": "what leaves attend to: 'document' the leaves of all of the document's sentences, 'sentence' those of "
-            "their own; memory then grows linearly with the number of sentences"
+            "help": "what leaves attend to: 'document' the leaves of all sentences of the document, 'sentence' those "
+            "of their own; memory then grows linearly with the number of sentences"
         },
     )
 

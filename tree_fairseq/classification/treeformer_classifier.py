@@ -20,7 +20,7 @@ from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
 class EncoderWithBOS(TransformerEncoderBase):
-    """fairseq's transformer encoder with BOS before each text; its state represents the text, as that of BERT's [CLS] does.
+    """fairseq's transformer encoder with BOS before each text, whose state represents the text as BERT's [CLS] does.
 
     Args:
         cfg: of fairseq's transformer, with ``max_source_positions``
@@ -66,9 +66,9 @@ class TreeformerClassifierConfig(ClassifierConfig):
     encoder_name: Optional[str] = field(
         default=None,
         metadata={
-            "help": "a pretrained encoder: a folder that HuggingFace's save_pretrained() wrote, or its name on the hub, such as "
-            "albert-base-v2 (safetensors only). Its sizes are its own; --dropout and --attention-dropout replace its own. "
-            "Without this flag, an encoder is trained from scratch"
+            "help": "a pretrained encoder: a folder that HuggingFace's save_pretrained() wrote, or its name on the "
+            "hub, such as albert-base-v2 (safetensors only). Its sizes are its own; --dropout and --attention-dropout "
+            "replace its own. Without this flag, an encoder is trained from scratch"
         },
     )
     no_chart: bool = field(
@@ -84,8 +84,8 @@ class TreeformerClassifierConfig(ClassifierConfig):
 class TreeformerClassifier(SequenceClassifier):
     """Predicts a class, or a number, from the sum of the encoder's first state and the mean of the chart's top row.
 
-    The first state is that of a pretrained encoder's [CLS], or of BOS for an encoder trained from scratch. That token, the ends of
-    sentences and their separators never enter the chart.
+    The first state is that of a pretrained encoder's [CLS], or of BOS for an encoder trained from scratch. That token,
+    the ends of sentences and their separators never enter the chart.
 
     Args:
         encoder: of the texts, with [CLS] or BOS first
@@ -109,7 +109,8 @@ class TreeformerClassifier(SequenceClassifier):
         """Builds the model for a task with ``num_classes``.
 
         Raises:
-            InputError: the task has no classes, the options of the chart contradict each other, or the pretrained encoder cannot be loaded
+            InputError: the task has no classes, the options of the chart contradict each other, or the pretrained
+                encoder cannot be loaded
         """
         cls.check_task("treeformer_classifier", task)
         treeformer_classifier(args)
@@ -161,7 +162,7 @@ def _from_scratch(args, task) -> tuple[EncoderWithBOS, int]:
 
 @register_model_architecture("treeformer_classifier", "treeformer_classifier")
 def treeformer_classifier(args):
-    """Sets h = 10 and, without a pretrained encoder, the sizes of fairseq's ``transformer``: 6 layers, width 512, 8 heads."""
+    """Sets h = 10 and, without a pretrained encoder, fairseq's sizes: 6 layers, width 512, 8 heads."""
     set_defaults(args, TreeformerClassifierConfig)
     set_defaults(args, ChartConfig)
     if not args.encoder_name:
