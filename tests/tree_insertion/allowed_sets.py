@@ -13,6 +13,7 @@ import numpy as np
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
 from tree_fairseq.tree_insertion.target import Region, TargetTree
+from tree_fairseq.tree_insertion.trajectories import Trajectory, trajectories
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,11 @@ def _with_candidates(
     return AllowedSets(
         np.array(nodes), np.array(parents), [region for _, region in regions], region_slots, *arrays, region_of
     )
+
+
+def trajectory(oracle, generator: np.random.Generator | None = None) -> Trajectory:
+    """One trajectory of an oracle."""
+    return trajectories(oracle, 1, generator)[0]
 
 
 def keys_of(oracle, state: AllowedSets) -> np.ndarray:

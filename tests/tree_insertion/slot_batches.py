@@ -7,11 +7,12 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from tests.tree_insertion.allowed_sets import trajectory
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, LabelWords
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
-from tree_fairseq.tree_insertion.trajectories import PartialTree, trajectory
+from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

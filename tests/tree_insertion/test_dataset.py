@@ -10,6 +10,7 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 from fairseq.data.iterators import EpochBatchIterator
 
+from tests.tree_insertion.allowed_sets import trajectory
 from tests.tree_insertion.test_labels import dictionary_of, ids_of, parents_of
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dataset import PartialTreeSampler, TargetDistribution, TreeInsertionDataset
@@ -18,7 +19,6 @@ from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.slots import insert, slot_mask
 from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import trajectory
 from tree_fairseq.trees.notations import notation_named
 
 LINES = ("( f ( g a b ) c )", "( g a )", "x", "( f ( f ( g a b c ) d ) ( g a b ) x )")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.tree_insertion.allowed_sets import trajectory
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
 from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, inserted, preorder, rows
 from tree_fairseq.tree_insertion.criterion import slot_divergence
@@ -15,7 +16,6 @@ from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_part
 from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.slots import with_slots
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import trajectory
 from tree_fairseq.trees.tree import Tree
 
 SIZES = (9, 4, 7, 2, 10, 6)

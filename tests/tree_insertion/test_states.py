@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
-from tests.tree_insertion.allowed_sets import allowed_sets
+from tests.tree_insertion.allowed_sets import allowed_sets, trajectory
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, insert, slot_mask
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import PartialTree, trajectory
+from tree_fairseq.tree_insertion.trajectories import PartialTree
 
 LABELS = np.arange(10, 20)
 ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}

@@ -16,7 +16,7 @@ from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.store import InsertionStore, InsertionStoreWriter, encode_item
+from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.tree import Tree
@@ -32,20 +32,15 @@ def made_of(tree: Tree, seed: int = 0):
 
 
 def write(prefix, *trees: Tree) -> InsertionStore:
-    with InsertionStoreWriter(prefix) as writer:
-        for tree in trees:
-            writer.add(encode_item(*made_of(tree)))
+    write_store(prefix, (encode_item(*made_of(tree)) for tree in trees), range(len(trees)))
     return InsertionStore(prefix)
 
 
 @given(st.lists(symbol_trees(), min_size=1, max_size=4), st.lists(st.integers(0, 3), max_size=4))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_was_written_comes_back(tmp_path, trees, repeated):
-    with InsertionStoreWriter(tmp_path / "x") as writer:
-        numbers = [writer.add(encode_item(*made_of(tree))) for tree in trees]
-        repeated = [number for number in repeated if number < len(trees)]
-        for number in repeated:
-            writer.repeat(numbers[number])
+    repeated = [number for number in repeated if number < len(trees)]
+    write_store(tmp_path / "x", [encode_item(*made_of(tree)) for tree in trees], [*range(len(trees)), *repeated])
     store = InsertionStore(tmp_path / "x")
     lines = [*trees, *(trees[number] for number in repeated)]
     assert len(store) == len(lines) and len(store.distinct) == len(trees)
@@ -62,10 +57,7 @@ def test_what_was_written_comes_back(tmp_path, trees, repeated):
 
 
 def test_fairseq_reads_the_files_and_equal_lines_share_an_item(tmp_path):
-    with InsertionStoreWriter(tmp_path / "x") as writer:
-        first = writer.add(np.array([2, 1, 70000], np.int32))
-        writer.add(np.array([3, 1, -1, 4], np.int32))
-        writer.repeat(first)
+    write_store(tmp_path / "x", [np.array([2, 1, 70000]), np.array([3, 1, -1, 4])], [0, 1, 0])
     dataset = indexed_dataset.MMapIndexedDataset(str(tmp_path / "x"))
     assert [item.tolist() for item in dataset] == [[2, 1, 70000], [3, 1, -1, 4], [2, 1, 70000]]
     assert (tmp_path / "x.bin").stat().st_size == 4 * 7
@@ -107,9 +99,12 @@ def test_any_cut_is_noticed(tmp_path, suffix):
 
 
 def test_an_error_while_writing_leaves_no_index(tmp_path):
-    with pytest.raises(RuntimeError), InsertionStoreWriter(tmp_path / "x") as writer:
-        writer.add(np.array([1, 2, 3], np.int32))
+    def items():
+        yield np.array([1, 2, 3])
         raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_store(tmp_path / "x", items(), [0, 1])
     assert not (tmp_path / "x.idx").exists()
 
 

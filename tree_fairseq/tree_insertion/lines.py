@@ -11,7 +11,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.store import InsertionStore, InsertionStoreWriter, encode_item
+from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.notations import Notation
@@ -212,24 +212,16 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
     """
     begun = time.perf_counter()
     trees = list(dict.fromkeys(itertools.chain(*texts.values())))
-    items = _items(trees, sampler, pool)  # in the order in which the loop below meets new trees
-    earlier: dict[EncodedTree, tuple[InsertionStore, int]] = {}
+    groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
+    new_items = itertools.chain.from_iterable(pool.map(sampler.items, groups, "looked for trajectories"))
+    written: dict[EncodedTree, tuple[InsertionStore, int]] = {}
     for prefix, lines in texts.items():
-        own: dict[EncodedTree, int] = {}
-        first_lines: dict[EncodedTree, int] = {}
-        with InsertionStoreWriter(prefix) as writer:
-            for line, tree in enumerate(lines):
-                if tree in own:
-                    writer.repeat(own[tree])
-                    continue
-                first_lines[tree] = line
-                if tree in earlier:
-                    store, line_there = earlier[tree]
-                    own[tree] = writer.add(store.item(line_there))
-                else:
-                    own[tree] = writer.add(next(items))
+        numbers = {tree: number for number, tree in enumerate(dict.fromkeys(lines))}
+        # New items come in the order in which their trees occur here.
+        items = (written[tree][0].item(written[tree][1]) if tree in written else next(new_items) for tree in numbers)
+        write_store(prefix, items, [numbers[tree] for tree in lines])
         store = InsertionStore(prefix)
-        earlier |= {tree: (store, line) for tree, line in first_lines.items()}
+        written |= {tree: (store, line) for tree, line in zip(numbers, store.distinct.tolist(), strict=True)}
     seconds = time.perf_counter() - begun
     logger.info(
         "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree",
@@ -238,9 +230,3 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
         seconds,
         1000 * seconds / max(1, len(trees)),
     )
-
-
-def _items(trees: Sequence[EncodedTree], sampler: TrajectorySampler, pool: ProcessPool) -> Iterator[np.ndarray]:
-    groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
-    for items in pool.map(sampler.items, groups, "looked for trajectories"):
-        yield from items

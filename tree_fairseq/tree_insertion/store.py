@@ -15,7 +15,7 @@ item at which they begin; M parents in preorder (-1 for the root); and the traje
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,50 +45,24 @@ def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> n
     return np.concatenate([[len(parents), len(bodies)], places, parents, *bodies]).astype(np.int32)
 
 
-class InsertionStoreWriter:
-    """Writes a store. At the end of the ``with`` block the index is written and both files are on disk.
+def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: Sequence[int]) -> None:
+    """Writes the store of a split; the index is written last, when all items are on disk.
 
     Args:
         prefix: path of the files without ``.bin`` and ``.idx``
+        items: of the different trees
+        lines: for each line, the number of its item
     """
-
-    def __init__(self, prefix: str | os.PathLike):
-        self._data_path, self._index_path = tree_file_paths(prefix)
-        self._sizes: list[int] = []
-        self._starts = [0]
-        self._lines: list[int] = []
-
-    def __enter__(self) -> InsertionStoreWriter:
-        self._file = open(self._data_path, "wb")
-        return self
-
-    def __exit__(self, kind, error, trace) -> None:
-        try:
-            if kind is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                lines = np.array(self._lines, np.int64)
-                write_index(
-                    self._index_path, np.array(self._sizes, np.int64)[lines], np.array(self._starts, np.int64)[lines]
-                )
-        finally:
-            self._file.close()
-
-    def add(self, item: np.ndarray) -> int:
-        """Appends a line with a new item.
-
-        Returns:
-            the item's number, for :meth:`repeat`
-        """
-        self._file.write(np.ascontiguousarray(item, np.int32).data)
-        self._sizes.append(len(item))
-        self._starts.append(self._starts[-1] + len(item))
-        self._lines.append(len(self._sizes) - 1)
-        return self._lines[-1]
-
-    def repeat(self, number: int) -> None:
-        """Appends a line with an earlier item."""
-        self._lines.append(number)
+    data_path, index_path = tree_file_paths(prefix)
+    lengths = []
+    with open(data_path, "wb") as file:
+        for item in items:
+            file.write(np.ascontiguousarray(item, np.int32).data)
+            lengths.append(len(item))
+        file.flush()
+        os.fsync(file.fileno())
+    sizes, numbers = np.array(lengths, np.int64), np.array(lines, np.int64)
+    write_index(index_path, sizes[numbers], (np.cumsum(sizes) - sizes)[numbers])
 
 
 class InsertionStore:
@@ -137,7 +111,7 @@ class InsertionStore:
 
     @property
     def distinct(self) -> np.ndarray:
-        """One line for each different item, int64."""
+        """The first line of each different item, in the order of the items, int64."""
         return np.unique(self._starts, return_index=True)[1]
 
     def item(self, index: int) -> np.ndarray:

@@ -126,18 +126,14 @@ class Trajectory:
         )
 
 
-def trajectory(oracle: Oracle, generator: np.random.Generator | None = None) -> Trajectory:
-    """Returns the oracle's trajectory, which fills all slots in each step.
+def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | None = None) -> list[Trajectory]:
+    """Returns trajectories of an oracle, which fill all slots in each step.
 
     Args:
-        oracle: of the target
+        oracle: of the target; it judges a region once even if several trajectories pass it
+        count: how many
         generator: draws one of the nodes that are equally good; without it, the first in preorder is taken
     """
-    return _trajectory(_Regions(oracle), generator)
-
-
-def trajectories(oracle: Oracle, count: int, generator: np.random.Generator) -> list[Trajectory]:
-    """Returns several trajectories of an oracle, which judges a region once even if several of them pass it."""
     regions = _Regions(oracle)
     return [_trajectory(regions, generator) for _ in range(count)]
 
@@ -149,7 +145,7 @@ def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | 
         oracle: of the target
         given: how many nodes, the first in preorder, are given at the start; with 2, the root of the target tree is
             known
-        generator: as of :func:`trajectory`
+        generator: as of :func:`trajectories`
     """
     steps = [0] * len(oracle.target)
     return sum(1 for _ in _states(_Regions(oracle), steps, given, generator)) - 1
