@@ -90,12 +90,7 @@ class TargetTreeDataset(PairDataset):
         return batch
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds the model's input and supervision to a batch.
-
-        Args:
-            batch: is changed
-            samples: its examples, in its order
-        """
+        """Adds the model's input and supervision to a batch, given its examples in its order."""
         raise NotImplementedError
 
 
@@ -220,13 +215,7 @@ class PartialTreeSampler:
 
 
 class TreeInsertionDataset(TargetTreeDataset):
-    """Replaces target sequences by partial trees and the target distributions of their slots.
-
-    Args:
-        *args: of :class:`TargetTreeDataset`
-        sampler: draws partial trees
-        **kwargs: of :class:`TargetTreeDataset`
-    """
+    """Replaces target sequences by partial trees, drawn by ``sampler``, and the target distributions of their slots."""
 
     def __init__(self, *args, sampler: PartialTreeSampler, **kwargs):
         super().__init__(*args, **kwargs)

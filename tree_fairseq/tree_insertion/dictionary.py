@@ -32,8 +32,8 @@ RESERVED = frozenset({ROOT_LABEL, *RESERVED_LABELS})
 
 _NUMBERED = re.compile(rf"(.+){NUMBER_MARK}[1-9][0-9]*")
 
+# Prefix of the symbols that fairseq adds to pad a dictionary.
 _FILLING = "madeupword"
-"""What the symbols begin with that fairseq adds to pad a dictionary."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LabelWords:
     numbered: bool = True
 
     def encode(self, tree: Tree) -> list[str]:
-        """The words of all nodes, in preorder.
+        """Returns the words of all nodes, in preorder.
 
         Raises:
             ReservedMarkError: a label is reserved, or contains the mark that separates labels from their numbers
@@ -64,19 +64,14 @@ class LabelWords:
         return words
 
     def label(self, word: str) -> str:
-        """The label that a word represents; ``<unk>`` and the root's label represent themselves."""
+        """Returns the label of a word; ``<unk>`` and the root's label are words themselves."""
         if word in RESERVED:
             return word
         found = _NUMBERED.fullmatch(word) if self.numbered else None
         return unescape_label(found[1] if found else word)
 
     def decode(self, words: Sequence[str], parents: Sequence[int]) -> Tree:
-        """The tree whose nodes have these words, in preorder.
-
-        Args:
-            words: of the nodes
-            parents: indices of their parents; that of the root does not matter
-        """
+        """Returns the tree whose nodes have these words and parents, in preorder; the root's parent does not matter."""
         return tree_of_parents([self.label(word) for word in words], parents)
 
     def is_word(self, symbol: str) -> bool:
@@ -137,13 +132,8 @@ class InsertionDictionary(Dictionary):
     @functools.cached_property
     def label_ids(self) -> np.ndarray:
         """The ids of all labels that can be inserted, ascending; ``<unk>`` cannot."""
-        return np.array(
-            [
-                index
-                for index in range(self.nspecial, len(self))
-                if index != self.root and not self[index].startswith(_FILLING)
-            ]
-        )
+        ids = (index for index in range(self.nspecial, len(self)) if index != self.root)
+        return np.array([index for index in ids if not self[index].startswith(_FILLING)])
 
     def sequence(self, labels: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Writes a tree as one sequence of ids.
@@ -247,16 +237,7 @@ def build_insertion_dictionary(
 
 
 def require_labels(dictionary: Dictionary, words: LabelWords, place: str) -> None:
-    """Verifies that a dictionary has labels in the form of the given words.
-
-    Args:
-        dictionary: as fairseq loaded it
-        words: numbered or not
-        place: its file, for the message
-
-    Raises:
-        DictionaryMismatchError: it does not
-    """
+    """Raises DictionaryMismatchError unless the dictionary of a file has labels that are numbered if ``words`` are."""
     if len(dictionary) <= dictionary.nspecial or dictionary[dictionary.nspecial] != ROOT_LABEL:
         raise DictionaryMismatchError(
             f"{place} is not a dictionary of the labels of trees, it does not begin with {ROOT_LABEL}: make one with "
@@ -334,7 +315,7 @@ class SequenceDictionary(InsertionDictionary):
         predicted = self.plain(tokens)
         ends = (predicted == self.eos()).nonzero().flatten().tolist()
         ids = predicted[: ends[0]].tolist() if ends else predicted.tolist()
-        before = after = depth = 0
+        before = depth = 0
         if len(ids) > 1 and ids[0] != self.open:
             before = depth = 1
         for index in ids:
@@ -342,8 +323,7 @@ class SequenceDictionary(InsertionDictionary):
             if depth < 0:
                 before += 1
                 depth = 0
-        after = depth
-        completed = torch.tensor([self.open] * before + ids + [self.close] * after, dtype=torch.long)
+        completed = torch.tensor([self.open] * before + ids + [self.close] * depth, dtype=torch.long)
         was_predicted = torch.zeros(len(completed), dtype=torch.bool)
         was_predicted[before : before + len(ids)] = True
         return completed, was_predicted

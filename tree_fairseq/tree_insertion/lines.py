@@ -70,13 +70,7 @@ class EncodedTree(NamedTuple):
 
 @dataclass(frozen=True)
 class LineReader:
-    """Reads lines as trees.
-
-    Attributes:
-        notation: of the lines
-        words: converts labels to words
-        max_nodes: the most nodes that a tree may have
-    """
+    """Reads lines in a notation as trees of at most ``max_nodes`` nodes."""
 
     notation: Notation
     words: LabelWords

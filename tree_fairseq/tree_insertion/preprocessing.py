@@ -119,15 +119,7 @@ def _with_defaults(args: Namespace) -> Namespace:
 
 
 def preprocess_insertion(args: Namespace, stock_main: Callable[[Namespace], None]) -> None:
-    """Runs ``fairseq-preprocess --task tree_insertion``.
-
-    Args:
-        args: of ``fairseq-preprocess``, among them ours
-        stock_main: fairseq's own ``main``
-
-    Raises:
-        TreeFairseqError: the subclass names the problem
-    """
+    """Runs ``fairseq-preprocess --task tree_insertion``, given all its arguments and fairseq's own ``main``."""
     run_plan(InsertionPlan.from_arguments(args), stock_main)
 
 
@@ -143,11 +135,7 @@ class InsertionPlan(PreprocessPlan):
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> InsertionPlan:
-        """Makes the plan of a command.
-
-        Raises:
-            InputError: the arguments do not go together
-        """
+        """Makes the plan of a command; raises InputError if the arguments do not go together."""
         plan = PreprocessPlan.from_arguments(_with_defaults(args))
         return cls(plan.args, plan.languages, plan.splits, plan.sides)
 

@@ -49,12 +49,7 @@ class SequenceSupervision:
         return np.sort(generator.permutation(length)[:count])
 
     def weights(self, distances: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """``[Q]`` float64: unnormalised probabilities.
-
-        Args:
-            distances: ``[Q]`` from the centre of the slot
-            nearest: ``[Q]``, the least of the slot
-        """
+        """``[Q]`` float64: unnormalised probabilities, given distances from the slot's centre and the least of each."""
         return np.ones(len(distances)) if self.kind == "uniform" else np.exp((nearest - distances) / self.temperature)
 
 
@@ -81,8 +76,7 @@ def collate_sequence_slots(
     supervision: SequenceSupervision,
     keep: int,
 ) -> dict[str, Tensor]:
-    """Computes the target distributions of all slots of a batch; of equal tokens of a slot the one nearest to the
-    centre counts.
+    """Computes the target distributions of all slots of a batch; of equal tokens the one nearest to the centre counts.
 
     Args:
         missing: the tokens that B partial sequences lack (:func:`missing_tokens`)
@@ -111,13 +105,7 @@ def collate_sequence_slots(
 
 
 class _SequenceDataset(TargetTreeDataset):
-    """Targets as sequences of labels and numbered brackets.
-
-    Args:
-        *args: of :class:`TargetTreeDataset`
-        sequences: dictionary of labels and numbered brackets
-        **kwargs: of :class:`TargetTreeDataset`
-    """
+    """Targets as sequences of labels and numbered brackets, of which ``sequences`` is the dictionary."""
 
     def __init__(self, *args, sequences: SequenceDictionary, **kwargs):
         super().__init__(*args, **kwargs)
@@ -132,9 +120,8 @@ class SequenceInsertionDataset(_SequenceDataset):
     """Partial sequences of labels and brackets, and the target distributions of their slots.
 
     Args:
-        *args: of :class:`TargetTreeDataset`
+        *args, **kwargs: of :class:`TargetTreeDataset`, and ``sequences``, the dictionary of labels and brackets
         supervision: draw of partial sequences, and distribution over tokens
-        **kwargs: ``sequences``, the dictionary of labels and numbered brackets, and those of :class:`TargetTreeDataset`
     """
 
     def __init__(self, *args, supervision: SequenceSupervision, **kwargs):

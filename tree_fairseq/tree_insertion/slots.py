@@ -51,23 +51,23 @@ class SlotNumbers:
     kinds: int = KINDS
 
     def number(self, node: Integers, kind: int = 0, row: Integers = 0) -> Integers:
-        """The number of a slot."""
+        """Returns the number of a slot."""
         return self.kinds * (self.width * row + node) + kind
 
     def place(self, slots: Integers) -> Integers:
-        """Flat indices of the slots' nodes in ``[B, width]``; the node itself in a tree on its own."""
+        """Returns the flat indices of the slots' nodes in ``[B, width]``: the nodes themselves in a tree on its own."""
         return slots // self.kinds
 
     def kind(self, slots: Integers) -> Integers:
-        """The kinds of slots."""
+        """Returns the kinds of slots."""
         return slots % self.kinds
 
     def row(self, slots: Integers) -> Integers:
-        """The rows of the batch that slots belong to."""
+        """Returns the rows of the batch that slots belong to."""
         return slots // (self.kinds * self.width)
 
     def in_row(self, slots: Integers, row: Integers) -> Integers:
-        """The numbers in a batch of slots that are numbered within their own tree."""
+        """Returns the numbers in a batch of slots that are numbered within their own tree."""
         return slots + self.number(0, row=row)
 
 

@@ -30,12 +30,7 @@ _REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on t
 
 
 def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
-    """Encodes a tree and its trajectories as one item, int32.
-
-    Args:
-        parents: ``[M]`` indices of the parents in preorder, -1 for the root
-        trajectories: of the tree
-    """
+    """Encodes the parents of a tree, ``[M]``, and its trajectories as one item, int32."""
     bodies = [
         np.concatenate([[each.length], each.steps, each.starts, each.slots, each.candidates, each.ranks])
         for each in trajectories
