@@ -95,8 +95,8 @@ class Search:
     """Tries everything: in each step all sets of insertions that make a part of the target.
 
     Args:
-        free: beside an only child any node may come that makes a part of the target; else, as in the paper, only what stands
-            under the child's parent in the target
+        free: any node that makes a part of the target may come beside an only child; else, as in the paper, only nodes
+            from under the child's parent in the target
     """
 
     def __init__(self, tree: Tree, free: bool = False):

@@ -1,4 +1,4 @@
-"""``fairseq-preprocess --task tree_insertion``: labels, dictionary, trajectories, record; checked, exported, extended."""
+"""``fairseq-preprocess --task tree_insertion``: labels, dictionary, trajectories, record, check and export."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_ranks_by_sorting_each_slot(tree, data):
 
 
 def replay(oracle, way: Trajectory) -> None:
-    """Insert what the trajectory says, all slots at once, and find each of its states and all that the oracle says of it."""
+    """Inserts the nodes of a trajectory, all slots at once, and compares each partial tree and its allowed sets."""
     target = oracle.target
     parents, nodes = np.array([-1]), np.array([0])
     for state in range(way.length + 1):
