@@ -141,7 +141,7 @@ def test_splits_are_added_with_the_dictionaries_of_a_folder(tmp_path, kind):
         assert len(task.dataset(split)) == size
     assert check_folder(data) == []
     if kind == "sentence":
-        with pytest.raises(DataFolderError, match="--input-format sentence, this is --input-format pair"):
+        with pytest.raises(DataFolderError, match="--input-format sentence and pair"):
             write_lines(text / "test.tsv", rows("pair", 5))
             binarize(*KINDS["pair"], *given, "--testpref", text / "test", "--destdir", data)
 

@@ -76,7 +76,7 @@ def test_a_split_that_came_later(corpus, tmp_path, capsys):
     assert annotate(tmp_path / "bin", "--tree-parser", "brackets") == 1
     assert "needs the trees of train1" in capsys.readouterr().err
     assert annotate(tmp_path / "bin", "--tree-parser", "balanced") == 1
-    assert "train of the folder were parsed" in capsys.readouterr().err
+    assert "trees of en for train in this folder were made differently" in capsys.readouterr().err
     assert folder_bytes(tmp_path / "bin") == before and not (tmp_path / "bin.building").exists()
     assert annotate(tmp_path / "bin", "--tree-parser", "brackets", "--split", f"train1={corpus}/trees/test") == 0
     assert list(Manifest.load(tmp_path / "bin").side("en").splits) == ["train", "train1"]

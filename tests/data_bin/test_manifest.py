@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
-from tree_fairseq.data_bin.manifest import FileRecord, Manifest, SideRecord, SplitRecord
-from tree_fairseq.data_bin.side_files import require_equal_lengths
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.records import FileRecord, SideRecord, SplitRecord
+from tree_fairseq.data_bin.token_files import require_equal_lengths
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, LeafMismatchError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -50,7 +51,7 @@ def test_what_preprocessing_notes(folder):
 
 def test_a_forgotten_split_takes_its_files_along(folder):
     manifest = Manifest.load(folder)
-    manifest.forget_split("en", "valid")
+    manifest.forget_splits(manifest.side("en"), ["valid"])
     assert not [name for name in manifest.files if name.startswith("valid.en-de.en")]
     assert "train.en-de.en.tree.bin" in manifest.files
     with pytest.raises(MissingTreesError, match="train, test, but not for valid"):

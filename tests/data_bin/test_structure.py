@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
-from tree_fairseq.data_bin import structure
-from tree_fairseq.data_bin.structure import malformed_lines
+from tree_fairseq.data_bin import side_kinds
+from tree_fairseq.data_bin.side_kinds import malformed_lines
 from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.errors import TreeFormatError
 from tree_fairseq.trees.spans import SpanForest, decode, encode
@@ -57,7 +57,7 @@ def damaged_lines(draw):
 def test_against_decoding(lines, many_levels):
     with pytest.MonkeyPatch.context() as patch:
         # Few levels: also the lines of these small trees take the way of deep ones.
-        patch.setattr(structure, "_MANY_LEVELS", many_levels)
+        patch.setattr(side_kinds, "_MANY_LEVELS", many_levels)
         found = malformed_lines(block_of(lines)).tolist()
     assert found == [not is_forest(*line) for line in lines]
 

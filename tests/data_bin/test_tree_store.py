@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
+from tree_fairseq.data_bin import tree_store
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter, store_bytes, tree_file_paths
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.trees.spans import SpanForest, decode, encode
@@ -160,3 +161,20 @@ def test_an_index_of_other_tokens_is_refused(tmp_path):
     (tmp_path / "other.idx").rename(tmp_path / "tree.idx")
     with pytest.raises(CorruptFileError, match="where its index asks for"):
         TreeStore(tmp_path / "tree")
+
+
+@settings(deadline=None, max_examples=40)
+@given(many_forests, st.integers(1, 3))
+def test_labels_are_replaced_in_place(tmp_path_factory, forests, lines_at_a_time):
+    folder = tmp_path_factory.mktemp("relabel")
+    names = write_store(folder / "store", forests)
+    ids = np.arange(len(names), dtype=np.int32)[::-1] + 7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree_store, "_RELABELLED_LINES", lines_at_a_time)
+        tree_store.relabel(folder / "store", ids)
+    before = [block_of([forest], names.copy()) for forest in forests]
+    after = TreeStore(folder / "store")
+    for line, block in enumerate(before):
+        assert after[line].label.tolist() == ids[block.rows[:, 0]].tolist()
+        assert np.array_equal(np.stack(after[line][2:], axis=1), block.rows[:, 1:])
+        assert after[line].num_leaves == block.leaf_counts[0]

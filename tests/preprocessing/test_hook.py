@@ -237,7 +237,7 @@ def test_a_folder_with_other_dictionaries_or_parses_is_not_added_to(corpus, tmp_
     foreign = ["--srcdict", tmp_path / "other-bin/dict.en.txt", "--tgtdict", tmp_path / "other-bin/dict.de.txt"]
     with pytest.raises(DictionaryMismatchError, match="dict.en.txt"):
         run_preprocess(*test, *foreign, *TREES)
-    with pytest.raises(DataFolderError, match="train, valid of the folder were parsed"):
+    with pytest.raises(DataFolderError, match="trees of en for train, valid in this folder were made differently"):
         run_preprocess(*test, *own, "--tree-parser", "balanced")
     os.link(other / "mixed/test.de", other / "mixed/test.fr")
     with pytest.raises(DataFolderError, match="en-de"):

@@ -130,7 +130,7 @@ def test_splits_are_added_with_the_dictionaries_of_the_folder(corpus, tmp_path):
     dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
     preprocess(corpus, data, *dictionaries, splits=("test",))
     assert sorted(Manifest.load(data).symbols["lf"].splits) == ["test", "train", "valid"]
-    with pytest.raises(DataFolderError, match="--traversal dfs"):
+    with pytest.raises(DataFolderError, match="traversal: dfs and bfs"):
         preprocess(corpus, data, *dictionaries, "--traversal", "bfs", splits=("test",))
     with pytest.raises(DictionaryMismatchError, match="--binarization lcrs"):
         preprocess(corpus, tmp_path / "other", *dictionaries, "--binarization", "none", splits=("test",))
@@ -174,7 +174,7 @@ def test_a_deep_tree_is_named(corpus, tmp_path):
     (tmp_path / "train.nl").write_text("a\nb\n", encoding="utf-8")
     (tmp_path / "train.lf").write_text("( f x )\n" + "( f " * 40 + "x" + " )" * 40 + "\n", encoding="utf-8")
     log = preprocess(tmp_path, tmp_path / "bin", splits=("train",))
-    assert "train.lf:2: a symbol stands 40 levels below the root" in log
+    assert "train.lf:2: a symbol is 40 levels below the root" in log
     assert Manifest.load(tmp_path / "bin").symbols["lf"].splits["train"].depth == 40
 
 

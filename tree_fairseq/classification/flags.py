@@ -15,11 +15,21 @@ from tree_fairseq.classification.folder import (
     TEXT,
 )
 from tree_fairseq.classification.targets import UNLABELLED, check_class
-from tree_fairseq.data_bin.symbol_sides import modality
 from tree_fairseq.errors import ClassError, InputError
-from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.preprocessing.tree_arguments import refuse_flags
 
-_OWN = ("input_format", "node_symbols", "classes", "regression")
+OWN_FLAGS = ("input_format", "node_symbols", "classes", "regression")
+"""Arguments that only these tasks have."""
+# Flags of fairseq-preprocess that a folder of classes cannot have.
+_REFUSED = (
+    "--source-modality",
+    "--target-modality",
+    "--joined-dictionary",
+    "--align-suffix",
+    "--alignfile",
+    "--thresholdtgt",
+    "--nwordstgt",
+)
 
 
 def add_classification_arguments(parser: ArgumentParser) -> None:
@@ -56,19 +66,6 @@ def add_classification_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def is_classification(args: Namespace) -> bool:
-    """Returns whether arguments ask for classification; a caller from Python may have made them without our flags.
-
-    Raises:
-        InputError: they do not, and they have a flag of classification.
-    """
-    if getattr(args, "task", None) in (TASK, SENTENCE_TASK):
-        return True
-    if given := [name for name in _OWN if getattr(args, name, None) is not None]:
-        raise InputError(f"--{given[0].replace('_', '-')} goes with --task {TASK} only")
-    return False
-
-
 def settled_arguments(args: Namespace) -> Namespace:
     """Returns the arguments with every default filled in.
 
@@ -100,18 +97,9 @@ def settled_arguments(args: Namespace) -> Namespace:
         )
     if "target" in args.tree_sides:
         raise InputError("--tree-sides target: classes have no trees")
-    for side in ("source", "target"):
-        kind = modality(args, side)
-        refuse_flags({f"--{side}-modality {kind}": kind != "sequence"}, f"--task {args.task}")
-    refused = {
-        "--joined-dictionary": args.joined_dictionary,
-        "--align-suffix": args.align_suffix,
-        "--alignfile": args.alignfile,
-        "--thresholdtgt": args.thresholdtgt > 0,
-        "--nwordstgt": args.nwordstgt > 0,
-        "--classes with --tgtdict": args.classes is not None and args.tgtdict,
-    }
-    refuse_flags(refused, f"--task {args.task}")
+    refuse_flags(args, _REFUSED)
+    if args.classes is not None and args.tgtdict:
+        raise InputError(f"--classes with --tgtdict does not go with --task {args.task}")
     return settled
 
 
@@ -139,11 +127,13 @@ def _check_sentence_flags(args: Namespace) -> None:
             f"--input-format {args.input_format} has trees",
             hint=f"With --task {SENTENCE_TASK} give {' or '.join(SENTENCE_FORMATS)}.",
         )
-    of_trees = {"--tree-parser": args.tree_parser is not None, "--node-symbols": args.node_symbols != "none"}
-    refuse_flags(of_trees, f"--task {SENTENCE_TASK}", advice=f"trees are read with --task {TASK}")
-    classes_of_numbers = args.classes is not None and args.regression
-    refused = {"--only-source": args.only_source, "--classes with --regression": classes_of_numbers}
-    refuse_flags(refused, f"--task {SENTENCE_TASK}")
+    hint = f"Trees are read with --task {TASK}."
+    refuse_flags(args, ["--tree-parser"], hint)
+    if args.node_symbols != "none":
+        raise InputError(f"--node-symbols does not go with --task {args.task}", hint=hint)
+    refuse_flags(args, ["--only-source"])
+    if args.classes is not None and args.regression:
+        raise InputError(f"--classes with --regression does not go with --task {args.task}")
 
 
 def _check_tree_flags(args: Namespace) -> None:

@@ -28,6 +28,7 @@ from tree_fairseq.data_bin.kinds import (
 )
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest, register_section
+from tree_fairseq.data_bin.records import SideRecord
 from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import (
     found_impl,
@@ -40,7 +41,7 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
-from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, InputError, LongSentenceError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode
@@ -133,6 +134,18 @@ class ClassificationRecord:
         """Restores the record from the result of ``dataclasses.asdict``."""
         splits = {name: ClassSplitRecord(**split) for name, split in values["splits"].items()}
         return cls(**{**values, "splits": splits})
+
+    def differences(self, other: ClassificationRecord) -> list[str]:
+        """Returns what makes the two read the same examples, or new text, differently."""
+        found = [
+            f"--{name.replace('_', '-')} {getattr(self, name)} and {getattr(other, name)}"
+            for name in ("input_format", "node_symbols", "regression")
+            if getattr(self, name) != getattr(other, name)
+        ]
+        if self.text_parser is None or other.text_parser is None:
+            return found
+        ours, theirs = (SideRecord("source", each.text_parser, each.text_identity, "") for each in (self, other))
+        return found + ours.differences(theirs)
 
     def dictionaries(self, source_lang: str) -> list[str]:
         """Names the dictionary of classes, once a split has classes."""
@@ -357,4 +370,12 @@ def _example_exports(manifest: Manifest) -> dict[str, Export]:
     return _sentence_exports(manifest) or ({"source": export_examples} if is_classification else {})
 
 
-register_kind("classification", DataKind(class_problems, _sentence_exports, _example_exports))
+def _refuse_trees(folder: Path, manifest: Manifest) -> None:
+    if manifest.section(ClassificationRecord) is not None:
+        raise InputError(
+            f"{folder} is for classification: its trees and classes belong together",
+            hint="Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and --tgtdict.",
+        )
+
+
+register_kind("classification", DataKind(class_problems, _sentence_exports, _example_exports, _refuse_trees))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import logging
 from argparse import Namespace
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
@@ -26,27 +25,22 @@ from tree_fairseq.classification.examples import (
     write_examples,
     write_words,
 )
-from tree_fairseq.classification.flags import (
-    add_classification_arguments,
-    given_classes,
-    is_classification,
-    settled_arguments,
-)
-from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TEXT, ClassificationRecord, ClassSplitRecord
+from tree_fairseq.classification.flags import OWN_FLAGS, add_classification_arguments, given_classes, settled_arguments
+from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TASK, TEXT, ClassificationRecord, ClassSplitRecord
 from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
-from tree_fairseq.data_bin.folder_trees import TreeSide, same_parses
+from tree_fairseq.data_bin.constituency_sides import TreeSide
 from tree_fairseq.data_bin.inputs import TextInput, inspect_text, require_parallel
-from tree_fairseq.data_bin.manifest import Manifest, SideRecord
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import PARSED, Staging, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError, ParserError, UnknownClassError
+from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.arguments import sides_from_arguments
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan, Split
 from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.preprocessing.tree_arguments import sides_from_arguments
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 
 # FROM preprocessing/classification_folder: What a folder for classification keeps: its trees' symbols, and how the
@@ -71,37 +65,6 @@ class ClassTreeSide(TreeSide):
         tags = sorted({*tags, NODE_SYMBOL})
         pieces = [tag + SUBWORD_SUFFIX for tag in tags] if self.options.subword_model else []
         return sorted({*labels, *tags, *pieces}), tags
-
-
-def forget_classes(manifest: Manifest, record: ClassificationRecord, splits: Collection[str]) -> None:
-    """Removes the classes of splits that are written again."""
-    for name in record.splits.keys() & set(splits):
-        for file in record.splits.pop(name).files:
-            manifest.files.pop(file, None)
-
-
-def require_same_classes(old: ClassificationRecord, new: ClassificationRecord) -> None:
-    """Makes sure that splits can be added to a folder.
-
-    Raises:
-        DataFolderError: they would be read in another way than those that are there.
-    """
-    for name in ("input_format", "node_symbols", "regression"):
-        if getattr(old, name) != getattr(new, name):
-            flag = "--" + name.replace("_", "-")
-            raise DataFolderError(
-                f"{', '.join(old.splits)} of the folder were made with {flag} {getattr(old, name)}, this is {flag} {getattr(new, name)}: "
-                "ask for the same, or choose another destination"
-            )
-    if None not in (old.text_parser, new.text_parser) and not same_parses(*(_as_side(record) for record in (old, new))):
-        raise DataFolderError(
-            f"new text for this folder is parsed by {old.text_identity}, with {old.text_parser}, which is not what was asked for now "
-            f"({new.text_identity}, {new.text_parser}): ask for the same, or choose another destination"
-        )
-
-
-def _as_side(record: ClassificationRecord) -> SideRecord:
-    return SideRecord("source", record.text_parser, record.text_identity, labels="")
 
 
 logger = logging.getLogger(__name__)
@@ -264,13 +227,11 @@ class ClassificationPlan(PreprocessPlan):
             regression=args.regression,
         )
         old = manifest.section(ClassificationRecord)
-        if old is not None:
-            forget_classes(manifest, old, self.written_splits)
-            if old.splits:
-                require_same_classes(old, record)
-                record.splits, record.binarize = old.splits, old.binarize
-                if record.text_parser is None:
-                    record.text_parser, record.text_identity = old.text_parser, old.text_identity
+        manifest.keep_splits(old, record, self.written_splits, record.contents)
+        if record.splits:
+            record.binarize = old.binarize
+            if record.text_parser is None:
+                record.text_parser, record.text_identity = old.text_parser, old.text_identity
         manifest.set_section(record)
 
     def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
@@ -353,5 +314,6 @@ class ClassificationPlan(PreprocessPlan):
 
 
 register_preprocessing(
-    "classification", Preprocessing(add_classification_arguments, is_classification, preprocess_classification)
+    "classification",
+    Preprocessing([TASK, SENTENCE_TASK], OWN_FLAGS, add_classification_arguments, preprocess_classification),
 )

@@ -10,29 +10,28 @@ import argparse
 import logging
 import os
 import re
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairseq.data.data_utils import infer_language_pair
 
-from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.data_bin.folder_trees import (
+import tree_fairseq
+from tree_fairseq.data_bin.constituency_sides import (
     TreeSide,
-    add_side,
-    enter_tokens,
+    bytes_needed,
     make_label_dictionary,
-    start_manifest,
+    start_sides,
     write_side,
 )
-from tree_fairseq.data_bin.inputs import TextInput, inspect_text
+from tree_fairseq.data_bin.inputs import inspect_text
+from tree_fairseq.data_bin.kinds import registered_kinds
 from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
-from tree_fairseq.data_bin.manifest import MANIFEST_NAME, FileRecord, Manifest
-from tree_fairseq.data_bin.side_files import write_leaves
-from tree_fairseq.data_bin.split_trees import SplitTrees, bytes_needed, encode_split
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.records import FileRecord
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import (
     found_impl,
@@ -43,36 +42,31 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
-from tree_fairseq.files import reporting_full_disk
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.arguments import add_tree_arguments, sides_from_arguments
-
-logger = logging.getLogger(__name__)
+from tree_fairseq.preprocessing.plan import Inputs
+from tree_fairseq.preprocessing.run import build_folder, encode_side, leaves_folder, parse_cache
+from tree_fairseq.preprocessing.tree_arguments import add_tree_arguments, sides_from_arguments
 
 
 @dataclass(frozen=True)
 class AnnotatePlan:
-    """What is to be done.
+    """What will be done to a folder (:class:`tree_fairseq.preprocessing.run.FolderPlan`).
 
     Attributes:
-        folder: the preprocessed folder
-        source_lang: its source
-        target_lang: its target; None if it has none
+        args: the arguments of this command
+        source_lang: source of the folder
+        target_lang: its target; None if it has only a source
         sides: those that get trees
         splits: of each of these languages, the splits without trees
         texts: of each language and split the file with its words, where one was given
-        workers: processes
-        parse_cache: folder of the parse cache; None for the destination's own
     """
 
-    folder: Path
+    args: Namespace
     source_lang: str
     target_lang: str | None
     sides: tuple[TreeSide, ...]
     splits: Mapping[str, Sequence[str]]
     texts: Mapping[tuple[str, str], Path]
-    workers: int
-    parse_cache: str | None
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> AnnotatePlan:
@@ -86,163 +80,158 @@ class AnnotatePlan:
         folder = Path(args.folder)
         source_lang, target_lang = _languages(folder, args)
         sides = sides_from_arguments(args, source_lang, target_lang)
-        manifest = _existing_manifest(folder)
-        if manifest is not None and manifest.section(ClassificationRecord) is not None:
-            raise InputError(
-                f"{folder} is for classification: its trees and classes belong together",
-                hint="Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and --tgtdict.",
-            )
-        splits, texts = {}, {}
+        manifest = Manifest.to_extend(folder, source_lang, target_lang)
+        for kind in registered_kinds():
+            kind.refuse_trees(folder, manifest)
+        splits: dict[str, list[str]] = {}
+        texts = {}
         for side in sides:
-            done = manifest.sides[side.lang].splits if manifest and side.lang in manifest.sides else {}
+            done = manifest.sides[side.lang].splits if side.lang in manifest.sides else {}
             found = _splits_of(folder, source_lang, target_lang, side.lang)
             if not found:
                 raise MissingTreesError(f"{folder} has no token files of {side.lang} ({source_lang}-{target_lang})")
             splits[side.lang] = [split for split in found if split not in done]
-            texts.update({(side.lang, split): path for split, path in _given_texts(args, side.lang).items()})
-            if unknown := sorted(split for lang, split in texts if lang == side.lang and split not in found):
+            given = _given_texts(args, side.lang)
+            texts.update({(split, side.lang): path for split, path in given.items()})
+            if unknown := sorted(given.keys() - set(found)):
                 raise InputError(f"{folder} has no split {', '.join(unknown)}, for which a text was given")
         if not any(splits.values()):
             raise DestinationExistsError(f"all splits of {folder} have trees already")
-        return cls(folder, source_lang, target_lang, sides, splits, texts, args.workers, args.parse_cache)
+        return cls(args, source_lang, target_lang, sides, splits, texts)
+
+    @property
+    def destination(self) -> Path:
+        """The folder."""
+        return Path(self.args.folder)
+
+    @property
+    def written_splits(self) -> list[str]:
+        """Names of the splits that get trees for some side."""
+        return sorted({split for splits in self.splits.values() for split in splits})
+
+    def splits_of(self, lang: str) -> Sequence[str]:
+        """Returns the names of the splits whose trees of a language are encoded."""
+        return self.splits[lang]
+
+    def needs_leaves(self, side: TreeSide) -> bool:
+        """Returns whether the leaves of a side's trees have to be compared with the token files."""
+        return not side.leaves_are_tokens
+
+    def reused_labels(self, lang: str) -> Path | None:
+        """Returns the label dictionary of the folder, if it has one."""
+        path = self.destination / label_dictionary_name(lang)
+        return path if path.exists() else None
+
+    def start_manifest(self) -> Manifest:
+        """Returns the manifest of the folder, ready for the new trees.
+
+        Raises:
+            DataFolderError: the trees that are there were parsed differently.
+        """
+        manifest = Manifest.to_extend(self.destination, self.source_lang, self.target_lang)
+        start_sides(manifest, self.sides, self.splits)
+        return manifest
 
     def tokens(self, lang: str, split: str) -> Path:
-        """The token files of a split, without extension."""
-        return self.folder / token_prefix(split, self.source_lang, self.target_lang, lang)
+        """Returns the path of the token files of a split, without extension."""
+        return self.destination / token_prefix(split, self.source_lang, self.target_lang, lang)
 
-    def tasks(self) -> list[tuple[TreeSide, str]]:
-        """All splits to be parsed."""
-        return [(side, split) for side in self.sides for split in self.splits[side.lang]]
+    def command(self, inputs: Inputs) -> dict[str, Any]:
+        """Returns all that decides what the files will be; a stopped command is recognised by it when it is given again."""
+        tokens = [self.tokens(side.lang, split) for side in self.sides for split in self.splits[side.lang]]
+        names = [name for prefix in tokens for name in token_file_names(prefix, found_impl(prefix))]
+        names += [f"dict.{side.lang}.txt" for side in self.sides]
+        return {
+            "command": "tree_fairseq.commands.annotate",
+            "sides": {
+                side.lang: {"options": side.options.to_json(), "identity": side.record().identity}
+                for side in self.sides
+            },
+            "splits": {lang: list(splits) for lang, splits in self.splits.items()},
+            "texts": {f"{split}.{lang}": text.sha256 for (split, lang), text in sorted(inputs.items())},
+            "tokens": {name: FileRecord.of(self.destination / name).sha256 for name in sorted(names)},
+        }
+
+    def inspect(self) -> Inputs:
+        """Reads the texts that were given, by split and language.
+
+        Raises:
+            InputError: a text is not that of its token files.
+            MissingTreesError: ready-made trees were not given for a split.
+        """
+        inputs = {key: inspect_text(path) for key, path in self.texts.items()}
+        for side in self.sides:
+            for split in self.splits[side.lang]:
+                text = inputs.get((split, side.lang))
+                if text is not None and side.leaves_are_tokens:
+                    require_same_tokens(text.path, self.tokens(side.lang, split), self._dictionary(side.lang))
+                if text is None and side.options.name == "brackets":
+                    raise MissingTreesError(
+                        f"--tree-parser brackets needs the trees of {split} for {side.lang}: "
+                        f"give --trainpref, --validpref, --testpref or --split {split}=PREFIX"
+                    )
+        return inputs
+
+    def stage(self, inputs: Inputs, staging: Staging) -> Inputs:
+        """Writes the words of the token files for the splits without a given text."""
+        staged = dict(inputs)
+        for side in self.sides:
+            for split in self.splits[side.lang]:
+                if (split, side.lang) not in inputs:
+                    path = staging.folder("texts") / f"{split}.{side.lang}"
+                    with open(path, "w", encoding="utf-8", newline="\n") as file:
+                        for words in token_words(self.tokens(side.lang, split), self._dictionary(side.lang)):
+                            file.write(" ".join(words) + "\n")
+                    staged[split, side.lang] = inspect_text(path)
+        return staged
+
+    def build(self, inputs: Inputs, manifest: Manifest, staging: Staging, output: Path, pool: ProcessPool) -> None:
+        """Writes the tree files and label dictionaries to ``output``, and enters everything into the manifest.
+
+        Raises:
+            InputError: the leaves of given trees are not the words of the token files.
+        """
+        inputs = self.stage(inputs, staging)
+        languages = [
+            lang
+            for lang in (self.source_lang, self.target_lang)
+            if lang and (self.destination / f"dict.{lang}.txt").exists()
+        ]
+        # Token files of a language may lack for a split.
+        found = [_splits_of(self.destination, self.source_lang, self.target_lang, lang) for lang in languages]
+        manifest.enter_tokens(self.destination, languages, sorted(set(self.written_splits).intersection(*found)))
+        for side in self.sides:
+            trees = encode_side(self, side, manifest, inputs, staging, output, pool)
+            for split in self.splits[side.lang] if self.needs_leaves(side) else ():
+                leaves = leaves_folder(staging) / f"{split}.{side.lang}"
+                try:
+                    require_same_tokens(leaves, self.tokens(side.lang, split), self._dictionary(side.lang))
+                except InputError as error:
+                    raise error.at(path=inputs[split, side.lang].path) from None
+            labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), parse_cache(self, staging))
+            write_side(manifest, side, trees, labels, output, self.destination)
+
+    def _dictionary(self, lang: str) -> Any:
+        return load_dictionary(self.destination, lang)
 
 
 def annotate(plan: AnnotatePlan) -> None:
     """Adds the trees.
 
     Raises:
-        TreeFairseqError: of the class that says what is wrong.
+        TreeFairseqError: the class says what is wrong.
     """
-    given = {key: inspect_text(path) for key, path in plan.texts.items()}
-    for side, split in plan.tasks():
-        _check_text(plan, side, split, given)
-    manifest = start_manifest(_existing_manifest(plan.folder), plan.source_lang, plan.target_lang)
-    for side in plan.sides:
-        add_side(manifest, side, plan.splits[side.lang])
-    staging = Staging(plan.folder, _command(plan, given))
-    size = sum(path.stat().st_size for path in plan.folder.glob("*.bin"))
-    with reporting_full_disk(staging.path, bytes_needed(size, is_bracketed=False)), staging:
-        if not staging.is_ready:
-            with ProcessPool(plan.workers) as pool:
-                _build(plan, given, manifest, staging, pool)
-        staging.publish()
-    logger.info("[trees] done: %s", plan.folder)
+    inputs = plan.inspect()
+    size = sum(path.stat().st_size for path in plan.destination.glob("*.bin"))
 
+    def build(manifest: Manifest, staging: Staging, output: Path, pool: ProcessPool) -> None:
+        plan.build(inputs, manifest, staging, output, pool)
 
-def _build(
-    plan: AnnotatePlan,
-    given: Mapping[tuple[str, str], TextInput],
-    manifest: Manifest,
-    staging: Staging,
-    pool: ProcessPool,
-) -> None:
-    """Makes the tree files and seals them."""
-    output = staging.new_output()
-    try:
-        cache = Path(plan.parse_cache) if plan.parse_cache else staging.parse_cache
-        languages = [
-            lang
-            for lang in (plan.source_lang, plan.target_lang)
-            if lang and (plan.folder / f"dict.{lang}.txt").exists()
-        ]
-        enter_tokens(manifest, plan.folder, languages, _with_files(plan, languages))
-        for side in plan.sides:
-            trees = {split: _encode(plan, side, split, given, staging, cache, pool) for split in plan.splits[side.lang]}
-            known = plan.folder / label_dictionary_name(side.lang)
-            dictionary = make_label_dictionary(side, trees, known if known.exists() else None, cache)
-            write_side(manifest, side, trees, dictionary, output, plan.folder)
-        manifest.save(output)
-        staging.seal(output, last=[MANIFEST_NAME])
-    except BaseException:
-        shutil.rmtree(output, ignore_errors=True)
-        raise
-
-
-def _encode(
-    plan: AnnotatePlan,
-    side: TreeSide,
-    split: str,
-    given: Mapping[tuple[str, str], TextInput],
-    staging: Staging,
-    cache: Path,
-    pool: ProcessPool,
-) -> SplitTrees:
-    """The trees of a split; their words are those of the token files."""
-    dictionary = load_dictionary(plan.folder, side.lang)
-    tokens = plan.tokens(side.lang, split)
-    text = given.get((side.lang, split))
-    if text is None:
-        path = staging.folder("texts") / f"{split}.{side.lang}"
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(" ".join(words) + "\n" for words in token_words(tokens, dictionary))
-        text = inspect_text(path)
-    trees = encode_split(text, side.options, staging, f"{split}.{side.lang}", pool=pool, cache=cache)
-    leaves = staging.folder("leaves") / f"{split}.{side.lang}"
-    write_leaves(trees.chunks, leaves)
-    try:
-        require_same_tokens(leaves, tokens, dictionary)
-    except InputError as error:
-        raise error.at(path=text.path) from None
-    return trees
-
-
-def _check_text(plan: AnnotatePlan, side: TreeSide, split: str, given: Mapping[tuple[str, str], TextInput]) -> None:
-    """Before anything is parsed: ready-made trees are there, and a given text is that of the token files."""
-    text = given.get((side.lang, split))
-    if side.options.name == "brackets":
-        if text is None:
-            raise MissingTreesError(
-                f"--tree-parser brackets needs the trees of {split} for {side.lang}: "
-                f"give --trainpref, --validpref, --testpref or --split {split}=PREFIX"
-            )
-    elif text is not None and side.options.tokenize == "pretokenized" and side.options.subword_model is None:
-        require_same_tokens(text.path, plan.tokens(side.lang, split), load_dictionary(plan.folder, side.lang))
-
-
-def _command(plan: AnnotatePlan, given: Mapping[tuple[str, str], TextInput]) -> dict:
-    """All that decides what the files will be: by this a killed run knows itself."""
-    names = [name for side, split in plan.tasks() for name in _token_names(plan, side.lang, split)]
-    names += [f"dict.{side.lang}.txt" for side in plan.sides]
-    return {
-        "command": "tree_fairseq.commands.annotate",
-        "sides": {
-            side.lang: {"options": side.options.to_json(), "identity": side.record().identity} for side in plan.sides
-        },
-        "splits": {lang: list(splits) for lang, splits in plan.splits.items()},
-        "texts": {f"{split}.{lang}": text.sha256 for (lang, split), text in sorted(given.items())},
-        "tokens": {name: FileRecord.of(plan.folder / name).sha256 for name in sorted(names)},
-    }
-
-
-def _token_names(plan: AnnotatePlan, lang: str, split: str) -> list[str]:
-    prefix = plan.tokens(lang, split)
-    return token_file_names(prefix, found_impl(prefix))
-
-
-def _with_files(plan: AnnotatePlan, languages: Sequence[str]) -> list[str]:
-    """The splits to be annotated; all languages have to have them."""
-    wanted = {split for splits in plan.splits.values() for split in splits}
-    found = [set(_splits_of(plan.folder, plan.source_lang, plan.target_lang, lang)) for lang in languages]
-    return sorted(wanted.intersection(*found))
-
-
-def _existing_manifest(folder: Path) -> Manifest | None:
-    try:
-        return Manifest.load(folder)
-    except MissingTreesError:
-        return None
+    build_folder(plan, inputs, bytes_needed(size, is_bracketed=False), build)
 
 
 def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
-    """Source and target, as given or as the files are named."""
+    """Returns source and target, as given or as the files are named."""
     if not folder.is_dir():
         raise MissingTreesError(f"there is no folder {folder}")
     source_lang, target_lang = args.source_lang, args.target_lang
@@ -254,7 +243,7 @@ def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
 
 
 def _splits_of(folder: Path, source_lang: str, target_lang: str | None, lang: str) -> list[str]:
-    """Names of the splits that have token files of a language, train first."""
+    """Returns the names of the splits that have token files of a language, train first."""
     pattern = re.compile(re.escape(token_prefix("", source_lang, target_lang, lang)) + r"(\.idx)?")
     names = {
         path.name.split(".")[0] for path in folder.iterdir() if pattern.fullmatch("." + path.name.partition(".")[2])
@@ -263,7 +252,7 @@ def _splits_of(folder: Path, source_lang: str, target_lang: str | None, lang: st
 
 
 def _given_texts(args: Namespace, lang: str) -> dict[str, Path]:
-    """Files with the words of splits."""
+    """Returns the files with the words of splits."""
     texts = {"train": Path(f"{args.trainpref}.{lang}")} if args.trainpref else {}
     for kind, prefixes in (("valid", args.validpref), ("test", args.testpref)):
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
@@ -306,13 +295,14 @@ def _argument_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exit status 1 if the trees cannot be added."""
+    """Runs the command; the exit status is 1 if the trees cannot be added."""
     parser = _argument_parser()
     args = parser.parse_args(arguments)
     if args.tree_parser is None:
         parser.error("--tree-parser is needed")
     logging.basicConfig(format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", level=logging.INFO)
     try:
+        tree_fairseq.register()
         clear_published(args.folder)
         annotate(AnnotatePlan.from_arguments(args))
     except (TreeFairseqError, OSError) as error:

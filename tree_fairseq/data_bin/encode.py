@@ -1,74 +1,117 @@
-"""Bracketed lines to arrays, a chunk of lines at a time and in several processes.
+"""Lines of text to trees as arrays, a chunk of lines at a time, in several processes.
 
-A chunk becomes one ``.npz`` file with the chunk's own numbering of labels; the numbers of the label dictionary, which is
-known only when all training chunks are done, are put in when the chunks are joined (:mod:`tree_fairseq.data_bin.side_files`).
-The chunks are cut by line numbers alone, so what is written does not depend on the number of processes.
+The lines are bracketed trees, or sentences for a parser that costs no more than reading them. A chunk numbers its labels itself;
+its reader replaces the numbers (:mod:`tree_fairseq.data_bin.constituency_sides`). Chunks are cut by the numbers of their lines
+alone, so the final files do not depend on the number of processes.
 """
 
 from __future__ import annotations
 
-import json
+import functools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import numpy as np
 
 from tree_fairseq.data_bin.inputs import Chunk, chunk_lines
 from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.errors import TreeFormatError
-from tree_fairseq.files import atomic_file
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
-from tree_fairseq.trees.spans import SpanForest, encode
+from tree_fairseq.trees.spans import SpanForest
 
 
-@dataclass(frozen=True)
-class ChunkTask:
+class ChunkTask(NamedTuple):
     """Lines to encode.
 
     Attributes:
-        source: the file that holds them, one bracketed forest a line
+        source: their file
         chunk: which of its lines
-        output: the file to write
-        options: how to treat a line that is no well-formed forest; None where the lines are our own writing
+        options: how to parse them; None for bracketed lines that this package has written
     """
 
     source: Path
     chunk: Chunk
-    output: Path
-    options: ParserOptions | None
+    options: Optional[ParserOptions]
 
 
-class ChunkSizes(NamedTuple):
-    """How much a chunk holds, and the numbers of its lines, from 1, that were given flat trees."""
-
-    lines: int
-    leaves: int
-    nodes: int
-    failed: list[int]
-
-
-class ChunkLabels(NamedTuple):
-    """The labels of a chunk.
+@dataclass(frozen=True)
+class EncodedChunk:
+    """Consecutive lines as arrays.
 
     Attributes:
-        names: the labels; their places are their numbers
-        counts: how often each occurs, ``[len(names)]``
-        chains: unary chains over two or more leaves, as names from the top down, and how often each occurs
+        trees: their forests, labelled with positions in ``labels``
+        labels: every label of the chunk once
+        label_counts: how often each of them occurs
+        chains: unary chains over two or more leaves, as labels from the top down, and how often each occurs
+        text: the leaves, one line of UTF-8 text for each line
+        sentences: number of sentences
+        failed: numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
+        failed_sentences: number of these sentences
     """
 
-    names: list[str]
-    counts: list[int]
-    chains: list[tuple[tuple[str, ...], int]]
+    trees: TreeBlock
+    labels: list[str]
+    label_counts: list[int]
+    chains: dict[tuple[str, ...], int]
+    text: bytes
+    sentences: int
+    failed: list[int]
+    failed_sentences: int
+
+
+def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[EncodedChunk]:
+    """Yields the encoded chunks in order.
+
+    Args:
+        tasks: the chunks, all of one file or of one text
+        pool: processes of the command
+
+    Raises:
+        TreeFormatError: a line is malformed and the options say to stop; of several such lines, the first.
+        LeafMismatchError: a sentence could not be parsed and the options say to stop.
+        WorkerDiedError: a process was killed.
+    """
+    source = tasks[0].source if tasks else ""
+    return pool.map(encode_chunk, tasks, f"encoded {source}")
+
+
+def encode_chunk(task: ChunkTask) -> EncodedChunk:
+    """Encodes one chunk; errors as :func:`encode_chunks`."""
+    builder = _ChunkBuilder()
+    lines = chunk_lines(task.source, task.chunk)
+    if task.options is None:
+        for number, line in lines:
+            builder.add(read_spans(line, path=task.source, line_number=number))
+    elif is_ready_made(task.options):
+        for number, line in lines:
+            try:
+                builder.add(read_spans(line, path=task.source, line_number=number))
+            except TreeFormatError:
+                builder.parse([line], number, task)
+    else:
+        builder.parse([line for _, line in lines], task.chunk.first_line, task)
+    return builder.build()
+
+
+def is_ready_made(options: ParserOptions) -> bool:
+    """Returns whether lines are trees already and stay as they are."""
+    return options.name == "brackets" and options.subword_model is None and not options.strip_function_tags
+
+
+@functools.lru_cache(maxsize=2)
+def _line_parser(options: ParserOptions) -> LineParser:
+    """The parser that this process uses for all chunks."""
+    return LineParser(options)
 
 
 def _numbering() -> defaultdict[str, int]:
-    """A mapping that gives each new key the next number."""
+    """Returns a mapping that gives each new key the next number."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     return numbers
@@ -84,110 +127,49 @@ class _ChunkBuilder:
     leaf_counts: list[int] = field(default_factory=list)
     node_counts: list[int] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    sentences: int = 0
     failed: list[int] = field(default_factory=list)
+    failed_sentences: int = 0
 
-    def add(self, forest: SpanForest) -> None:
+    def add(self, forest: SpanForest, sentences: int = 1) -> None:
         """Appends a line."""
         self.labels.extend(map(self.label_ids.__getitem__, forest.labels))
         self.spans.append(forest.spans)
         self.leaf_counts.append(len(forest.leaves))
         self.node_counts.append(len(forest.labels))
-        self.text.append(" ".join(forest.leaves))
+        self.text.append(" ".join(forest.leaves) + "\n")
+        self.sentences += sentences
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The chunk as named arrays, as they go into its file."""
+    def parse(self, lines: list[str], first_line: int, task: ChunkTask) -> None:
+        """Parses lines and appends them."""
+        written = _line_parser(task.options).write_lines(lines, first_line, task.source)
+        for number, line in enumerate(written, start=first_line):
+            self.add(read_spans(line.written, path=task.source, line_number=number), line.sentences)
+            if line.failed:
+                self.failed.append(number)
+                self.failed_sentences += line.failed
+
+    def build(self) -> EncodedChunk:
+        """Returns the chunk."""
         rows = np.empty((len(self.labels), 4), np.int32)
         rows[:, 0] = self.labels
         if self.spans:
             np.concatenate(self.spans, out=rows[:, 1:])
-        kinds = len(self.label_ids)
-        text = "".join(line + "\n" for line in self.text)
-        return {
-            "leaf_counts": np.array(self.leaf_counts, np.int32),
-            "node_counts": np.array(self.node_counts, np.int32),
-            "rows": rows,
-            "label_counts": np.bincount(rows[:, 0], minlength=kinds),
-            "names": _json_bytes({"labels": list(self.label_ids), "chains": _count_chains(rows)}),
-            "text": np.frombuffer(text.encode("utf-8"), np.uint8),
-            "failed": np.array(self.failed, np.int64),
-        }
+        names = list(self.label_ids)
+        return EncodedChunk(
+            trees=TreeBlock(np.array(self.leaf_counts, np.int32), np.array(self.node_counts, np.int32), rows),
+            labels=names,
+            label_counts=np.bincount(rows[:, 0], minlength=len(names)).tolist(),
+            chains={tuple(names[label] for label in chain): count for chain, count in _count_chains(rows)},
+            text="".join(self.text).encode("utf-8"),
+            sentences=self.sentences,
+            failed=self.failed,
+            failed_sentences=self.failed_sentences,
+        )
 
 
-def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> list[Path]:
-    """Encodes chunks in processes; those whose output exists are done already.
-
-    Args:
-        tasks: the chunks, in order
-        pool: of processes
-
-    Returns:
-        the chunks' files, in order
-
-    Raises:
-        TreeFormatError: a line is malformed and the options say to stop; of several such lines, the first.
-        WorkerDiedError: a process was killed.
-    """
-    waiting = [task for task in tasks if not task.output.exists()]
-    if waiting:
-        for _ in pool.map(_encode_chunk, waiting, f"encoded {waiting[0].source}"):
-            pass
-    return [task.output for task in tasks]
-
-
-def _encode_chunk(task: ChunkTask) -> None:
-    """Writes the file of one chunk, under its name only when it is complete."""
-    builder = _ChunkBuilder()
-    for number, line in chunk_lines(task.source, task.chunk):
-        try:
-            forest = read_spans(line, path=task.source, line_number=number)
-        except TreeFormatError:
-            if task.options is None:
-                raise
-            forest = _flat_forest(line, number, task, builder)
-        builder.add(forest)
-    with atomic_file(task.output, "wb", sync=False) as file:
-        np.savez(file, **builder.arrays())
-
-
-def _flat_forest(line: str, number: int, task: ChunkTask, builder: _ChunkBuilder) -> SpanForest:
-    """What the line parser makes of a malformed line: a flat tree, or the error with its place."""
-    [parsed] = LineParser(task.options).parse_lines([line], first_line=number, path=task.source)
-    if parsed.failed:
-        builder.failed.append(number)
-    return encode(parsed.forest)
-
-
-def read_chunk_sizes(path: Path) -> ChunkSizes:
-    """The sizes of a chunk that :func:`encode_chunks` wrote."""
-    with np.load(path) as arrays:
-        leaf_counts = arrays["leaf_counts"]
-        nodes = int(arrays["node_counts"].sum(dtype=np.int64))
-        return ChunkSizes(len(leaf_counts), int(leaf_counts.sum(dtype=np.int64)), nodes, arrays["failed"].tolist())
-
-
-def read_chunk_labels(path: Path) -> ChunkLabels:
-    """The labels of a chunk and their counts."""
-    with np.load(path) as arrays:
-        values = json.loads(arrays["names"].tobytes())
-        names = values["labels"]
-        chains = [(tuple(names[label] for label in chain), count) for chain, count in values["chains"]]
-        return ChunkLabels(names, arrays["label_counts"].tolist(), chains)
-
-
-def read_chunk_text(path: Path) -> bytes:
-    """The leaves of a chunk, one line of UTF-8 text for each line."""
-    with np.load(path) as arrays:
-        return arrays["text"].tobytes()
-
-
-def read_chunk_trees(path: Path) -> TreeBlock:
-    """The trees of a chunk, labelled with the chunk's own numbers."""
-    with np.load(path) as arrays:
-        return TreeBlock(arrays["leaf_counts"], arrays["node_counts"], arrays["rows"])
-
-
-def _count_chains(rows: np.ndarray) -> list[tuple[list[int], int]]:
-    """The unary chains of two or more labels over two or more leaves, from the top down, and their counts.
+def _count_chains(rows: np.ndarray) -> Iterator[tuple[list[int], int]]:
+    """Yields the unary chains of two or more labels over two or more leaves, from the top down, and their counts.
 
     Args:
         rows: ``[M, 4]`` int32, forests in preorder one after the other
@@ -202,8 +184,5 @@ def _count_chains(rows: np.ndarray) -> list[tuple[list[int], int]]:
     labels = np.ascontiguousarray(rows[:, 0])
     buffer, width = labels.tobytes(), labels.itemsize
     counts = Counter(buffer[top * width : (bottom + 1) * width] for top, bottom in zip(tops.tolist(), bottoms.tolist()))
-    return [(np.frombuffer(chain, np.int32).tolist(), count) for chain, count in counts.items()]
-
-
-def _json_bytes(value: object) -> np.ndarray:
-    return np.frombuffer(json.dumps(value).encode("utf-8"), np.uint8)
+    for chain, count in counts.items():
+        yield np.frombuffer(chain, np.int32).tolist(), count

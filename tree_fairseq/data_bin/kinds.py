@@ -32,6 +32,10 @@ class ExportRequest(NamedTuple):
 Export = Callable[[ExportRequest], Iterable[str]]
 
 
+def _accept_trees(folder: Path, manifest: Manifest) -> None:
+    pass
+
+
 def _no_exports(manifest: Manifest) -> dict[str, Export]:
     return {}
 
@@ -44,11 +48,13 @@ class DataKind(NamedTuple):
             an error that makes it impossible to go on
         exports: returns functions that write the trees of a folder back as lines of text, by side (``source`` or ``target``)
         examples: the same for whole examples as they were read, such as a text with its class
+        refuse_trees: raises InputError if constituency trees cannot be added to a folder of this kind
     """
 
     problems: Callable[[Path, Manifest], Iterator[str]]
     exports: Callable[[Manifest], dict[str, Export]]
     examples: Callable[[Manifest], dict[str, Export]] = _no_exports
+    refuse_trees: Callable[[Path, Manifest], None] = _accept_trees
 
 
 _KINDS: dict[str, DataKind] = {}

@@ -1,126 +1,36 @@
-"""``tree.json``: what binds token files, tree files and dictionaries of a folder, and how its text was parsed."""
+"""``tree.json``: the record of a folder's token files, tree files and dictionaries, and of how its text was parsed."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, ClassVar, Protocol, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.inputs import file_sha256
-from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord, SymbolSplitRecord
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.data_bin.records import (
+    MANIFEST_NAME,
+    FileRecord,
+    SideRecord,
+    SplitRecord,
+    SymbolSideRecord,
+    SymbolSplitRecord,
+)
+from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.files import read_json, write_json
-from tree_fairseq.parsing.parsers import ParserOptions
-
-# FROM data/file_record: What ``tree.json`` tells of a file, and whether it is still that file.
-
-MANIFEST_NAME = "tree.json"
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """Size in bytes and SHA-256 of a file."""
-
-    size: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: str | os.PathLike) -> FileRecord:
-        """The record of an existing file."""
-        return cls(os.stat(path).st_size, file_sha256(path))
-
-    def verify_content(self, path: Path) -> None:
-        """Makes sure that a dictionary is the recorded one.
-
-        Raises:
-            CorruptFileError: it is missing.
-            DictionaryMismatchError: it has another content.
-        """
-        if not path.exists():
-            raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if FileRecord.of(path) != self:
-            raise DictionaryMismatchError(
-                f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one in "
-                f"{MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
-            )
-
-    def verify_size(self, path: Path) -> None:
-        """Makes sure that a file exists and has the recorded size.
-
-        Raises:
-            CorruptFileError: otherwise.
-        """
-        if not path.exists():
-            raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if (size := path.stat().st_size) != self.size:
-            raise CorruptFileError(
-                f"{path} has {size} bytes where {self.size} were written: it was cut off or replaced. Preprocess again"
-            )
-
-
-# FROM data/side_record: What ``tree.json`` tells of the constituency trees of a language.
-
-
-@dataclass
-class SplitRecord:
-    """The trees of one side of one split.
-
-    Attributes:
-        prefix: name of the token files without extension, such as ``train.en-de.en``
-        lines: lines
-        leaves: leaves of all lines, without EOS
-        nodes: nodes of all lines' full forests
-        failed: numbers of the lines, from 1, in which a sentence could not be parsed and was given a flat tree
-        unknown_labels: nodes whose label is not in the label dictionary
-        files: names of the token files and tree files
-    """
-
-    prefix: str
-    lines: int
-    leaves: int
-    nodes: int
-    failed: list[int]
-    unknown_labels: int
-    files: list[str]
-
-
-@dataclass
-class SideRecord:
-    """The trees of one language.
-
-    Attributes:
-        side: ``source`` or ``target``
-        parser: the parser's options, for parsing new text the same way (:meth:`options`)
-        identity: name, version and model of the parser that ran
-        labels: name of the label dictionary
-        splits: by name (``train``, ``valid``, ``valid1``, ...)
-    """
-
-    side: str
-    parser: dict[str, Any]
-    identity: dict[str, Any]
-    labels: str
-    splits: dict[str, SplitRecord] = field(default_factory=dict)
-
-    @property
-    def options(self) -> ParserOptions:
-        """How the text of this side was parsed."""
-        return ParserOptions.from_json(self.parser)
-
 
 FORMAT_VERSION = 1
 
 
 class Section(Protocol):
-    """The part of ``tree.json`` that one kind of folder adds, such as one for classification.
+    """The part of ``tree.json`` that one kind of data set adds, such as one for classification.
 
     Attributes:
-        contents: plural noun for the content of a split, as error messages name it
-        missing: what a user does who needs the section and does not have it; the end of a sentence
+        contents: plural noun for the content of a split, used in error messages
+        missing: what users have to do who need the section and do not have it; the end of a sentence
         splits: by name; each has the ``prefix`` of its token files and the names of all its ``files``
     """
 
@@ -133,7 +43,10 @@ class Section(Protocol):
         """Restores the record from the result of ``dataclasses.asdict``."""
 
     def dictionaries(self, source_lang: str) -> list[str]:
-        """File names of the dictionaries that the section depends on."""
+        """Returns the file names of the dictionaries that the section depends on."""
+
+    def differences(self, other: Any) -> list[str]:
+        """Returns what makes the two turn the same text into different files, such as ``seed: 1 and 2``."""
 
 
 S = TypeVar("S", bound=Section)
@@ -156,17 +69,17 @@ def _name_of(section: type[Section]) -> str:
 
 @dataclass
 class Manifest:
-    """All trees of a folder.
+    """The record of a folder.
 
     Attributes:
         source_lang: language of the source
-        target_lang: language of the target; None in a folder without
-        sides: those with constituency trees, by language
+        target_lang: language of the target; None in a folder that has only a source
+        sides: sides with constituency trees, by language
         files: dictionaries, token files of both languages and tree files, by name
         format_version: of the files
         package_version: of the program that wrote them
-        symbols: those that are symbol trees, by language
-        sections: what registered kinds of folder have added, by name
+        symbols: sides that are symbol trees, by language
+        sections: those that registered kinds of data set have added, by name
         unread: the sections of kinds that are not registered, as they were read
     """
 
@@ -204,115 +117,104 @@ class Manifest:
                 )
             return _from_json(values)
         except (KeyError, TypeError, AttributeError) as error:
-            raise CorruptFileError(f"{path} is no manifest of trees: {error!r}") from None
+            raise CorruptFileError(f"{path} is not a manifest of trees: {error!r}") from None
+
+    @classmethod
+    def to_extend(cls, folder: str | os.PathLike, source_lang: str, target_lang: str | None) -> Manifest:
+        """Returns the manifest of a folder, or a new one where the folder has none.
+
+        Raises:
+            DataFolderError: the folder holds another pair of languages.
+        """
+        try:
+            manifest = cls.load(folder)
+        except MissingTreesError:
+            return cls(source_lang, target_lang)
+        if (manifest.source_lang, manifest.target_lang) != (source_lang, target_lang):
+            raise DataFolderError(
+                f"the folder holds trees of {manifest.source_lang}-{manifest.target_lang}, "
+                f"not of {source_lang}-{target_lang}: choose another destination"
+            )
+        manifest.package_version = __version__
+        return manifest
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes the manifest into a folder, under its name only when it is complete."""
+        """Writes the manifest into a folder; the file gets its name when it is complete."""
         values = dataclasses.asdict(self)
         sections = {**values.pop("unread"), **values.pop("sections")}
         write_json(Path(folder) / MANIFEST_NAME, {**values, **sections})
 
     def section(self, kind: type[S]) -> S | None:
-        """The section of a registered kind of folder, or None if this folder has none."""
+        """Returns the section of a registered kind of data set, or None if this folder has no such section."""
         return self.sections.get(_name_of(kind))
 
     def set_section(self, record: Section) -> None:
-        """Adds or replaces the section of a kind of folder."""
+        """Adds or replaces the section of a kind of data set."""
         self.sections[_name_of(type(record))] = record
 
     def side(self, lang: str) -> SideRecord:
-        """The trees of a language.
+        """Returns the record of a language with constituency trees.
 
         Raises:
-            MissingTreesError: it has none.
+            MissingTreesError: the language has no such trees.
         """
-        try:
-            return self.sides[lang]
-        except KeyError:
-            raise MissingTreesError(
-                f"there are trees for {', '.join(self.sides) or 'no language'}, but not for {lang}"
-            ) from None
+        if lang not in self.sides:
+            raise MissingTreesError(f"there are trees for {', '.join(self.sides) or 'no language'}, but not for {lang}")
+        return self.sides[lang]
 
     def split(self, lang: str, split: str) -> SplitRecord:
-        """The trees of a language in a split.
+        """Returns the record of a language's constituency trees in a split.
 
         Raises:
-            MissingTreesError: there are none.
+            MissingTreesError: there are no such trees.
         """
-        splits = self.side(lang).splits
-        try:
-            return splits[split]
-        except KeyError:
-            raise MissingTreesError(
-                f"there are trees of {lang} for {', '.join(splits) or 'no split'}, but not for {split}. "
-                "Add them with `python -m tree_fairseq.commands.annotate`"
-            ) from None
+        return _record_of(split, self.side(lang).splits, f"there are trees of {lang}", _ANNOTATE)
 
     def symbol_split(self, lang: str, split: str) -> SymbolSplitRecord:
-        """The symbol trees of a language in a split.
+        """Returns the record of a language's symbol trees in a split.
 
         Raises:
-            MissingTreesError: there are none.
+            MissingTreesError: there are no such trees.
         """
-        splits = self.symbols[lang].splits if lang in self.symbols else {}
-        try:
-            return splits[split]
-        except KeyError:
-            raise MissingTreesError(
-                f"there are symbol trees of {lang} for {', '.join(splits) or 'no split'}, but not for {split}: preprocess it with "
-                "the dictionaries of this folder (--srcdict, --tgtdict)"
-            ) from None
-
-    def forget_split(self, lang: str, split: str) -> None:
-        """Removes the trees of a split from the manifest."""
-        for sides in (self.sides, self.symbols, self._sections_by_language):
-            record = sides[lang].splits.pop(split, None) if lang in sides else None
-            for name in record.files if record else ():
-                self.files.pop(name, None)
+        records = self.symbols[lang].splits if lang in self.symbols else {}
+        return _record_of(split, records, f"there are symbol trees of {lang}", _PREPROCESS)
 
     @property
     def languages(self) -> dict[str, Any]:
         """Everything that belongs to one language, by language: sides, symbol sides, and sections that name one."""
-        return {**self.sides, **self.symbols, **self._sections_by_language}
+        named = {record.lang: record for record in self.sections.values() if getattr(record, "lang", None)}
+        return {**self.sides, **self.symbols, **named}
 
-    @property
-    def _sections_by_language(self) -> dict[str, Any]:
-        return {record.lang: record for record in self.sections.values() if getattr(record, "lang", None)}
+    def forget_splits(self, record: Any, splits: Iterable[str]) -> None:
+        """Removes splits from the record of a side or a section, and their files."""
+        for split in record.splits.keys() & set(splits):
+            for name in record.splits.pop(split).files:
+                self.files.pop(name, None)
 
-    def verify_section(self, kind: type[S], folder: str | os.PathLike, splits: Iterable[str]) -> S:
-        """As :meth:`verify_quickly`, for the section of a kind of folder and its dictionaries.
+    def keep_splits(self, old: Any, new: Any, rewritten: Iterable[str], contents: str) -> None:
+        """Gives a new record of a side or a section those splits of the old one that are not written again.
 
-        Returns:
-            the section
+        Args:
+            old: the record in the folder; None if there is none
+            new: the record of what is asked for now
+            rewritten: names of splits
+            contents: plural noun for what the records are about, used in the error message
 
         Raises:
-            MissingTreesError: the folder has no such section, or the section does not have a split.
-            DictionaryMismatchError, CorruptFileError: as :meth:`verify_quickly`.
+            DataFolderError: splits that stay were made differently.
         """
-        folder, record = Path(folder), self.section(kind)
-        if record is None:
-            raise MissingTreesError(
-                f"{folder} has no {kind.contents} ({MANIFEST_NAME} does not mention them): {kind.missing}"
+        if old is None:
+            return
+        self.forget_splits(old, rewritten)
+        if old.splits and (differences := old.differences(new)):
+            raise DataFolderError(
+                f"the {contents} for {', '.join(old.splits)} in this folder were made differently from what is asked for now "
+                f"({'; '.join(differences)}): ask for the same, or choose another destination"
             )
-        for name in record.dictionaries(self.source_lang):
-            if name in self.files:
-                self.files[name].verify_content(folder / name)
-        self._verify_splits(folder, kind.contents, record.splits, splits)
-        return record
-
-    def _verify_splits(self, folder: Path, what: str, records: dict, splits: Iterable[str]) -> None:
-        """Compares the sizes of the files of splits, whose records are given."""
-        for split in splits:
-            if split not in records:
-                raise MissingTreesError(
-                    f"{folder} has {what} for {', '.join(records) or 'no split'}, but not for {split}: preprocess it with the "
-                    "dictionaries of this folder (--srcdict, --tgtdict)"
-                )
-            for name in records[split].files:
-                self.files[name].verify_size(folder / name)
+        new.splits = old.splits
 
     def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
-        """Compares the dictionaries' hashes and the sizes of the files: what can be done at every start.
+        """Compares the hashes of the dictionaries and the sizes of the files, which is fast enough for every start.
 
         Args:
             folder: the folder that this manifest came from
@@ -324,14 +226,80 @@ class Manifest:
             DictionaryMismatchError: a dictionary is not the one that the files were made with.
             CorruptFileError: a file is missing or has another size.
         """
-        folder = Path(folder)
-        is_symbols = lang in self.symbols
-        labels = [] if is_symbols else [self.side(lang).labels]
-        for name in (f"dict.{lang}.txt", *labels):
+        names = [f"dict.{lang}.txt"]
+        if lang in self.symbols:
+            records = [self.symbol_split(lang, split) for split in splits]
+        else:
+            names.append(self.side(lang).labels)
+            records = [self.split(lang, split) for split in splits]
+        self._verify(Path(folder), names, records)
+
+    def verify_section(self, kind: type[S], folder: str | os.PathLike, splits: Iterable[str]) -> S:
+        """Does the same for the section of a kind of data set, and returns the section.
+
+        Raises:
+            MissingTreesError: the folder has no such section, or the section does not have a split.
+            DictionaryMismatchError, CorruptFileError: as :meth:`verify_quickly`.
+        """
+        section = self.section(kind)
+        if section is None:
+            raise MissingTreesError(
+                f"{folder} has no {kind.contents} ({MANIFEST_NAME} does not mention them): {kind.missing}"
+            )
+        names = [name for name in section.dictionaries(self.source_lang) if name in self.files]
+        found = f"{folder} has {kind.contents}"
+        self._verify(Path(folder), names, [_record_of(split, section.splits, found, _PREPROCESS) for split in splits])
+        return section
+
+    def _verify(self, folder: Path, dictionaries: Iterable[str], records: Iterable[Any]) -> None:
+        for name in dictionaries:
             self.files[name].verify_content(folder / name)
-        for split in splits:
-            for name in (self.symbol_split if is_symbols else self.split)(lang, split).files:
+        for record in records:
+            for name in record.files:
                 self.files[name].verify_size(folder / name)
+
+    def enter_files(self, paths: Iterable[Path]) -> None:
+        """Enters the sizes and hashes of files."""
+        self.files.update({path.name: FileRecord.of(path) for path in paths})
+
+    def enter_dictionary(self, path: Path, in_use: bool) -> None:
+        """Enters a dictionary.
+
+        Args:
+            path: its file
+            in_use: whether there are files that stay and were made with the known dictionary of this name
+
+        Raises:
+            DictionaryMismatchError: there are, and this is another dictionary.
+        """
+        if in_use and path.name in self.files:
+            self.files[path.name].verify_content(path)
+        self.enter_files([path])
+
+    def enter_tokens(self, folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:
+        """Enters dictionaries and token files.
+
+        Raises:
+            DictionaryMismatchError: as :meth:`enter_dictionary`.
+        """
+        records = (*self.sides.values(), *self.symbols.values(), *self.sections.values())
+        in_use = any(record.splits for record in records)
+        for lang in languages:
+            self.enter_dictionary(folder / f"dict.{lang}.txt", in_use)
+        for split in splits:
+            for lang in languages:
+                prefix = folder / token_prefix(split, self.source_lang, self.target_lang, lang)
+                self.enter_files(folder / name for name in token_file_names(prefix, found_impl(prefix)))
+
+
+_ANNOTATE = "add them with `python -m tree_fairseq.commands.annotate`"
+_PREPROCESS = "preprocess it with the dictionaries of this folder (--srcdict, --tgtdict)"
+
+
+def _record_of(split: str, records: dict[str, Any], found: str, way_out: str) -> Any:
+    if split not in records:
+        raise MissingTreesError(f"{found} for {', '.join(records) or 'no split'}, but not for {split}: {way_out}")
+    return records[split]
 
 
 def _from_json(values: dict[str, Any]) -> Manifest:

@@ -1,4 +1,4 @@
-"""The two kinds of data set that belong to a side: constituency trees beside their tokens, and symbol trees."""
+"""The check and the export of the two kinds of data set that belong to a side: constituency trees and symbol trees."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from tree_fairseq.data_bin.kinds import (
     with_last_error,
 )
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
-from tree_fairseq.data_bin.manifest import Manifest, SplitRecord
-from tree_fairseq.data_bin.side_files import require_equal_lengths
-from tree_fairseq.data_bin.structure import malformed_lines
-from tree_fairseq.data_bin.symbol_sides import SymbolSideRecord
-from tree_fairseq.data_bin.token_files import load_dictionary, require_same_tokens, token_ids, token_words
-from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.records import SplitRecord, SymbolSideRecord
+from tree_fairseq.data_bin.token_files import (
+    load_dictionary,
+    require_equal_lengths,
+    require_same_tokens,
+    token_ids,
+    token_words,
+)
+from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore
 from tree_fairseq.errors import CorruptFileError, SymbolTreeError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
@@ -34,6 +38,8 @@ from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Forest
 
 _LINES_AT_A_TIME = 20_000
+# Levels are handled one at a time for all lines at once; lines deeper than this are walked node by node instead.
+_MANY_LEVELS = 200
 
 
 def export_forests(
@@ -138,6 +144,73 @@ def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int
         ):
             for line in np.flatnonzero(lines).tolist():
                 yield first + line + 1, problem
+
+
+def malformed_lines(block: TreeBlock) -> np.ndarray:
+    """Returns which lines of a block are not forests in preorder, ``[lines]`` bool.
+
+    In a forest the preterminals, the nodes without a node below them, are the leaves from left to right. So a node starts
+    at the number of preterminals before it, and ends at the number of those before the next node that is not below it.
+    """
+    counts = block.node_counts.astype(np.int64)
+    firsts = np.cumsum(counts) - counts
+    line = np.repeat(np.arange(len(counts)), counts)
+    start, end, depth = block.rows[:, 1:].T.astype(np.int64)
+    is_first = np.zeros(len(depth), bool)
+    is_first[firsts[counts > 0]] = True
+
+    bad = np.zeros(len(counts), bool)
+    previous = np.concatenate([[-1], depth[:-1]])
+    previous[is_first] = -1
+    bad[line[(depth < 0) | (depth > previous + 1)]] = True
+
+    childless = np.ones(len(depth), bool)
+    childless[:-1] = (depth[1:] <= depth[:-1]) | is_first[1:]
+    before = np.cumsum(childless) - childless
+    # Preterminals before the first node of the line, and in the whole line.
+    offset = before[np.minimum(firsts, max(len(before) - 1, 0))] if len(before) else np.zeros(len(counts), np.int64)
+    total = np.bincount(line[childless], minlength=len(counts))
+    bad |= total != block.leaf_counts
+    bad[line[start != before - offset[line]]] = True
+
+    after = _next_outside(np.where(bad[line], 0, depth), line, counts)
+    leaves_before = np.append(before, childless.sum())
+    bad[line[end != leaves_before[after] - offset[line]]] = True
+    return bad
+
+
+def _next_outside(depth: np.ndarray, line: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Returns, for every node, the index of the next node that is not below it, ``[M]`` int64; a line ends where the next begins."""
+    after = np.empty(len(depth), np.int64)
+    deepest = np.zeros(len(counts), np.int64)
+    np.maximum.at(deepest, line, depth)
+    shallow = deepest < _MANY_LEVELS
+    # Below a root nothing of another line can lie, so lines need not be told apart.
+    nodes = np.flatnonzero(shallow[line])
+    ends = np.cumsum(counts)
+    for level in range(int(deepest[shallow].max(initial=-1)), -1, -1):
+        levels = depth[nodes]
+        here = np.flatnonzero(levels == level)
+        following = nodes[np.minimum(here + 1, len(nodes) - 1)]
+        # The next node kept may belong to a later line; then this line ends first.
+        end_of_line = ends[line[nodes[here]]]
+        after[nodes[here]] = np.where(here + 1 < len(nodes), np.minimum(following, end_of_line), end_of_line)
+        nodes = nodes[levels < level]
+    for deep in np.flatnonzero(~shallow):
+        first, last = int(ends[deep] - counts[deep]), int(ends[deep])
+        after[first:last] = first + _next_outside_of_line(depth[first:last])
+    return after
+
+
+def _next_outside_of_line(depth: np.ndarray) -> np.ndarray:
+    """Does the same for one line, node by node."""
+    after = np.full(len(depth), len(depth), np.int64)
+    open_nodes: list[int] = []
+    for node, level in enumerate(depth.tolist()):
+        while open_nodes and depth[open_nodes[-1]] >= level:
+            after[open_nodes.pop()] = node
+        open_nodes.append(node)
+    return after
 
 
 def _export_symbols(lang: str, request: ExportRequest) -> Iterator[str]:

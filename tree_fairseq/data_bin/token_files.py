@@ -12,8 +12,15 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 
-from tree_fairseq.data_bin.tree_store import read_index, require_data_size, tree_file_paths
-from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LineCountError, MissingTreesError
+from tree_fairseq.data_bin.tree_store import TreeStore, read_index, require_data_size, tree_file_paths
+from tree_fairseq.errors import (
+    CorruptFileError,
+    DataFolderError,
+    InputError,
+    LeafMismatchError,
+    LineCountError,
+    MissingTreesError,
+)
 from tree_fairseq.trees.text import read_lines, tokens
 
 INDEXED = ("mmap", "lazy", "cached")
@@ -118,6 +125,25 @@ def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dict
         words = tokens(line)
         if [dictionary.index(word) for word in words] != ids.tolist():
             raise InputError(f"the words are not those of {os.fspath(prefix)}", text, number)
+
+
+def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
+    """Checks that every line has as many leaves as tokens.
+
+    Raises:
+        CorruptFileError: the files have different numbers of lines.
+        LeafMismatchError: it names the first line whose numbers differ.
+    """
+    lengths = token_lengths(prefix)
+    if len(lengths) != len(trees):
+        raise CorruptFileError(f"{prefix} has {len(lengths)} lines, {trees.prefix} has {len(trees)}")
+    differing = np.flatnonzero(lengths != trees.leaf_counts)
+    if len(differing):
+        line = int(differing[0])
+        raise LeafMismatchError(
+            f"{prefix}, line {line + 1}: {lengths[line]} tokens, but {trees.leaf_counts[line]} leaves "
+            f"({len(differing)} such lines)"
+        )
 
 
 def _mmap_sizes(prefix: str) -> np.ndarray:

@@ -27,6 +27,7 @@ _INT32_CODE = 4
 _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
 _ROW = 4
+_RELABELLED_LINES = 20_000
 _REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all that is wrong"
 
 
@@ -110,6 +111,29 @@ class TreeStoreWriter:
         values[~is_count] = block.rows.reshape(-1)
         self._file.write(values.data)
         self._sizes.append(sizes.astype(np.int32))
+
+
+def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
+    """Replaces the labels of a store in place.
+
+    Args:
+        prefix: path of the files without ``.bin`` and ``.idx``
+        ids: the new label for each label of now, ``[L]`` int32
+    """
+    data_path, index_path = tree_file_paths(prefix)
+    sizes = _read_sizes(index_path)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if not len(sizes):
+        return
+    values = np.memmap(data_path, np.int32, "r+")
+    for first in range(0, len(sizes), _RELABELLED_LINES):
+        lines = slice(first, first + _RELABELLED_LINES)
+        starts = ends[lines] - sizes[lines]
+        block = values[starts[0] : ends[lines][-1]]
+        place = np.arange(len(block)) - np.repeat(starts - starts[0], sizes[lines])
+        is_label = place % _ROW == 1
+        block[is_label] = ids[block[is_label]]
+    values.flush()
 
 
 class TreeStore:

@@ -18,7 +18,6 @@ from torch import Tensor
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
-from tree_fairseq.data_bin.symbol_sides import tree_of_forest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
@@ -28,6 +27,7 @@ from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.symbols import tree_of_forest
 from tree_fairseq.trees.tree import Forest, Tree
 
 SEQUENCE, CONSTITUENCY, SYMBOLS = "sequence", "constituency", "symbols"

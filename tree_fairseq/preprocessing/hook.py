@@ -13,29 +13,31 @@ import logging
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Callable, NamedTuple
 
 from fairseq import options
 
-from tree_fairseq.data_bin.symbol_sides import add_symbol_arguments, modality
-from tree_fairseq.preprocessing.arguments import add_tree_arguments
+from tree_fairseq.errors import InputError
+from tree_fairseq.preprocessing.plan import StockMain
 from tree_fairseq.preprocessing.run import preprocess_with_trees
-
-StockMain = Callable[[Namespace], None]
+from tree_fairseq.preprocessing.tree_arguments import add_symbol_arguments, add_tree_arguments, modality
 
 
 class Preprocessing(NamedTuple):
     """What ``fairseq-preprocess`` does for one kind of data set.
 
     Attributes:
-        add_arguments: adds the kind's own group of arguments
-        applies: whether arguments ask for this kind; arguments that a caller from Python has made may lack ours
+        tasks: values of ``--task`` that ask for this kind
+        own_flags: names of arguments, such as ``input_format``, that go with these tasks only; None where they are not given
+        add_arguments: adds the kind's group of arguments
         preprocess: does the work, given the arguments and fairseq's own ``main``
     """
 
+    tasks: Sequence[str]
+    own_flags: Sequence[str]
     add_arguments: Callable[[ArgumentParser], None]
-    applies: Callable[[Namespace], bool]
     preprocess: Callable[[Namespace, StockMain], None]
 
 
@@ -53,7 +55,7 @@ _MARK = "wrapped_by_tree_fairseq"
 
 
 def install() -> None:
-    """Wraps fairseq's functions; again is harmless."""
+    """Wraps fairseq's functions; a second call does nothing."""
     _wrap(options, "add_preprocess_args", _with_tree_arguments)
     _wrap(_import_quietly(_MODULE), "main", _with_trees)
     main_module = sys.modules.get("__main__")
@@ -83,6 +85,20 @@ def _with_tree_arguments(
     return add_preprocess_args
 
 
+def _kind_of(args: Namespace) -> Preprocessing | None:
+    """Returns the kind of data set that arguments ask for; a caller from Python may have made them without our parser.
+
+    Raises:
+        InputError: there are arguments of a kind whose task is not given.
+    """
+    for kind in _KINDS.values():
+        if getattr(args, "task", None) in kind.tasks:
+            return kind
+        if given := [name for name in kind.own_flags if getattr(args, name, None) is not None]:
+            raise InputError(f"--{given[0].replace('_', '-')} goes with --task {kind.tasks[0]} only")
+    return None
+
+
 def _has_trees(args: Namespace) -> bool:
     is_parsed = getattr(args, "tree_parser", None) is not None
     return is_parsed or any(modality(args, side) != "sequence" for side in ("source", "target"))
@@ -90,9 +106,8 @@ def _has_trees(args: Namespace) -> bool:
 
 def _with_trees(stock: StockMain) -> StockMain:
     def main(args: Namespace) -> None:
-        preprocess = next((kind.preprocess for kind in _KINDS.values() if kind.applies(args)), None)
-        if preprocess is not None:
-            preprocess(args, stock)
+        if kind := _kind_of(args):
+            kind.preprocess(args, stock)
         elif _has_trees(args):
             preprocess_with_trees(args, stock)
         else:
@@ -114,7 +129,7 @@ def _import_quietly(name: str) -> ModuleType:
 
 
 def _is_preprocess(module: ModuleType) -> bool:
-    """Whether a module is the stock command's, run as a script or with ``python -m``."""
+    """Returns whether a module is the stock command, run as a script or with ``python -m``."""
     path = getattr(module, "__file__", None)
     stock = sys.modules[_MODULE].__file__
     return path is not None and hasattr(module, "main") and os.path.realpath(path) == os.path.realpath(stock)

@@ -1,27 +1,36 @@
-"""The arguments of ``fairseq-preprocess``, checked and put into words before anything is done."""
+"""What a command will do to a data-bin folder: its arguments, understood and checked before anything is done."""
 
 from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from fairseq.dataclass.configs import CommonConfig
 
-from tree_fairseq.data_bin.folder_trees import TreeSide
+from tree_fairseq.data_bin.constituency_sides import TreeSide, start_sides
 from tree_fairseq.data_bin.inputs import TextInput, file_sha256, inspect_text, require_parallel
 from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging
-from tree_fairseq.data_bin.symbol_sides import SymbolSide, modality, symbol_sides_from_arguments
 from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.arguments import sides_from_arguments
+from tree_fairseq.preprocessing.tree_arguments import (
+    SymbolSide,
+    modality,
+    sides_from_arguments,
+    symbol_sides_from_arguments,
+)
 
-# Arguments that two commands may differ in and still give the same files.
+Inputs = dict[tuple[str, str], TextInput]
+"""Text files by split and language."""
+StockMain = Callable[[Namespace], None]
+"""fairseq's own ``main``."""
+# Arguments in which two commands may differ and still give the same files.
 _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
 
 
@@ -38,13 +47,16 @@ class Split:
     prefix: str
 
     def path(self, suffix: str) -> Path:
-        """Its file of a language, or its alignments."""
+        """Returns its file of a language, or of alignments."""
         return Path(f"{self.prefix}.{suffix}")
 
 
 @dataclass(frozen=True)
 class PreprocessPlan:
-    """What is to be done.
+    """What ``fairseq-preprocess`` will do.
+
+    A plan whose text files have to be made first, from other files, overrides :meth:`begin`, :meth:`stage`,
+    :meth:`own_dictionaries` and :meth:`enter`.
 
     Attributes:
         args: the arguments of ``fairseq-preprocess``
@@ -82,11 +94,24 @@ class PreprocessPlan:
         return cls(args, languages, _splits(args), sides, symbol_sides)
 
     @property
+    def destination(self) -> Path:
+        """The folder."""
+        return Path(self.args.destdir)
+
+    @property
     def written_splits(self) -> list[str]:
         """Names of the splits whose token files will be written."""
         return [] if self.args.dict_only else [split.name for split in self.splits]
 
-    def inspect(self) -> dict[tuple[str, str], TextInput]:
+    def splits_of(self, lang: str) -> Sequence[str]:
+        """Returns the names of the splits whose trees of a language are encoded."""
+        return [split.name for split in self.splits]
+
+    def needs_leaves(self, side: TreeSide) -> bool:
+        """Returns whether the leaves of a side's trees have to be written as text; a ``raw`` data set is a copy of that text."""
+        return not side.leaves_are_tokens or self.args.dataset_impl == "raw"
+
+    def inspect(self) -> Inputs:
         """Reads all text files; by split and language, alignments under their suffix.
 
         Raises:
@@ -96,7 +121,7 @@ class PreprocessPlan:
         inputs = {}
         for split in self.splits:
             files = {lang: inspect_text(split.path(lang)) for lang in self.languages}
-            if self.has_alignments(split):
+            if self._has_alignments(split):
                 files[self.args.align_suffix] = inspect_text(split.path(self.args.align_suffix))
             parallel = list(files.values())
             if split.name == "train" and self.args.alignfile:
@@ -105,15 +130,15 @@ class PreprocessPlan:
             inputs.update({(split.name, suffix): file for suffix, file in files.items()})
         return inputs
 
-    def has_alignments(self, split: Split) -> bool:
-        """Whether stock fairseq will find alignments of a split: it looks beside the whole of a comma-separated list."""
+    def _has_alignments(self, split: Split) -> bool:
+        """Returns whether stock fairseq will find alignments: it looks beside the whole of a comma-separated list."""
         if not self.args.align_suffix or self.args.dict_only:
             return False
         prefixes = {"train": self.args.trainpref, "valid": self.args.validpref, "test": self.args.testpref}
         return prefixes.get(split.name) == split.prefix and split.path(self.args.align_suffix).exists()
 
-    def command(self, inputs: dict[tuple[str, str], TextInput]) -> dict[str, Any]:
-        """All that decides what the files will be: by this a killed run knows itself."""
+    def command(self, inputs: Inputs) -> dict[str, Any]:
+        """Returns all that decides what the files will be; a stopped command is recognised by it when it is given again."""
         arguments = {name: value for name, value in vars(self.args).items() if name not in _INDIFFERENT}
         # Dictionaries in the destination itself are among the files that will be replaced, by equal ones.
         others = [
@@ -130,7 +155,7 @@ class PreprocessPlan:
         }
 
     def reused_labels(self, lang: str) -> Path | None:
-        """The label dictionary that comes with a dictionary to be used again, if there is one."""
+        """Returns the label dictionary that lies beside a given dictionary, if there is one."""
         args = self.args
         given = args.srcdict if lang == args.source_lang else args.tgtdict
         if args.joined_dictionary:
@@ -143,50 +168,38 @@ class PreprocessPlan:
                 return path
         return None
 
-    def refuse_finished_destination(self) -> None:
-        """Refuses, as stock fairseq does, to write dictionaries over others.
+    def start_manifest(self) -> Manifest:
+        """Returns the manifest of the folder, ready for the sides that will be written.
 
         Raises:
-            DestinationExistsError: there are some.
+            DestinationExistsError: the folder has dictionaries that would be overwritten, which stock fairseq refuses too.
+            DataFolderError: splits that stay were made differently.
         """
-        given = (self.args.srcdict, self.args.tgtdict)
-        for lang, dictionary in zip(self.languages, given):
+        for lang, dictionary in zip(self.languages, (self.args.srcdict, self.args.tgtdict)):
             path = os.path.join(self.args.destdir, f"dict.{lang}.txt")
             if not dictionary and os.path.exists(path):
                 raise DestinationExistsError(
                     f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its "
                     "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.commands.annotate`"
                 )
-
-    # What a plan whose text files have to be made first, from other files, adds to the course of things.
-
-    def begin(self, manifest: Manifest) -> None:
-        """Makes a record of its own in the manifest, before anything is done.
-
-        Raises:
-            DataFolderError: the destination holds something else.
-        """
-
-    def stage(
-        self, inputs: dict[tuple[str, str], TextInput], staging: Staging, cache: Path, pool: ProcessPool
-    ) -> dict[tuple[str, str], TextInput]:
-        """The text files of :attr:`languages` by split and language, made of what :meth:`inspect` read."""
-        return inputs
-
-    def own_dictionaries(self, staging: Staging) -> Namespace:
-        """Changes to the arguments of stock fairseq: dictionaries that it is not to make itself."""
-        return Namespace()
-
-    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
-        """Completes the record when the token files are written to ``output``."""
+        manifest = Manifest.to_extend(self.args.destdir, self.args.source_lang, self.args.target_lang)
+        start_sides(manifest, self.sides, dict.fromkeys(self.languages, self.written_splits))
+        for side in self.symbol_sides:
+            new, old = side.record(), manifest.symbols.get(side.lang)
+            manifest.keep_splits(old, new, self.written_splits, f"symbol trees of {side.lang}")
+            if old is not None:
+                new.grammar, new.degree = old.grammar, old.degree
+            manifest.symbols[side.lang] = new
+        self.begin(manifest)
+        return manifest
 
     def stock_arguments(self, leaves: Path, output: Path, dictionaries: Namespace) -> Namespace:
-        """The arguments for stock fairseq's ``main``: the same, on other files.
+        """Returns the arguments for stock fairseq's ``main``: the same, with other files.
 
         Args:
             leaves: folder with the text of all splits under the splits' names
             output: folder to write into
-            dictionaries: arguments that name those that are made already
+            dictionaries: arguments that name the dictionaries which are made already
         """
 
         def prefixes(kind: str) -> str | None:
@@ -195,6 +208,24 @@ class PreprocessPlan:
 
         changes = {"trainpref": prefixes("train"), "validpref": prefixes("valid"), "testpref": prefixes("test")}
         return Namespace(**{**vars(self.args), **changes, **vars(dictionaries), "destdir": os.fspath(output)})
+
+    def begin(self, manifest: Manifest) -> None:
+        """Makes a record of its own in the manifest, before anything is done.
+
+        Raises:
+            DataFolderError: the destination holds something else.
+        """
+
+    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
+        """Returns the text files of :attr:`languages`, made of those that :meth:`inspect` read."""
+        return inputs
+
+    def own_dictionaries(self, staging: Staging) -> Namespace:
+        """Returns changes to the arguments of stock fairseq: dictionaries that it is not to make itself."""
+        return Namespace()
+
+    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
+        """Completes the record when the token files are written to ``output``."""
 
 
 def _check_arguments(args: Namespace) -> None:
@@ -209,7 +240,7 @@ def _check_arguments(args: Namespace) -> None:
     if "," in os.path.realpath(args.destdir):
         raise InputError(f"the destination has a comma in its path, which separates prefixes: {args.destdir}")
     if os.path.exists(args.destdir) and not os.path.isdir(args.destdir):
-        raise DataFolderError(f"the destination is no folder: {args.destdir}")
+        raise DataFolderError(f"the destination is not a folder: {args.destdir}")
     if args.joined_dictionary and args.srcdict and args.tgtdict:
         raise InputError("cannot use both --srcdict and --tgtdict with --joined-dictionary")
     given = [args.srcdict, args.tgtdict] if not args.only_source else [args.srcdict]
@@ -223,7 +254,7 @@ def _check_arguments(args: Namespace) -> None:
 
 def _splits(args: Namespace) -> tuple[Split, ...]:
     splits = [Split("train", args.trainpref)] if args.trainpref else []
-    # Of the other splits stock fairseq reads nothing when only dictionaries are asked for.
+    # When only dictionaries are asked for, stock fairseq does not read the other splits.
     for kind, prefixes in () if args.dict_only else (("valid", args.validpref), ("test", args.testpref)):
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
             splits.append(Split(f"{kind}{number or ''}", prefix))

@@ -19,6 +19,7 @@ from tree_fairseq.data_bin.kinds import (
     with_last_error,
 )
 from tree_fairseq.data_bin.manifest import Manifest, register_section
+from tree_fairseq.data_bin.records import differing_fields
 from tree_fairseq.data_bin.token_files import load_dictionary, token_ids, token_words
 from tree_fairseq.tree_insertion.dictionary import LabelWords, require_labels
 from tree_fairseq.tree_insertion.slots import insert
@@ -99,13 +100,8 @@ class InsertionRecord:
         return self.oracles.index(oracle) * self.trajectories
 
     def differences(self, other: InsertionRecord) -> list[str]:
-        """The options in which two folders differ, so that they would have different files for the same text."""
-        names = ("lang", "notation", "numbered", "oracles", "trajectories", "seed")
-        return [
-            f"{name}: {getattr(self, name)} and {getattr(other, name)}"
-            for name in names
-            if getattr(self, name) != getattr(other, name)
-        ]
+        """Returns what makes the two turn the same text into different files."""
+        return differing_fields(self, other, ("lang", "notation", "numbered", "oracles", "trajectories", "seed"))
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> InsertionRecord:

@@ -15,18 +15,17 @@ from pathlib import Path
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.folder_trees import enter_files
 from tree_fairseq.data_bin.inputs import TextInput, inspect_text
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging
-from tree_fairseq.data_bin.symbol_sides import modality
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import tree_file_paths
-from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.preprocessing.tree_arguments import refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
@@ -60,7 +59,7 @@ def add_insertion_arguments(parser: ArgumentParser) -> None:
     )
 
     def add(name: str, text: str, **options) -> None:
-        # A flag that is not given is None, so that :func:`is_insertion` can refuse those that are.
+        # A flag that is not given is None, so that fairseq-preprocess can refuse those that are given with another task.
         group.add_argument(_flag(name), help=f"{text} (default: {_DEFAULTS[name]})", **options)
 
     add(
@@ -83,35 +82,12 @@ def add_insertion_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def is_insertion(args: Namespace) -> bool:
-    """Returns whether targets are decoded by insertions. Arguments made by a caller from Python may lack ours.
-
-    Raises:
-        InputError: they are not, but one of our arguments is given
-    """
-    if getattr(args, "task", None) == TASK:
-        return True
-    if given := [name for name in _DEFAULTS if getattr(args, name, None) is not None]:
-        raise InputError(f"{_flag(given[0])} goes with --task {TASK} only")
-    return False
-
-
 def _with_defaults(args: Namespace) -> Namespace:
     """The arguments with all defaults; raises InputError if they do not go together."""
     given = {name: getattr(args, name) for name in _DEFAULTS if getattr(args, name, None) is not None}
     args = Namespace(**{**vars(args), **_DEFAULTS, **given})
-    for side in ("source", "target"):
-        if (kind := modality(args, side)) != "sequence":
-            raise InputError(f"--{side}-modality {kind} does not go with --task {TASK}, whose targets are trees anyway")
-    refused = {
-        "--only-source": args.only_source,
-        "--joined-dictionary": args.joined_dictionary,
-        "--align-suffix": args.align_suffix,
-        "--alignfile": args.alignfile,
-        "--tree-sides target": args.tree_parser is not None and "target" in args.tree_sides,
-    }
-    if refused_flags := [flag for flag, is_given in refused.items() if is_given]:
-        raise InputError(f"{refused_flags[0]} does not go with --task {TASK}")
+    refuse_flags(args, ["--source-modality", "--target-modality"], hint="The targets are trees anyway.")
+    refuse_flags(args, ["--only-source", "--joined-dictionary", "--align-suffix", "--alignfile", "--tree-sides target"])
     for name, least in (("trajectories", 1), ("max_target_nodes", 1), ("trajectory_seed", 0)):
         if (value := getattr(args, name)) < least:
             raise InputError(f"{_flag(name)} is at least {least}, not {value}")
@@ -158,15 +134,7 @@ class InsertionPlan(PreprocessPlan):
             DataFolderError: these were made with other options
         """
         record, old = self.new_record(), manifest.section(InsertionRecord)
-        if old is not None:
-            for name in old.splits.keys() & set(self.written_splits):
-                manifest.forget_split(old.lang, name)
-            if old.splits and (differences := old.differences(record)):
-                raise DataFolderError(
-                    f"{', '.join(old.splits)} of the folder were made with other options than this command has "
-                    f"({'; '.join(differences)}): give the same options, or choose another destination"
-                )
-            record.splits = old.splits
+        manifest.keep_splits(old, record, self.written_splits, record.contents)
         manifest.set_section(record)
 
     def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
@@ -224,7 +192,7 @@ class InsertionPlan(PreprocessPlan):
         dictionary = load_dictionary(output, lang)
         for split, prefix in prefixes.items():
             text, files = self.texts[split], tree_file_paths(stores[split])
-            enter_files(manifest, files)
+            manifest.enter_files(files)
             record.splits[split] = InsertionSplitRecord(
                 prefix=prefix.name,
                 lines=len(text.lines),
@@ -250,4 +218,4 @@ def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int
     return unknown.total()
 
 
-register_preprocessing("insertion", Preprocessing(add_insertion_arguments, is_insertion, preprocess_insertion))
+register_preprocessing("insertion", Preprocessing([TASK], list(_DEFAULTS), add_insertion_arguments, preprocess_insertion))

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Forest, Tree
 
 TRAVERSALS = ("dfs", "bfs")
 BINARIZATIONS = ("lcrs", "none")
@@ -260,3 +260,14 @@ def _escape(found: re.Match) -> str:
 def _unescape(found: re.Match) -> str:
     code, letter = found.groups()
     return chr(int(code, 16)) if code else {"s": " ", "e": ""}.get(letter, letter)
+
+
+def tree_of_forest(forest: Forest) -> Tree:
+    """Returns one symbol tree of the nodes and words of a line's parses; several sentences get a node above them.
+
+    Raises:
+        EmptySymbolTreeError: the line has no parse
+    """
+    if not forest:
+        raise EmptySymbolTreeError("the line holds no sentence, and a tree has a root")
+    return forest[0] if len(forest) == 1 else Tree("DOCUMENT", forest)
