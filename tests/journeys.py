@@ -14,8 +14,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 def files_executed(function: Callable[[], Any]) -> set[str]:
     """Calls a function and returns the files of the package of which a function ran, such as ``nn/tree_batch.py``.
 
-    Only functions in this thread and this process count. Imports and the bodies of classes do not count: a file that is merely
-    imported was not passed through.
+    Only functions in this thread and this process count. Imports and the bodies of classes do not count: a file that is
+    merely imported was not passed through.
     """
     prefix = f"{PACKAGE}/"
     seen: set[CodeType] = set()

@@ -29,7 +29,9 @@ esac
 
 @pytest.fixture
 def house(tmp_path):
-    """A copy of the Makefile and the lock beside a pretended Python; returns the folder and a function that runs make."""
+    """A copy of the Makefile and the lock beside a pretended Python; returns the folder and a function that runs
+    make.
+    """
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     python = tmp_path / "fake-python"

@@ -27,7 +27,9 @@ def load_encoder(checkpoint: Path) -> torch.nn.Module:
 
 @torch.inference_mode()
 def milliseconds(encoder: torch.nn.Module, lengths: Sequence[int]) -> dict[int, float]:
-    """Milliseconds for a sentence of each length: the fastest of several batches of random words, which other work disturbs least."""
+    """Milliseconds for a sentence of each length: the fastest of several batches of random words, which other work
+    disturbs least.
+    """
     device, words = next(encoder.parameters()).device, encoder.embed_tokens.num_embeddings
     found = {}
     for length in lengths:

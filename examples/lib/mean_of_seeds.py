@@ -2,8 +2,9 @@
 
     python examples/lib/mean_of_seeds.py --result OUT/result.json RUN...
 
-Metrics at the top of the file, ``score`` among them, become means over the runs; ``by_seed`` keeps those of each, ``spread``
-the difference between the best and the worst. What else the file says (by size, differences, checkpoint) is of the first.
+Metrics at the top of the file, ``score`` among them, become means over the runs; ``by_seed`` keeps those of each,
+``spread`` the difference between the best and the worst. What else the file says (by size, differences, checkpoint) is
+of the first.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python examples/lib/sweep.py --runs RUN... --metric tokenized_bleu --layers 6 --height 10 --lengths 10 20 40 \\
         --checkpoint checkpoint_best.pt --output OUT
 
-Writes ``OUT/sweep.md`` and ``OUT/sweep.svg`` from the ``score.json`` of the runs; runs that differ by their seed alone are one row, with
-their mean. How long encoders take is measured here, on the runs of ``--layers`` layers and ``--height``. Where all runs have the same
-encoder, depth is left out, and without ``--lengths`` time is.
+Writes ``OUT/sweep.md`` and ``OUT/sweep.svg`` from the ``score.json`` of the runs; runs that differ by their seed alone
+are one row, with their mean. How long encoders take is measured here, on the runs of ``--layers`` layers and
+``--height``. Where all runs have the same encoder, depth is left out, and without ``--lengths`` time is.
 """
 
 from __future__ import annotations
@@ -116,9 +116,7 @@ def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dic
     drawn = []
     if _depths_differ(rows):
         drawn += [
-            Plot(
-                f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False
-            ),
+            Plot(f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False),
             Plot(
                 "Parameters",
                 "millions of parameters",
@@ -167,9 +165,8 @@ def main(arguments: list[str] | None = None) -> int:
         of = {(row.layers, row.height): row.runs[0] / "checkpoints" / args.checkpoint for row in rows}
         for key in ((args.layers, None), (args.layers, args.height)):
             if key not in of:
-                raise ScoringError(
-                    f"no run has {f'{key[0]} layers and ' * bool(key[0])}{'no chart' if key[1] is None else f'height {key[1]}'}"
-                )
+                layers = f"{key[0]} layers and " if key[0] else ""
+                raise ScoringError(f"no run has {layers}{'no chart' if key[1] is None else f'height {key[1]}'}")
     except ScoringError as error:
         sys.stderr.write(f"sweep: {error}\n")
         return 1

@@ -27,7 +27,9 @@ def references(words: Path, target: str, count: int) -> list[str]:
 
 
 def chosen_lines(source: list[str], count: int = 3, lengths: range = range(8, 19)) -> list[int]:
-    """Lines to show: the first that are neither short nor long, filled up with the first of all where there are too few."""
+    """Lines to show: the first that are neither short nor long, filled up with the first of all where there are too
+    few.
+    """
     fitting = [index for index, line in enumerate(source) if len(line.split()) in lengths]
     return (fitting + [index for index in range(len(source)) if index not in fitting])[:count]
 
@@ -55,7 +57,8 @@ def report(out: Path, source: str, target: str) -> dict:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     bootstrap = paired_bootstrap(side, outputs["transformer"], outputs["tree_transformer"])
     print(
-        f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, {bootstrap['signature']}"
+        f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, "
+        f"{bootstrap['signature']}"
     )
 
     plain = detokenize(lines, source)

@@ -20,10 +20,12 @@ BENCHMARKS = {
     "tree_transformer_generate": "beam search against the stock transformer's over as many positions",
     "structural_beam": "search for trees against fairseq's beam search, and how many outputs are trees",
     "tree_positions": "rows of the projected table against n * k * P values a node",
-    "classification_step": "training step of a classifier against the stock transformer's and Tree-LSTMs', over the length too",
+    "classification_step": "training step of a classifier against the stock transformer's and Tree-LSTMs', over the "
+    "length too",
     "documents": "training step on a document over the number of its sentences, by rows and as one forest",
     "treeformer": "the chart against the encoder under it, the triple loop and a gather for every level",
-    "insertion": "decoding by insertions against left to right and against itself one sentence at a time, oracles, training step",
+    "insertion": "decoding by insertions against left to right and against itself one sentence at a time, oracles, "
+    "training step",
     "treeformer_generate": "beam search with a chart against the stock transformer's on the same sentences",
     "preprocess": "binarizing against fairseq-preprocess, parsing against bare Stanza, the parse cache",
     "loading": "loading and collating a batch against the training step on it",
@@ -81,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     report = importlib.import_module(f"tests.benchmarks.{options.name}").run(settings)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[0]:.1f} on "
+        f"{os.cpu_count()} cores"
     )
     print(report.text(), flush=True)
     return 0

@@ -100,9 +100,11 @@ def run(settings: Settings) -> Report:
         [
             "Peak MB: the most that torch's CPU allocator had in use at once beyond what was in use before the call, "
             "temporaries included, by torch's profiler.\n"
-            "The structure serves all layers of a batch, as masks and indices serve the tensor; neither is timed above.\n"
+            "The structure serves all layers of a batch, as masks and indices serve the tensor; neither is timed "
+            "above.\n"
             + (
-                "The C library was told to keep freed memory: the tensor's figures are at their best. By default it gives "
+                "The C library was told to keep freed memory: the tensor's figures are at their best. By default it "
+                "gives "
                 "blocks of that size back."
                 if kept
                 else "The C library could not be told to keep freed memory, which slows the tensor down."

@@ -67,7 +67,8 @@ def over_lengths(settings: Settings) -> tuple[list[Rows], str]:
     tables = [table("training, batch 1, ms", lengths, training), table("inference, batch 1, ms", lengths, inference)]
     return (
         tables,
-        f"Over the length of a sentence, the transformer over its n leaves, {WORDS} words; parsed by {parser_name}; drawn in {path}",
+        f"Over the length of a sentence, the transformer over its n leaves, {WORDS} words; parsed by {parser_name}; "
+        f"drawn in {path}",
     )
 
 

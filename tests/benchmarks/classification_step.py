@@ -1,4 +1,6 @@
-"""The Tree-Transformer as a classifier against the stock transformer and Tree-LSTMs, and all of them over the length of a sentence."""
+"""The Tree-Transformer as a classifier against the stock transformer and Tree-LSTMs, and all of them over the length of
+a sentence.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,12 @@ def run(settings: Settings) -> Report:
         ],
         [rows, *lengths],
         [
-            "A step: forward pass, cross-entropy of the roots, backward pass, Adam's update of all words. Figures compare processor time.\n"
+            "A step: forward pass, cross-entropy of the roots, backward pass, Adam's update of all words. Figures "
+            "compare processor time.\n"
             f"Without the update the Tree-Transformer takes {bare['tree']:.2f} of the transformer's time, "
             f"{bare['tree, all nodes']:.2f} with the loss at all nodes.\n"
-            f"The Tree-LSTM batched by height takes {timing['tree_lstm'].processor_median / tree:.2f} of the Tree-Transformer's step.\n"
+            f"The Tree-LSTM batched by height takes {timing['tree_lstm'].processor_median / tree:.2f} of the "
+            "Tree-Transformer's step.\n"
             f"{picture}"
         ],
     )

@@ -41,7 +41,9 @@ class ParallelText:
 
 
 def english_sentences(count: int) -> list[str]:
-    """Different sentences of the grammar that the bundled parser was trained on, none of its training sentences' seed."""
+    """Different sentences of the grammar that the bundled parser was trained on, none of its training sentences'
+    seed.
+    """
     drawn = pairs(seed=1000, max_length=40)
     return [" ".join(next(drawn)[0].leaves()) for _ in range(count)]
 

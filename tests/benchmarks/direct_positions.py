@@ -12,7 +12,8 @@ from tree_fairseq.tree_positional.positions import TreePositions
 class DirectPositions:
     """Shares the weights of a module of the fast form and computes the same values: the baseline of the benchmark.
 
-    The one-hot stacks depend on the trees alone; the paper's code reads them with the data, so they are prepared here, once.
+    The one-hot stacks depend on the trees alone; the paper's code reads them with the data, so they are prepared here,
+    once.
 
     Args:
         module: the fast form, projected

@@ -1,4 +1,6 @@
-"""A training step on one document over the number of its sentences: rows of sentences against the document as one forest."""
+"""A training step on one document over the number of its sentences: rows of sentences against the document as one
+forest.
+"""
 
 from __future__ import annotations
 
@@ -110,10 +112,12 @@ def run(settings: Settings) -> Report:
         ],
         [table("peak MB", numbers, memory, megabytes), table("processor ms", numbers, seconds, milliseconds)],
         [
-            "A step: forward pass, cross-entropy of the root, backward pass, Adam's update. Peak MB: the most that torch's CPU "
+            "A step: forward pass, cross-entropy of the root, backward pass, Adam's update. Peak MB: the most that "
+            "torch's CPU "
             "allocator had in use at once beyond what was in use before the step, by torch's profiler.\n"
             f"memory_growth: with {NAMES['sentence']}, {most} sentences against {half}, divided by {most / half:g}.\n"
-            f"memory_saving and speedup: {NAMES['document']} against the same function of the document as one forest, {widest} sentences.\n"
+            f"memory_saving and speedup: {NAMES['document']} against the same function of the document as one forest, "
+            f"{widest} sentences.\n"
             + "\n".join(f"{NAMES[name]}: {straight_line(memory[name])}" for name in ("sentence", "document"))
             + f"\nDrawn in {path}"
         ],

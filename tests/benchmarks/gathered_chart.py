@@ -17,8 +17,8 @@ def encode(states: Tensor, weight: Tensor, query: Tensor, height: int, project_o
         weight: ``[D, 2 * D]``
         query: ``[D]``
         height: of the longest phrases, no more than N
-        project_once: multiply each cell by both halves of the matrix when it is done and gather the products, as section 3.2
-            of the paper suggests; otherwise gather the cells and multiply every pair of them
+        project_once: multiply each cell by both halves of the matrix when it is done and gather the products, as
+            section 3.2 of the paper suggests; otherwise gather the cells and multiply every pair of them
 
     Returns:
         ``[B, C, D]``, the shorter phrases first, from left to right

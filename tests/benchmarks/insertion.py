@@ -1,4 +1,6 @@
-"""Insertion-based decoding against left-to-right decoding of the same trees, against itself one sentence at a time; its oracles; training."""
+"""Insertion-based decoding against left-to-right decoding of the same trees, against itself one sentence at a time; its
+oracles; training.
+"""
 
 from __future__ import annotations
 
@@ -112,11 +114,15 @@ def run(settings: Settings) -> Report:
         ],
         [searched, stepped, looked],
         [
-            f"Tokens: labels and brackets; the references have {reference_length(decoders[TREE], tests[TREE]):.1f}. The paper's decoders take "
+            f"Tokens: labels and brackets; the references have {reference_length(decoders[TREE], tests[TREE]):.1f}. "
+            "The paper's decoders take "
             "6.6 steps on publications by insertions, 40.9 from left to right.\n"
-            "Both have the same encoder and give the one answer that they think best (beam 1); left to right is cached.\n"
-            f"{NAIVE}: the same model, trees as lists and slots in a loop; {same} of {sentences} trees are those of the batches.\n"
-            f"Oracles as in preprocessing, one process: {trees} different trees in {lines} lines of training, each looked at once; "
+            "Both have the same encoder and give the one answer that they think best (beam 1); left to right is "
+            "cached.\n"
+            f"{NAIVE}: the same model, trees as lists and slots in a loop; {same} of {sentences} trees are those of "
+            "the batches.\n"
+            f"Oracles as in preprocessing, one process: {trees} different trees in {lines} lines of training, each "
+            "looked at once; "
             "oracle_ms is the processor's time for both, a line."
         ],
     )
@@ -166,7 +172,9 @@ def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
 
 
 def time_oracles(path: Path, repeats: int) -> tuple[dict[str, Timing], int, int]:
-    """TrajectorySampler of all different trees of a file, as preprocessing makes them; how many these are, and how many lines there are."""
+    """TrajectorySampler of all different trees of a file, as preprocessing makes them; how many these are, and how many
+    lines there are.
+    """
     words, notation = LabelWords(), notation_named("bracket")
     lines = [EncodedTree.of(notation.read(line), words) for line in path.read_text(encoding="utf-8").splitlines()]
     trees = list(dict.fromkeys(lines))

@@ -62,7 +62,8 @@ def _question(source: random.Random) -> Example:
         most = source.choice(("most", "fewest"))
         words = f"{words} with the {most} articles"
         limit = {"most": "max", "fewest": "min"}[most]
-        form = f"( call SW:countSuperlative {form} ( string {limit} ) ( call SW:reverse ( string author ) ) {_all('article')} )"
+        counted = f"( call SW:reverse ( string author ) ) {_all('article')}"
+        form = f"( call SW:countSuperlative {form} ( string {limit} ) {counted} )"
     original = f"( call SW:listValue {form} )".replace(SHORT, LONG)
     return Example(words, _NOTATION.write(simplify(_NOTATION.read(original))))
 
@@ -75,6 +76,7 @@ def _condition(source: random.Random) -> tuple[str, str]:
     kind, names = source.choice((("article", _ARTICLES), ("venue", _VENUES), ("person", _PEOPLE)))
     name = source.choice(names)
     said, what = {
-        "article": ("citing", "( string cites )"), "venue": ("in", "( string venue )"), "person": ("by", "( call SW:reverse ( string author ) )"),
+        "article": ("citing", "( string cites )"), "venue": ("in", "( string venue )"),
+        "person": ("by", "( call SW:reverse ( string author ) )"),
     }[kind]  # fmt: skip
     return f"{said} {name}", f"{what} ( string = ) en.{kind}.{name.replace(' ', '_')}"

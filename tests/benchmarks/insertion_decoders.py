@@ -1,4 +1,6 @@
-"""The two decoders that are compared, on one preprocessed folder: trees by insertions, and the same trees from left to right."""
+"""The two decoders that are compared, on one preprocessed folder: trees by insertions, and the same trees from left to
+right.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from tests.benchmarks.translation_models import TrainingStep
 BATCH = 32
 TREE, SEQUENCE = "insertion", "left to right"
 _ARCHITECTURES = {
-    TREE: ("tree_insertion_transformer", "slot_kl_divergence"), SEQUENCE: ("insertion_left_to_right", "label_smoothed_cross_entropy"),
+    TREE: ("tree_insertion_transformer", "slot_kl_divergence"),
+    SEQUENCE: ("insertion_left_to_right", "label_smoothed_cross_entropy"),
 }  # fmt: skip
 _SUPERVISION = ("--insertion-oracle", "exact", "--target-distribution", "optimal")
 _TASK = ("--user-dir", str(Path(tree_fairseq.__file__).parent), "--task", "tree_insertion")

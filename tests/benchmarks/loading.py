@@ -42,11 +42,13 @@ def run(settings: Settings) -> Report:
     tokens = batch["net_input"]["src_tokens"].numel()
     return Report(
         "loading",
-        f"a batch of {tokens} source tokens in {len(indices)} sentences; about {LEAVES} leaves and {NODES} nodes a sentence",
+        f"a batch of {tokens} source tokens in {len(indices)} sentences; about {LEAVES} leaves and {NODES} nodes a "
+        "sentence",
         [Figure("share_of_step", timing["load"].median / timing["step"].median, 0.05, at_most=True)],
         [rows],
         [
-            "The files are memory-mapped and have been read before; one process loads and trains. Step of tree_transformer_iwslt_de_en."
+            "The files are memory-mapped and have been read before; one process loads and trains. Step of "
+            "tree_transformer_iwslt_de_en."
         ],
     )
 

@@ -26,7 +26,8 @@ class Settings:
         parser_dir: Stanza models of an English parser, where parsing is timed
         output: folder of pictures
         data: folder of a domain's examples, where forms are decoded; made-up ones where it is None
-        checkpoints: trained models to be taken there, the one of insertions first; they are trained anew where there are none
+        checkpoints: trained models to be taken there, the one of insertions first; they are trained anew where there
+            are none
     """
 
     quick: bool = False
@@ -87,7 +88,9 @@ def no_garbage_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def old_objects_kept() -> Iterator[None]:
-    """Leaves what there is out of later collections: looking at all modules' objects takes longer than most candidates."""
+    """Leaves what there is out of later collections: looking at all modules' objects takes longer than most
+    candidates.
+    """
     gc.collect()
     gc.freeze()
     try:

@@ -1,4 +1,6 @@
-"""Insertion-based decoding as it is first written down: one sentence at a time, its tree in lists, its slots one after another."""
+"""Insertion-based decoding as it is first written down: one sentence at a time, its tree in lists, its slots one after
+another.
+"""
 
 from __future__ import annotations
 

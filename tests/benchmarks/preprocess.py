@@ -37,12 +37,16 @@ def run(settings: Settings) -> Report:
         [Figure("binarize_ratio", ratio, 0.5), *parse_figures],
         [binarizing, parsing],
         [
-            "Binarizing: the functions that the commands call, in this process, their start left out. The figure is that of the "
+            "Binarizing: the functions that the commands call, in this process, their start left out. The figure is "
+            "that of the "
             "source alone; with the target both do the same on its side.\n"
-            f"Parsing: batches of {BATCH}; the start lasts until a batch of other sentences was parsed, the rest is {SENTENCES} sentences. "
-            "Bare Stanza is imported already, gets all sentences in one call and runs in one thread, which is how it is fastest. "
+            f"Parsing: batches of {BATCH}; the start lasts until a batch of other sentences was parsed, the rest is "
+            f"{SENTENCES} sentences. "
+            "Bare Stanza is imported already, gets all sentences in one call and runs in one thread, which is how it "
+            "is fastest. "
             "Two processes need two free cores.\n"
-            "The second run makes the same files anew, with all sentences in its cache. The first run has the start of its processes in it; "
+            "The second run makes the same files anew, with all sentences in its cache. The first run has the start "
+            "of its processes in it; "
             "the second needs none, and no model."
         ],
     )
@@ -93,8 +97,8 @@ class ClockedCache(ParseCache):
 class ParsingRuns:
     """Parses the same sentences through us and through bare Stanza, and times start and rest apart.
 
-    The start ends when a batch of other sentences was parsed, by each process in our case; these are the first shard of our
-    input. The clock of our rest begins with the first process that is ready.
+    The start ends when a batch of other sentences was parsed, by each process in our case; these are the first shard of
+    our input. The clock of our rest begins with the first process that is ready.
 
     Args:
         folder: for inputs and outputs

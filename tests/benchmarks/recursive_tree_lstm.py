@@ -16,8 +16,8 @@ State = tuple[Tensor, Tensor]
 class RecursiveTreeLSTM(nn.Module):
     """Computes what a Tree-LSTM computes, with its weights, one node at a time.
 
-    What the features say of all nodes is computed at once, and all gates of a node in one product for each child: without
-    that a node would take several times as long.
+    What the features say of all nodes is computed at once, and all gates of a node in one product for each child:
+    without that a node would take several times as long.
 
     Args:
         lstm: the weights; its forget gates look at siblings

@@ -157,7 +157,8 @@ def run(settings: Settings) -> Report:
         rows.append((label, f"{tokens / taken.median:.0f}", taken.spread, milliseconds(taken.processor_median)))
     return Report(
         "structural_beam",
-        f"b={settings.choose(BATCH, 2)}, beam {BEAM}, n={WORDS} words, {settings.choose(SYMBOLS, 5)} symbols an output, "
+        f"b={settings.choose(BATCH, 2)}, beam {BEAM}, n={WORDS} words, {settings.choose(SYMBOLS, 5)} symbols an "
+        "output, "
         f"{sum(ARITIES.values())} symbols as in ATIS",
         [Figure("ratio", timing["stock"].median / timing["tree"].median, 0.85), Figure("validity", valid / outputs, 1)],
         [rows],

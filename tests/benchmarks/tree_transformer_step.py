@@ -28,7 +28,8 @@ def run(settings: Settings) -> Report:
         rows.append((label, positions, *cells, megabytes(peak_bytes(works[name]))))
     return Report(
         "tree_transformer_step",
-        f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, {len(task.source_dictionary)} subwords",
+        f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, {len(task.source_dictionary)} "
+        "subwords",
         [Figure("ratio", timing["tree"].median / timing["stock"].median, 1.25, at_most=True)],
         [rows],
         ["A step: forward pass, label-smoothed loss, backward pass, Adam's update; weights shared by all embeddings."],

@@ -102,7 +102,8 @@ class Charts:
 def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) -> tuple[list[tuple[str, ...]], str]:
     """A table of time over shapes (n, h), and a line on how well time follows the bound.
 
-    The bound has two terms, cells of two tokens or more, each a product of matrices, and splits; both are fitted at once.
+    The bound has two terms, cells of two tokens or more, each a product of matrices, and splits; both are fitted at
+    once.
     """
     charts = {f"{n}, {h}": Charts(size, n, h) for n, h in shapes}
     timing = side_by_side({shape: chart.levels for shape, chart in charts.items()}, repeats)
@@ -174,11 +175,13 @@ def run(settings: Settings) -> Report:
         [rows, over_n, over_h],
         [
             f"{linear}\n{bounded}\n"
-            "Figures compare processor time. A step: forward pass, backward pass from a given gradient, Adam's update.\n"
+            "Figures compare processor time. A step: forward pass, backward pass from a given gradient, Adam's "
+            "update.\n"
             f"The triple loop takes a sentence at a time; its figure is for {size} of them.\n"
             "Gathers of products multiply each cell once, as the levels do; gathers of cells multiply each split "
             f"({passes['composed'].processor_median / own:.1f} times as long as the levels).\n"
-            "Memory: bytes kept for the backward pass against those of the cells themselves. Peak MB: the most in use at "
+            "Memory: bytes kept for the backward pass against those of the cells themselves. Peak MB: the most in use "
+            "at "
             "once beyond what was in use before the call, by torch's profiler.\n"
             + ("The C library was told to keep freed memory." if kept else "The C library gives freed memory back.")
         ],

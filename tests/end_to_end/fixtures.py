@@ -60,7 +60,8 @@ def preprocess(source: Path, destination: Path, *arguments: object, parser: str 
 def train(data: object, folder: Path, *arguments: object, arch: str = "tree_transformer_tiny") -> Training:
     """Runs ``fairseq-train`` for two epochs of five updates, or as the arguments say."""
     defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
+        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
+        "--dropout": 0.1,
         "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320, "--max-epoch": 2,
         "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
     }  # fmt: skip

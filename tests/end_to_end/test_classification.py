@@ -273,13 +273,15 @@ def test_examples_without_classes_are_classified(texts, data, learned, tmp_path)
 def test_two_processes_count_what_one_does(data, tmp_path):
     """``fairseq-train`` on two ranks: sums over ranks are those of one process over twice the batches."""
     settings = {
-        "--arch": "tree_transformer_classifier_tiny", "--criterion": "tree_classification", "--optimizer": "adam", "--lr": "5e-3",
+        "--arch": "tree_transformer_classifier_tiny", "--criterion": "tree_classification", "--optimizer": "adam",
+        "--lr": "5e-3",
         "--batch-size": 8, "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--dropout": 0, "--max-epoch": 2,
         "--classifier-dropout": 0, "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 4,
     }  # fmt: skip
     options = [part for setting in settings.items() for part in setting]
     together = {
-        "--ddp-backend": "legacy_ddp", "--distributed-init-method": f"tcp://127.0.0.1:{free_port()}", "--distributed-backend": "gloo",
+        "--ddp-backend": "legacy_ddp", "--distributed-init-method": f"tcp://127.0.0.1:{free_port()}",
+        "--distributed-backend": "gloo",
         "--distributed-world-size": 2, "--save-dir": tmp_path / "two", "--user-dir": PLUGIN,
     }  # fmt: skip
     command = [script("fairseq-train"), data["trees"], *TASK, "--cpu", "--distributed-no-spawn", *options]

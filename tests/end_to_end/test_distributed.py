@@ -28,10 +28,12 @@ def train_together(data: Path, folder: Path, *arguments: str, ranks: int = 2) ->
     port = free_port()
     settings = {
         "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--seed": 7,
-        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320, "--num-workers": 0,
-        "--ddp-backend": "legacy_ddp", "--distributed-init-method": f"tcp://127.0.0.1:{port}", "--distributed-backend": "gloo",
-        "--distributed-world-size": ranks, "--arch": "tree_transformer_tiny", "--save-dir": folder, "--user-dir": PLUGIN,
-        "--log-format": "simple",
+        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320,
+        "--num-workers": 0,
+        "--ddp-backend": "legacy_ddp", "--distributed-init-method": f"tcp://127.0.0.1:{port}",
+        "--distributed-backend": "gloo",
+        "--distributed-world-size": ranks, "--arch": "tree_transformer_tiny", "--save-dir": folder,
+        "--user-dir": PLUGIN, "--log-format": "simple",
     }  # fmt: skip
     command = [script("fairseq-train"), data, *TASK, "--cpu", "--distributed-no-spawn", *arguments]
     command += [part for setting in settings.items() for part in setting]

@@ -42,6 +42,8 @@ def test_training_by_the_yaml_file(data_bin, tmp_path):
 
 def test_the_command_in_the_file_s_head_is_the_tested_one():
     head = (FOLDER / "tree_transformer_tiny.yaml").read_text(encoding="utf-8").split("\n\n")[0]
-    for part in ("fairseq-hydra-train", "--config-dir examples/hydra", "--config-name tree_transformer_tiny", "task.data=",
-                 "checkpoint.save_dir=", "common.user_dir="):  # fmt: skip
+    for part in (
+        "fairseq-hydra-train", "--config-dir examples/hydra", "--config-name tree_transformer_tiny", "task.data=",
+        "checkpoint.save_dir=", "common.user_dir=",
+    ):  # fmt: skip
         assert part in head

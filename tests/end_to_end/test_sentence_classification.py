@@ -1,4 +1,6 @@
-"""Sentences and pairs of them through fairseq's own commands: train, generate, interactive, and the hub; from scratch and pretrained."""
+"""Sentences and pairs of them through fairseq's own commands: train, generate, interactive, and the hub; from scratch
+and pretrained.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ def train(data, folder, kind: str, *flags: object, epochs: int = 2) -> str:
     )
     return run(
         "train", data, *TASK, "--arch", "treeformer_classifier_tiny", "--treeformer-height", 3, *KINDS[kind], *options,
-        "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--log-format", "simple", "--save-dir", folder, *flags,
+        "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--log-format", "simple", "--save-dir", folder,
+        *flags,
     )  # fmt: skip
 
 
@@ -151,8 +154,10 @@ def test_texts_that_are_too_long_to_be_trained_on_are_not_left_out(folders, tmp_
 @pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "lstm_classifier_tiny"])
 def test_other_models_of_sequences_read_the_same_folders(folders, arch):
     log = run(
-        "train", folders["pair"][0], *TASK, "--arch", arch, *KINDS["pair"], "--optimizer", "adam", "--lr", "1e-3", "--batch-size", 8,
-        "--max-update", 2, "--num-workers", 0, "--cpu", "--maximize-best-checkpoint-metric", "--no-save", "--log-format", "simple",
+        "train", folders["pair"][0], *TASK, "--arch", arch, *KINDS["pair"], "--optimizer", "adam", "--lr", "1e-3",
+        "--batch-size", 8,
+        "--max-update", 2, "--num-workers", 0, "--cpu", "--maximize-best-checkpoint-metric", "--no-save",
+        "--log-format", "simple",
     )  # fmt: skip
     assert "f1" in log
 

@@ -1,4 +1,6 @@
-"""Symbol trees through fairseq's own commands: train, generate, interactive, hub, and stock models on the same folder."""
+"""Symbol trees through fairseq's own commands: train, generate, interactive, hub, and stock models on the same
+folder.
+"""
 
 from __future__ import annotations
 
@@ -87,9 +89,10 @@ def preprocess(text, destination, modality, *arguments, **suffixes):
 
 def train(data, folder, *arguments, arch="tree_positional_transformer_tiny", task=TASK):
     defaults = {
-        "--optimizer": "adam", "--lr": "3e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
-        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--batch-size": 16, "--max-epoch": 2, "--num-workers": 0,
-        "--seed": 7, "--log-format": "simple", "--log-interval": 5,
+        "--optimizer": "adam", "--lr": "3e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
+        "--dropout": 0.1,
+        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--batch-size": 16, "--max-epoch": 2,
+        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 5,
     }  # fmt: skip
     options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
     return run("train", data, *task, "--arch", arch, "--cpu", "--save-dir", folder, *options, *arguments)

@@ -112,8 +112,8 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
 
 def test_validate(trained):
     output = run(
-        "validate", trained.data, *TASK, "--path", trained.best, "--valid-subset", "valid", "--max-tokens", 320, "--cpu",
-        "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--num-workers", 0,
+        "validate", trained.data, *TASK, "--path", trained.best, "--valid-subset", "valid", "--max-tokens", 320,
+        "--cpu", "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--num-workers", 0,
     )  # fmt: skip
     loss = float(re.search(r"\| valid \| .*?loss ([\d.]+)", output)[1])
     assert loss == pytest.approx(min(valid_losses(trained.log)), abs=2e-3)

@@ -54,9 +54,10 @@ def preprocess(text, destination, *arguments):
 
 def train(data, folder, *arguments):
     defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
-        "--batch-size": 16, "--max-epoch": 4, "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 5,
-        "--criterion": "slot_kl_divergence", "--arch": "tree_insertion_transformer_tiny",
+        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
+        "--dropout": 0.1,
+        "--batch-size": 16, "--max-epoch": 4, "--num-workers": 0, "--seed": 7, "--log-format": "simple",
+        "--log-interval": 5, "--criterion": "slot_kl_divergence", "--arch": "tree_insertion_transformer_tiny",
     }  # fmt: skip
     options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
     return run("train", data, *TASK, "--cpu", "--save-dir", folder, *options, *arguments)

@@ -32,7 +32,8 @@ SENTENCES = [leaves(pair.tree) for pair in make_pairs(16, 2)]
 
 def train(data: Path, folder: Path, *arguments: object, arch: str = "treeformer_tiny") -> Training:
     defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
+        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
+        "--dropout": 0.1,
         "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320, "--max-epoch": 1,
         "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
     }  # fmt: skip
@@ -108,7 +109,9 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
 
 @pytest.mark.parametrize("arch", ["treeformer_tiny", "transformer"])
 def test_bfloat16_on_the_cpu(data_bin, tmp_path, arch):
-    """--task autocast_translation trains on fairseq's own folders, and what it trained translates under fairseq's own task."""
+    """--task autocast_translation trains on fairseq's own folders, and what it trained translates under fairseq's own
+    task.
+    """
     sizes = STOCK_SIZES if arch == "transformer" else ()
     runs, dtypes = {}, {}
     for name, flags in (

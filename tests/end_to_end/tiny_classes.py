@@ -26,7 +26,9 @@ def load(data: object, split: str, epoch: int = 1, combine: bool = False, **opti
 
 
 def make_tree(chooser: random.Random, words: int) -> str:
-    """A binary tree of two classes: a constituent with a bad word is 0, another one 1; a word alone that says nothing has none."""
+    """A binary tree of two classes: a constituent with a bad word is 0, another one 1; a word alone that says nothing
+    has none.
+    """
 
     def draw(count: int) -> tuple[str, bool]:
         if count == 1:
@@ -70,7 +72,9 @@ def write_examples(folder: Path, kind: str, sizes: tuple[int, int, int] = (60, 1
 
 
 def preprocess(text: Path, kind: str, destination: Path, *arguments: object) -> Path:
-    """Runs ``fairseq-preprocess`` on examples of a kind; new text is parsed by a parser that always branches to the right."""
+    """Runs ``fairseq-preprocess`` on examples of a kind; new text is parsed by a parser that always branches to the
+    right.
+    """
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     own = {"trees": ("--input-format", "trees"), "documents": ("--tree-ssplit", "punct"), "tsv": ()}[kind]
     run("preprocess", *TASK, *prefixes, "--destdir", destination, "--tree-parser", "right-branching", *own, *arguments)
@@ -80,9 +84,10 @@ def preprocess(text: Path, kind: str, destination: Path, *arguments: object) -> 
 def train(data: object, folder: Path, *arguments: object, arch: str = "tree_transformer_classifier_tiny") -> str:
     """Runs ``fairseq-train`` for two updates, or as the arguments say; returns its log."""
     defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 4, "--dropout": 0.1,
-        "--criterion": "tree_classification", "--best-checkpoint-metric": "accuracy", "--batch-size": 8, "--num-workers": 0, "--seed": 7,
-        "--log-format": "simple", "--log-interval": 1,
+        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 4,
+        "--dropout": 0.1,
+        "--criterion": "tree_classification", "--best-checkpoint-metric": "accuracy", "--batch-size": 8,
+        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
     }  # fmt: skip
     if not {"--max-epoch", "--max-update"} & set(arguments):
         defaults["--max-update"] = 2

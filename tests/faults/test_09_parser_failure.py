@@ -1,4 +1,6 @@
-"""Fault 9: the parser fails on one sentence: isolated, counted, named; and too many such sentences end the run with an error."""
+"""Fault 9: the parser fails on one sentence: isolated, counted, named; and too many such sentences end the run with an
+error.
+"""
 
 from __future__ import annotations
 

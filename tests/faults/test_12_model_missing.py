@@ -1,4 +1,6 @@
-"""Fault 12: no model and no network: one clear error with the command that helps; a language without a model is refused."""
+"""Fault 12: no model and no network: one clear error with the command that helps; a language without a model is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def test_models_that_are_there_need_no_network(no_network):
     folder = no_network / "stanza_resources"
     (folder / "en").mkdir(parents=True)
     (folder / "resources.json").write_text(
-        '{"en": {"packages": {"default": {"pos": "p", "constituency": "c"}}, "pos": {"p": {}}, "constituency": {"c": {}}}}'
+        '{"en": {"packages": {"default": {"pos": "p", "constituency": "c"}}, '
+        '"pos": {"p": {}}, "constituency": {"c": {}}}}'
     )
     for processor, package in (("pos", "p"), ("constituency", "c")):
         (folder / "en" / processor).mkdir()

@@ -1,4 +1,6 @@
-"""Fault 13: the parsing of a corpus is killed (SIGKILL) at any moment, and the same command finishes it with the same bytes, parsing nothing twice."""
+"""Fault 13: the parsing of a corpus is killed (SIGKILL) at any moment, and the same command finishes it with the same
+bytes, parsing nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def in_child(function, *arguments, kill_after=None):
 
 
 def die_at(step, *arguments):
-    """Run, and die right before the ``step``-th thing that changes a file; that is also right after the one before it."""
+    """Run, and die right before the ``step``-th thing that changes a file; that is also right after the one before
+    it.
+    """
     steps = [0]
 
     def counting(owner, name):
@@ -117,7 +121,8 @@ def test_killed_again_and_again(text, tmp_path, parse_log):
     parse_log.unlink()
     folder = tmp_path / "out"
     kills = 0
-    # Enough for one shard more each time: the note in the cache, three steps of the state, a batch or two, and twice three steps of a shard.
+    # Enough for one shard more each time: the note in the cache, three steps of the state, a batch or two, and twice
+    # three steps of a shard.
     while kills < 50 and not in_child(die_at, 13, text, folder):
         kills += 1
     run(text, folder)

@@ -1,4 +1,6 @@
-"""Fault 17: a parsing process is killed: the run fails within seconds and says so, and nothing half-written has a final name."""
+"""Fault 17: a parsing process is killed: the run fails within seconds and says so, and nothing half-written has a final
+name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Fault 31: a line that is no example is named with file, line and a way to mend it, before anything is parsed or written."""
+"""Fault 31: a line that is no example is named with file, line and a way to mend it, before anything is parsed or
+written.
+"""
 
 from __future__ import annotations
 

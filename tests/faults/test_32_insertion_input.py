@@ -1,4 +1,6 @@
-"""Insertion-based decoding: targets that are no trees, labels that cannot be, dictionaries and trajectories that do not belong together."""
+"""Insertion-based decoding: targets that are no trees, labels that cannot be, dictionaries and trajectories that do not
+belong together.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,10 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("line, error", [
-    ("( f a", NotationError), ("( f a ) )", NotationError), ("", EmptySymbolTreeError), ("a b", MultipleRootsError), ("()", EmptySymbolTreeError),
-    ("( f @R@ )", ReservedMarkError), ("</s>", ReservedMarkError), ("( f <unk> a )", ReservedMarkError), ("( f a::2 b )", ReservedMarkError),
+    ("( f a", NotationError), ("( f a ) )", NotationError), ("", EmptySymbolTreeError), ("a b", MultipleRootsError),
+    ("()", EmptySymbolTreeError),
+    ("( f @R@ )", ReservedMarkError), ("</s>", ReservedMarkError), ("( f <unk> a )", ReservedMarkError),
+    ("( f a::2 b )", ReservedMarkError),
 ])  # fmt: skip
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_line_that_is_no_tree_is_named_and_nothing_is_written(tmp_path, line, error, split):

@@ -37,7 +37,8 @@ def save_albert(path, pieces, **sizes):
     ).save_pretrained(path)
     torch.manual_seed(0)
     defaults = {
-        "vocab_size": len(words), "embedding_size": 8, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "vocab_size": len(words), "embedding_size": 8, "hidden_size": 16, "num_hidden_layers": 2,
+        "num_attention_heads": 2,
         "intermediate_size": 32, "max_position_embeddings": 40, "pad_token_id": 0, "initializer_range": 0.5,
     }  # fmt: skip
     transformers.AlbertModel(transformers.AlbertConfig(**{**defaults, **sizes})).save_pretrained(path)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 
 def children(parent: int | None = None, program: str = "") -> list[int]:
-    """Process ids of the children of a process (this one, if none is named) whose command line has ``program`` in it."""
+    """Process ids of the children of a process (this one, if none is named) whose command line has ``program`` in
+    it.
+    """
     parent = os.getpid() if parent is None else parent
     return [
         pid

@@ -1,6 +1,7 @@
 """Parsers for the tests: quick, and faulty on demand. A parsing process finds them by importing this module.
 
-What they parsed is appended to the file named by ``FAKE_PARSER_LOG``, a sentence a line, so that tests can count. Words steer them: see `FaultyParser`.
+What they parsed is appended to the file named by ``FAKE_PARSER_LOG``, a sentence a line, so that tests can count. Words
+steer them: see `FaultyParser`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def noted(path) -> list[str]:
 
 
 class ToyParser:
-    """``(S (NP first) (VP rest ...))``, tags by the words' lengths; the root tells the size of the batch if ``batch_in_label``.
+    """``(S (NP first) (VP rest ...))``, tags by the words' lengths; the root tells the size of the batch if
+    ``batch_in_label``.
 
     Args:
         version: part of the identity.
@@ -72,8 +74,10 @@ class ToyParser:
 class FaultyParser(ToyParser):
     """Goes wrong where a sentence has one of these words.
 
-    ``RAISE``: an exception for the whole batch. ``NONE``: no tree. ``LEAVES``: a tree over other words. ``DROP``: no place in the result at all.
-    ``SWAP``: the results of the batch are reversed. ``MEMORY``: more than one sentence at once, or ``HUGE``: any number, does not fit into memory.
+    ``RAISE``: an exception for the whole batch. ``NONE``: no tree. ``LEAVES``: a tree over other words. ``DROP``: no
+    place in the result at all.
+    ``SWAP``: the results of the batch are reversed. ``MEMORY``: more than one sentence at once, or ``HUGE``: any
+    number, does not fit into memory.
     ``DIE``: the process kills itself. ``HANG``: it sleeps.
     """
 

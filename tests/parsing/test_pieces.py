@@ -22,8 +22,8 @@ from tree_fairseq.parsing.pieces import (
 )
 
 TEXT = (
-    "the old man the boats . the young man sees the old boats . a man does n't see boats . unfortunately the weather was bad .\n"
-    * 20
+    "the old man the boats . the young man sees the old boats . a man does n't see boats . unfortunately the weather "
+    "was bad .\n" * 20
 )
 
 

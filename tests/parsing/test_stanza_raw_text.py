@@ -1,4 +1,6 @@
-"""Raw text through Stanza's own tokeniser, which is trained here on a few sentences; and whole files through processes."""
+"""Raw text through Stanza's own tokeniser, which is trained here on a few sentences; and whole files through
+processes.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ KEYS = "(NP (NP (DT the) (NNS keys)) (PP (TO to) (NP (DT the) (NN cabinet))))"
             [("the dogs 's owner", "owner", "singular", 0)],
         ),
         ("(S (NP (NML (NN sea) (NNS birds))) (VP (VBD were)))", [("sea birds", "birds", "plural", 0)]),
-        # a subject is in the verb's own clause: that of the relative clause has none, that of the complement has its own
+        # a subject is in the verb's own clause: that of the relative clause has none, that of the complement has its
+        # own
         (
             "(S (NP (NP (DT the) (NN man)) (SBAR (WHNP (WP who)) (S (VP (VBZ owns) (NP (NNS dogs)))))) (VP (VBZ says)"
             " (SBAR (S (NP (NNS cats)) (VP (VBP bite))))))",
@@ -103,8 +104,8 @@ def test_deep_trees():
 
 @pytest.mark.parametrize(
     ("tag", "word", "number"),
-    [("VBZ", "Is", "singular"), ("VBP", "are", "plural"), ("VBD", "Was", "singular"), ("VBD", "were", "plural"), ("VBD", "went", None),
-     ("VBP", "am", None), ("MD", "can", None), ("NN", "is", None)],
+    [("VBZ", "Is", "singular"), ("VBP", "are", "plural"), ("VBD", "Was", "singular"), ("VBD", "were", "plural"),
+     ("VBD", "went", None), ("VBP", "am", None), ("MD", "can", None), ("NN", "is", None)],
 )  # fmt: skip
 def test_numbers_of_forms(tag, word, number):
     assert verb_number(tag, word) == number
@@ -132,14 +133,15 @@ def test_attractors_are_the_nouns_of_the_other_number_in_between(head, others, d
 
 @pytest.mark.parametrize(
     ("right", "wrong", "number"),
-    [("is", "are", "singular"), ("Are", "Is", "plural"), ("has", "have", "singular"), ("have", "has", "plural"), ("makes", "make", "singular"),
+    [("is", "are", "singular"), ("Are", "Is", "plural"), ("has", "have", "singular"), ("have", "has", "plural"),
+     ("makes", "make", "singular"),
      ("go", "goes", "plural"), ("carries", "carry", "singular"), ("edit", "edit", None), ("sat", "sit", None)],
 )  # fmt: skip
 def test_numbers_of_pairs(right, wrong, number):
     assert form_number(right, wrong) == number
 
 
-# --- from files to files -----------------------------------------------------------------------------------------------
+# --- from files to files ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +172,9 @@ def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
 
 
 def test_text_is_parsed_to_find_verbs(raw, tmp_path):
-    """A control has no verb phrases to find; that the parses are read is seen with trees that a parser of brackets passes on."""
+    """A control has no verb phrases to find; that the parses are read is seen with trees that a parser of brackets
+    passes on.
+    """
     write(tmp_path / "text" / "train.txt", *((raw / "train.mrg").read_text().splitlines()))
     assert (
         prepare(raw, tmp_path / "parsed", "--training", tmp_path / "text", "--tree-parser", "brackets", "--valid", 12)

@@ -78,7 +78,7 @@ def test_subset_limit_and_lowercase(raw, tmp_path, name):
         assert name in ("sst5", "sst2") or text == text.lower()  # their toys have brackets as -LRB-
 
 
-# --- Stanford Sentiment Treebank ---------------------------------------------------------------------------------------
+# --- Stanford Sentiment Treebank -------------------------------------------------------------------------------------
 
 TREES = (
     "(3 (2 a) (4 (3 fine) (2 film\\/show)))",
@@ -165,7 +165,7 @@ def test_published_sizes(tmp_path, caplog):
     assert labels == {"0", "1", "-"}
 
 
-# --- reviews -----------------------------------------------------------------------------------------------------------
+# --- reviews ---------------------------------------------------------------------------------------------------------
 
 
 def reviews(folder, size=20):
@@ -236,7 +236,7 @@ def test_folders_that_hold_something_else(tmp_path, capsys, name, make, flags, m
     assert not list((tmp_path / "out").iterdir())
 
 
-# --- what they share ---------------------------------------------------------------------------------------------------
+# --- what they share -------------------------------------------------------------------------------------------------
 
 
 def test_held_out_lines_keep_the_shares_of_classes():

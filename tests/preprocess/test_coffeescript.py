@@ -95,7 +95,8 @@ def sample(size: int, budget: int, seed: int = 1) -> list[list[str]]:
         ),
         (
             "if a INDENT b TERMINATOR 1 OUTDENT else INDENT while c INDENT d OUTDENT OUTDENT TERMINATOR e",
-            "( Block ( If ( Value_IdentifierLiteral a ) ( Block ( Value_IdentifierLiteral b ) ( Value_NumberLiteral 1 ) )"
+            "( Block ( If ( Value_IdentifierLiteral a ) ( Block ( Value_IdentifierLiteral b ) ( Value_NumberLiteral 1 "
+            ") )"
             " ( Block ( While ( Value_IdentifierLiteral c ) ( Block ( Value_IdentifierLiteral d ) ) ) ) )"
             " ( Value_IdentifierLiteral e ) )",
         ),

@@ -10,8 +10,8 @@ from preprocess.official import segments, tagged_lines
 from preprocess.prepare import LOADERS, load, main
 
 DIRECTIONS = {
-    "multi30k": ("en", "de"), "iwslt14": ("de", "en"), "iwslt14_en_fr": ("en", "fr"), "iwslt13": ("fr", "en"), "wmt14": ("en", "de"),
-    "cognition": ("en", "zh"), "gigaword": ("article", "title"),
+    "multi30k": ("en", "de"), "iwslt14": ("de", "en"), "iwslt14_en_fr": ("en", "fr"), "iwslt13": ("fr", "en"),
+    "wmt14": ("en", "de"), "cognition": ("en", "zh"), "gigaword": ("article", "title"),
 }  # fmt: skip
 READY = ("cognition", "gigaword")  # published as tokens, with nothing untokenised beside them
 
@@ -122,6 +122,7 @@ def test_segments_and_tags(tmp_path):
     assert list(segments(path)) == ["It's R&D & <b> more", "two"]
     path = tmp_path / "train.tags"
     path.write_text(
-        "<url>x</url>\n<title>A title</title>\n line \n<translator href='x'>y</translator>\n<doc docid=1>\n</doc>\nend\n"
+        "<url>x</url>\n<title>A title</title>\n line \n<translator href='x'>y</translator>\n<doc "
+        "docid=1>\n</doc>\nend\n"
     )
     assert list(tagged_lines(path)) == ["A title", "line", "end"]

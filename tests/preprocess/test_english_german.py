@@ -234,7 +234,8 @@ def test_only_the_tree_tells_where_a_prepositional_phrase_belongs():
     assert both(attribute)[1] == "der Mann sah das Mädchen mit dem Fernrohr ."
     assert english.sentence(Sentence(instrument)) != english.sentence(Sentence(attribute))
     assert write_forest((english.sentence(Sentence(instrument)),)) == (
-        "(ROOT (S (NP (DT the) (NN man)) (VP (VBD saw) (NP (DT the) (NN girl)) (PP (IN with) (NP (DT the) (NN telescope)))) (. .)))"
+        "(ROOT (S (NP (DT the) (NN man)) (VP (VBD saw) (NP (DT the) (NN girl)) (PP (IN with) (NP (DT the) (NN "
+        "telescope)))) (. .)))"
     )
 
 
@@ -339,7 +340,8 @@ def test_every_tense_and_clause_is_drawn():
 
 
 PENN = set(
-    "ROOT S SBAR SBARQ SQ NP VP PP ADVP ADJP PRT WHNP WHADVP DT PRP PRP$ NN NNS NNP JJ IN TO CD CC RB RP MD VB VBD VBG VBN VBP VBZ WP WDT WRB . ,".split()
+    "ROOT S SBAR SBARQ SQ NP VP PP ADVP ADJP PRT WHNP WHADVP DT PRP PRP$ NN NNS NNP JJ IN TO CD CC RB RP MD VB VBD "
+    "VBG VBN VBP VBZ WP WDT WRB . ,".split()
 )
 
 

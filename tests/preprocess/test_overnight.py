@@ -32,7 +32,9 @@ BOUNDS = {
     "publications": (6.31, 6.71, 6.12, 6.78),
     "restaurants": (6.20, 6.30, 5.87, 6.66),
 }
-"""Greedy from the form's own root, greedy, exact, and halving the bracketed sequence; the paper has 6.2, -, 6.3 and 6.1."""
+"""Greedy from the form's own root, greedy, exact, and halving the bracketed sequence; the paper has 6.2, -, 6.3 and
+6.1.
+"""
 
 
 def read(text: str) -> Tree:

@@ -72,8 +72,8 @@ def test_trees_are_not_tidied_up(folder):
 @pytest.mark.parametrize(
     ("lines", "flags", "message"),
     [
-        (b"show\n\n", (), "train.nl:2: a line without a word"), (b"\xff\n", (), "train.nl:1: not UTF-8"), (None, (), "train.nl is missing"),
-        (b"show\n", ("--suffix", "nl"), "would be overwritten"),
+        (b"show\n\n", (), "train.nl:2: a line without a word"), (b"\xff\n", (), "train.nl:1: not UTF-8"),
+        (None, (), "train.nl is missing"), (b"show\n", ("--suffix", "nl"), "would be overwritten"),
     ],
 )  # fmt: skip
 def test_text_that_is_refused(folder, tmp_path, capsys, lines, flags, message):
@@ -103,21 +103,23 @@ def test_from_raw_text_through_all_commands(folder, tmp_path):
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     task = ("--task", "tree_insertion")
     run(
-        "preprocess", *task, "-s", "wp", "-t", "lf", *prefixes, "--destdir", data, "--target-notation", "bracket", "--trajectories", 1,
-        "--srcdict", text / "dict.wp.txt",
+        "preprocess", *task, "-s", "wp", "-t", "lf", *prefixes, "--destdir", data, "--target-notation", "bracket",
+        "--trajectories", 1, "--srcdict", text / "dict.wp.txt",
     )  # fmt: skip
     run(
-        "train", data, *task, "--cpu", "--save-dir", save, "--arch", "tree_insertion_transformer_tiny", "--criterion", "slot_kl_divergence",
-        "--insertion-encoder", "pretrained", "--encoder-path", folder, "--optimizer", "adam", "--lr", "3e-3", "--batch-size", 16,
-        "--max-epoch", 2, "--num-workers", 0, "--no-epoch-checkpoints",
+        "train", data, *task, "--cpu", "--save-dir", save, "--arch", "tree_insertion_transformer_tiny",
+        "--criterion", "slot_kl_divergence", "--insertion-encoder", "pretrained", "--encoder-path", folder,
+        "--optimizer", "adam", "--lr", "3e-3", "--batch-size", 16, "--max-epoch", 2,
+        "--num-workers", 0, "--no-epoch-checkpoints",
     )  # fmt: skip
     generated = hypotheses(run("generate", data, *task, "--path", save / "checkpoint_best.pt", "--cpu"))
     lines = (text / "test.nl").read_text(encoding="utf-8").splitlines()
     # Raw text: what was cut beforehand there is cut by the commands here.
     raw = [line.upper() for line in lines]
     output = run(
-        "interactive", data, *task, "--path", save / "checkpoint_best.pt", "--cpu", "--buffer-size", 4, "--max-tokens", 200,
-        "--bpe", "pretrained_pieces", "--pieces-of", folder, stdin="".join(f"{line}\n" for line in raw),
+        "interactive", data, *task, "--path", save / "checkpoint_best.pt", "--cpu", "--buffer-size", 4,
+        "--max-tokens", 200, "--bpe", "pretrained_pieces", "--pieces-of", folder,
+        stdin="".join(f"{line}\n" for line in raw),
     )  # fmt: skip
     interactive = hypotheses(output)
     model = hub.from_pretrained(save, data_name_or_path=data, bpe="pretrained_pieces", pieces_of=str(folder))

@@ -419,7 +419,8 @@ def test_importing_the_plugin_leaves_logging_alone():
     program = (
         "import logging, fairseq; before = list(logging.getLogger().handlers), logging.getLogger().level\n"
         "import tree_fairseq\n"
-        "assert (list(logging.getLogger().handlers), logging.getLogger().level) == before, logging.getLogger().handlers\n"
+        "assert (list(logging.getLogger().handlers), logging.getLogger().level) == before, "
+        "logging.getLogger().handlers\n"
     )
     subprocess.run(
         [sys.executable, "-c", program], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=PACKAGE.parent

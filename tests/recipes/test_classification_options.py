@@ -15,7 +15,8 @@ from tests.recipes.test_structural_options import base, named, parsed, value  # 
 TREES = ("sst2", "sst5")
 DOCUMENTS = ("imdb", "movie_reviews")
 ARCHITECTURES = (
-    "tree_transformer_classifier_tiny", "tree_lstm_classifier_tiny", "transformer_classifier_tiny", "lstm_classifier_tiny",
+    "tree_transformer_classifier_tiny", "tree_lstm_classifier_tiny", "transformer_classifier_tiny",
+    "lstm_classifier_tiny",
 )  # fmt: skip
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -205,7 +206,7 @@ def test_mistakes_are_named(tmp_path, name, arguments, message):
     assert message in done.stderr
 
 
-# --- READMEs -----------------------------------------------------------------------------------------------------------
+# --- READMEs ---------------------------------------------------------------------------------------------------------
 
 
 def readme(name):
@@ -243,7 +244,7 @@ def test_sections_stand_in_the_usual_order(name):
     assert "arxiv.org/abs/2002.08046" in readme(name)
 
 
-# --- from end to end ---------------------------------------------------------------------------------------------------
+# --- from end to end -------------------------------------------------------------------------------------------------
 
 
 def result_of(out):

@@ -1,4 +1,6 @@
-"""What the recipe of trees that grow by insertions accepts, refuses and would run; its README; all of it at a tiny size."""
+"""What the recipe of trees that grow by insertions accepts, refuses and would run; its README; all of it at a tiny
+size.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,21 @@ def test_the_paper_s_size_comes_with_the_architecture(base, arch):
 @pytest.mark.parametrize(
     ("arguments", "name", "learned"),
     [
-        ((), "tree_insertion_transformer-seed1", {"insertion_oracle": "centrality", "target_distribution": "rank", "target_temperature": 0.1}),
-        (("--oracle", "exact"), "tree_insertion_transformer.exact-seed1", {"insertion_oracle": "exact", "target_distribution": "optimal"}),
-        (("--arch", "sequence_insertion_transformer"), "sequence_insertion_transformer-seed1", {"sequence_supervision": "binary"}),
         (
-            ("--arch", "sequence_insertion_transformer", "--supervision", "uniform"), "sequence_insertion_transformer.uniform-seed1",
-            {"sequence_supervision": "uniform"},
+            (), "tree_insertion_transformer-seed1",
+            {"insertion_oracle": "centrality", "target_distribution": "rank", "target_temperature": 0.1},
+        ),
+        (
+            ("--oracle", "exact"), "tree_insertion_transformer.exact-seed1",
+            {"insertion_oracle": "exact", "target_distribution": "optimal"},
+        ),
+        (
+            ("--arch", "sequence_insertion_transformer"), "sequence_insertion_transformer-seed1",
+            {"sequence_supervision": "binary"},
+        ),
+        (
+            ("--arch", "sequence_insertion_transformer", "--supervision", "uniform"),
+            "sequence_insertion_transformer.uniform-seed1", {"sequence_supervision": "uniform"},
         ),
     ],
 )  # fmt: skip
@@ -123,8 +134,8 @@ def test_ablations_differ_in_what_they_are_named_for(base):
 
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
-        "prepare": "preprocess.overnight", "preprocess": "fairseq-preprocess", "train": "fairseq-train", "generate": "fairseq-generate",
-        "score": "tree_fairseq.scoring",
+        "prepare": "preprocess.overnight", "preprocess": "fairseq-preprocess", "train": "fairseq-train",
+        "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
     }  # fmt: skip
     for stage, last in ends.items():
         assert last in commands_of(base, "--stage", stage)[-1]

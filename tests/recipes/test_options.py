@@ -219,7 +219,9 @@ def test_models_with_the_same_extra_flags_are_compared(tmp_path):
     (tmp_path / "runs" / "unscored").mkdir()
     script = """
     set +u; . examples/lib/recipe.sh; WORK=$PLACE
-    for run in tree_transformer tree_transformer+12 tree_transformer-random; do whole_models $run; echo "${OTHERS[@]##*/}"; done
+    for run in tree_transformer tree_transformer+12 tree_transformer-random; do
+        whole_models $run; echo "${OTHERS[@]##*/}"
+    done
     """
     assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
         "fconv_iwslt_de_en transformer", "transformer+12", "fconv_iwslt_de_en transformer",
@@ -232,7 +234,10 @@ def test_out_inside_data_is_refused(tmp_path):
 
 
 def test_gpus_share_a_batch():
-    script = ". examples/lib/stages.sh; for gpus in 0 0,1,2,3,4,5,6,7 ''; do CUDA_VISIBLE_DEVICES=$gpus; batch_flags 32768 4096; echo \"${BATCH[*]}\"; done"
+    script = (
+        ". examples/lib/stages.sh; for gpus in 0 0,1,2,3,4,5,6,7 ''; do CUDA_VISIBLE_DEVICES=$gpus; "
+        'batch_flags 32768 4096; echo "${BATCH[*]}"; done'
+    )
     assert bash(script, DRY_RUN="").stdout.splitlines() == [
         "--max-tokens 4096 --update-freq 8",
         "--max-tokens 4096 --update-freq 1",

@@ -184,7 +184,8 @@ def test_ablations_differ_in_what_they_are_named_for(base):
         for command in named(commands, "fairseq-train")
     }
     assert set(runs) == {
-        "-seed1", "-query-position-seed1", "-decay-init-paper-seed1", "-parameter-free-seed1", "-bfs-seed1", "-none-seed1",
+        "-seed1", "-query-position-seed1", "-decay-init-paper-seed1", "-parameter-free-seed1", "-bfs-seed1",
+        "-none-seed1",
     }  # fmt: skip
     for name, command in runs.items():
         arguments = parsed(command)
@@ -198,8 +199,8 @@ def test_ablations_differ_in_what_they_are_named_for(base):
 
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
-        "prepare": "preprocess.semantic_parsing", "preprocess": "fairseq-preprocess", "train": "tree_fairseq.commands.average",
-        "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
+        "prepare": "preprocess.semantic_parsing", "preprocess": "fairseq-preprocess",
+        "train": "tree_fairseq.commands.average", "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
     }  # fmt: skip
     for stage, last in ends.items():
         assert last in commands_of("jobs", base, "--stage", stage)[-1]

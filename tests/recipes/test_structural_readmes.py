@@ -1,4 +1,6 @@
-"""The READMEs of programs and logical forms: blocks that are commands, a walk-through that trains, recipes from end to end."""
+"""The READMEs of programs and logical forms: blocks that are commands, a walk-through that trains, recipes from end to
+end.
+"""
 
 from __future__ import annotations
 

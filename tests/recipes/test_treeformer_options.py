@@ -1,4 +1,6 @@
-"""What the recipes of Treeformer accept, refuse and would run; their READMEs; one of them at a tiny size; tables of sweeps."""
+"""What the recipes of Treeformer accept, refuse and would run; their READMEs; one of them at a tiny size; tables of
+sweeps.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from tree_fairseq.scoring.__main__ import SCORERS
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BASELINES = {
     "cogs": "transformer", "cognition": "transformer_iwslt_de_en", "gigaword": "transformer_iwslt_de_en",
-    "iwslt14_en_fr": "transformer_iwslt_de_en", "iwslt14_de_en": "transformer_iwslt_de_en", "multi30k_en_de": "transformer",
+    "iwslt14_en_fr": "transformer_iwslt_de_en", "iwslt14_de_en": "transformer_iwslt_de_en",
+    "multi30k_en_de": "transformer",
 }  # fmt: skip
 DUAL = ("iwslt14_de_en", "multi30k_en_de")
 
@@ -196,7 +199,9 @@ def test_other_runs_of_a_seed_are_compared(tmp_path):
         (tmp_path / "runs" / name / "score.json").touch()
     script = """
     set +u; . examples/lib/treeformer.sh; WORK=$PLACE
-    for RUN in $PLACE/runs/treeformer-seed1 $PLACE/runs/treeformer-seed2; do others ${RUN#*-seed}; echo "${OTHERS[@]##*/}"; done
+    for RUN in $PLACE/runs/treeformer-seed1 $PLACE/runs/treeformer-seed2; do
+        others ${RUN#*-seed}; echo "${OTHERS[@]##*/}"
+    done
     """
     assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == ["transformer-7-layers-seed1 transformer-seed1", ""]
 
@@ -309,8 +314,10 @@ def scored(folder, layers, height, score, seed=1, **more):
 def test_tables_and_plots_of_a_sweep(tmp_path, library):
     sweep = library["sweep"]
     runs = [
-        scored(tmp_path / "a", 2, None, 30.0), scored(tmp_path / "b", 2, 10, 30.5), scored(tmp_path / "c", 6, None, 34.0),
-        scored(tmp_path / "d", 6, 10, 35.0), scored(tmp_path / "e", 6, 10, 36.0, seed=2), scored(tmp_path / "f", 6, 2, 34.2),
+        scored(tmp_path / "a", 2, None, 30.0), scored(tmp_path / "b", 2, 10, 30.5),
+        scored(tmp_path / "c", 6, None, 34.0),
+        scored(tmp_path / "d", 6, 10, 35.0), scored(tmp_path / "e", 6, 10, 36.0, seed=2),
+        scored(tmp_path / "f", 6, 2, 34.2),
     ]  # fmt: skip
     rows = sweep.read_rows([*runs, runs[0]], "bleu")
     assert [(row.layers, row.height, row.score, len(row.runs)) for row in rows] == [

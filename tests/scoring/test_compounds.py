@@ -12,8 +12,9 @@ from tree_fairseq.scoring.__main__ import main
 from tree_fairseq.scoring.compounds import Compound, in_all_contexts, is_right, read_compound, read_lexicon
 
 LEXICON = {
-    "the": ("", ""), "every": ("每", "所有"), "red": ("红",), "dog": ("狗", "犬"), "car": ("车",), "saw": ("看到", "见"), "liked": ("喜欢", ""),
-    "inside": ("里", "中"), "mod0": ("他喜欢的",), "mod2": ("地上", "地板上"),
+    "the": ("", ""), "every": ("每", "所有"), "red": ("红",), "dog": ("狗", "犬"), "car": ("车",),
+    "saw": ("看到", "见"), "liked": ("喜欢", ""), "inside": ("里", "中"),
+    "mod0": ("他喜欢的",), "mod2": ("地上", "地板上"),
 }  # fmt: skip
 
 
@@ -137,7 +138,8 @@ def folder(tmp_path):
 
 def command(folder, name, *more):
     return main([
-        "compounds", "--run", str(folder / "runs" / name), "--references", str(folder / "words"), "--sets", "test=random", "test1=cg",
+        "compounds", "--run", str(folder / "runs" / name), "--references", str(folder / "words"), "--sets",
+        "test=random", "test1=cg",
         "--primary", "instance_error_rate_cg", "--result", str(folder / "result.json"), *more,
     ])  # fmt: skip
 

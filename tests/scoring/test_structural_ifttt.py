@@ -12,7 +12,10 @@ from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
 READ = notation_named("bracket").read
-LINE = "( ROOT IF ( TRIGGER Twitter ( FUNC New_tweet PARAMS ) ) THEN ( ACTION Email ( FUNC Send_me ( PARAMS ( Body {{Text}} ) ) ) ) )"
+LINE = (
+    "( ROOT IF ( TRIGGER Twitter ( FUNC New_tweet PARAMS ) ) THEN "
+    "( ACTION Email ( FUNC Send_me ( PARAMS ( Body {{Text}} ) ) ) ) )"
+)
 TREES = symbol_trees(labels=("a", "b", "c"), max_children=2, max_leaves=5)
 
 

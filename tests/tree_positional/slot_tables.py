@@ -60,8 +60,10 @@ class SlotTable(nn.Module):
                     random.normal(size=count) + math.log(self.deletes / (1 - self.deletes))
                 )
         return {
-            "slot": slots.flatten().nonzero().squeeze(1), "logits": torch.cat(logits), "delete": None if self.deletes is None else delete
-        }  # fmt: skip
+            "slot": slots.flatten().nonzero().squeeze(1),
+            "logits": torch.cat(logits),
+            "delete": None if self.deletes is None else delete,
+        }
 
     def forward(self, src_tokens, src_lengths, partial_tree, source_symbol_tree=None):
         """All at once."""
