@@ -32,13 +32,13 @@ class InsertionStep:
     """A tree in the middle of a step: after the insertions, before the deletions.
 
     Attributes:
-        labels: the labels of its N nodes in preorder
+        labels: the labels of its M nodes in preorder; ids in the trace of a hypothesis
         parents: the indices of their parents, -1 for the root
         is_new: which nodes this step inserted
         is_deleted: which nodes this step deletes
     """
 
-    labels: Sequence[str]
+    labels: Sequence
     parents: Sequence[int]
     is_new: Sequence[bool]
     is_deleted: Sequence[bool]

@@ -37,7 +37,7 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
-        """The flags of fairseq's transformer that do not go with the model, and whether they are given."""
+        """Returns the flags of fairseq's transformer that the model refuses, and whether they were given."""
         return {
             "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff,
             "--cross-self-attention": cfg.cross_self_attention,
@@ -58,7 +58,7 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
 
         Raises:
             MissingTreesError: targets are not trees, or the encoder reads trees of a source that has none
-            InputError: flags that do not go with the model or each other, or an encoder that cannot be loaded
+            InputError: flags that do not work with the model or each other, or an encoder that cannot be loaded
         """
         if not isinstance(task.target_dictionary, InsertionDictionary):
             raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
@@ -76,8 +76,8 @@ SIZES: dict[str, Optional[tuple[int, int, int, int]]] = {
 }
 """Layers, width, feed-forward width and heads of encoder and decoder, by the suffix of an architecture.
 
-None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the paper's decoder (Lukovnikov & Fischer 2021,
-section 5); encoders that are not pretrained have its size. ``_tiny`` is for trying things out.
+None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the size of the paper's decoder (Lukovnikov &
+Fischer 2021), and of encoders that are not pretrained. ``_tiny`` is for trying things out.
 """
 
 

@@ -29,7 +29,7 @@ from tree_fairseq.trees.unordered import exact_matches
 _COMMAND = "fairseq_cli.generate"
 _DEFAULTS = InsertionLimits()
 
-# Options of fairseq-generate that no generator of trees has, and those that the generator of a kind of model lacks, too.
+# Options of fairseq-generate that all generators of trees refuse, and those that some refuse, by the kind of decoding.
 _REFUSED = ("print_alignment", "replace_unk", "constraints", "lm_path", "score_reference")
 _REFUSED_BY = {
     TREE_INSERTION: ("sampling",),
@@ -45,9 +45,7 @@ class TreeGenerationConfig(ValidationAccuracyConfig, TranslationWithTreesConfig)
 
     eval_unordered: Optional[str] = field(
         default=None,
-        metadata={
-            "help": "with --eval-accuracy, labels whose children may be in any order, separated by blanks (default: none)"
-        },
+        metadata={"help": "with --eval-accuracy, labels whose children may be in any order, separated by blanks"},
     )
     max_insertion_steps: int = field(
         default=_DEFAULTS.steps,
@@ -56,14 +54,14 @@ class TreeGenerationConfig(ValidationAccuracyConfig, TranslationWithTreesConfig)
     max_nodes: Optional[int] = field(
         default=None,
         metadata={
-            "help": "a tree that would get more nodes is generated as it was before (default: twice as many as the largest tree of "
-            f"the training data has, {_DEFAULTS.nodes} if that is not known)"
+            "help": "a tree that would get more nodes is generated as it was before (default: twice the nodes of the "
+            f"largest training tree, or {_DEFAULTS.nodes} if that is not known)"
         },
     )
     insertion_trace: Optional[str] = field(
         default=None,
         metadata={
-            "help": "write the steps of each tree into this folder, as <number of the sentence>.txt and .svg, a tree for each step"
+            "help": "write the steps of each tree into this folder, as NUMBER.txt and NUMBER.svg by sentence number"
         },
     )
 
@@ -91,7 +89,7 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         (:mod:`tree_fairseq.tree_insertion`).
 
         Raises:
-            StructuralSearchError: options that do not go with the models, or models that do not go together
+            StructuralSearchError: options that do not work with the models, or models that cannot be in an ensemble
         """
         kinds = {decoding_of(model) for model in models}
         if seq_gen_cls is not None or kinds == {None}:
@@ -124,7 +122,7 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if nodes is None:
             train = self.insertion.splits.get("train")
             nodes = _DEFAULTS.nodes if train is None else 2 * train.largest
-        # M nodes, including the root that decoding begins with, are at most 3 M - 2 labels and brackets for a decoder with positions.
+        # A decoder with positions reads M nodes, the root included, as at most 3 M - 2 labels and brackets.
         lengths = [model.decoder.max_positions() for model in models if model.decoder.embed_positions is not None]
         return InsertionLimits(
             self.cfg.max_insertion_steps, min([nodes, *((length + 2) // 3 - 1 for length in lengths)])
@@ -140,7 +138,7 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return found
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
-        """Counts the targets of a batch that are met; children of the labels of ``--eval-unordered`` may be in any order."""
+        """Counts the trees of a batch that are right, up to the order of children as ``--eval-unordered`` says."""
         outputs = [self.tree_of(ranked[0]) if ranked else None for ranked in hypotheses]
         references = [self.target_dictionary.tree(target) for target in sample["target"].tolist()]
         return sum(exact_matches(outputs, references, (self.cfg.eval_unordered or "").split()))

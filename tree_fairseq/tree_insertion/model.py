@@ -46,7 +46,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
-        """Also those that do not go with a memory that is projected beforehand."""
+        """Also refuses flags that do not work with a memory that is projected beforehand."""
         return super().refused_flags(cfg) | {
             "--base-layers": cfg.base_layers,
             "--checkpoint-activations": cfg.checkpoint_activations,

@@ -7,8 +7,9 @@ nothing. Nodes that the models consider wrong are deleted right after, if the mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,22 +20,6 @@ from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, Paralle
 from tree_fairseq.tree_insertion.partial_outputs import PartialTrees
 
 
-class TracedStep(NamedTuple):
-    """A tree of M nodes in the middle of a step: after the insertions, before the deletions.
-
-    Attributes:
-        labels: ``[M]`` dictionary ids in preorder
-        parents: ``[M]`` places of the parents, -1 for the root
-        is_new: ``[M]`` bool, nodes that this step inserted
-        is_deleted: ``[M]`` bool, nodes that this step deletes
-    """
-
-    labels: list[int]
-    parents: list[int]
-    is_new: list[bool]
-    is_deleted: list[bool]
-
-
 class InsertionGenerator(ParallelSearch):
     """Generates one tree for each sentence of a batch; a hypothesis is always a tree, if only a partial one.
 
@@ -43,7 +28,7 @@ class InsertionGenerator(ParallelSearch):
     - ``tokens`` ``[T]`` int64: the tree as a sequence, see :meth:`InsertionDictionary.sequence`
     - ``labels``, ``parents`` ``[M]`` int64: its nodes in preorder, with the root that decoding begins with
     - ``positional_scores`` ``[T]``: log-probabilities with which the labels of ``tokens`` were inserted, 0 for brackets
-    - ``trace``, ``history``: a :class:`TracedStep` for each step, and the trees after each step; only if steps are kept
+    - ``trace``, ``history``: each step, labelled with ids, and the trees after each step; only if steps are kept
 
     Args:
         models: that predict insertions
@@ -74,10 +59,10 @@ class InsertionGenerator(ParallelSearch):
     ):
         super().__init__(models, dictionary, limits, limits.nodes + 1, normalize_scores)
         self.keep_steps = keep_steps
-        self._traces: list[list[TracedStep]] = []
+        self._traces: list[list[InsertionStep]] = []
 
     def start(self, count: int, device: torch.device) -> PartialTrees:
-        """Roots."""
+        """Returns roots."""
         self._traces = [[] for _ in range(count)]
         return PartialTrees.roots(count, self.dictionary.root, self.dictionary.pad(), device)
 
@@ -93,7 +78,7 @@ class InsertionGenerator(ParallelSearch):
         return grown if is_deleted is None else grown.deleted(is_deleted)
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
-        """The tree of a row."""
+        """Returns the tree of a row."""
         size = int(partial.lengths[row])
         labels, parents, scores = (part[row, :size] for part in (partial.labels, partial.parents, partial.scores))
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
@@ -108,15 +93,15 @@ class InsertionGenerator(ParallelSearch):
         return found
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
-        """``roots`` for an output that is not one tree under the first root."""
+        """Returns ``roots`` for an output that is not one tree under the first root."""
         return "roots" if int((hypothesis["parents"] == 0).sum()) != 1 else None
 
     def _trace(self, trees: PartialTrees, is_deleted: Tensor, sentences: Tensor) -> None:
         parts = [part.tolist() for part in (trees.labels, trees.parents, trees.is_new, is_deleted)]
         for sentence, size, *values in zip(sentences.tolist(), trees.lengths.tolist(), *parts):
-            self._traces[sentence].append(TracedStep(*(value[:size] for value in values)))
+            self._traces[sentence].append(InsertionStep(*(value[:size] for value in values)))
 
-    def _tokens_after(self, step: TracedStep) -> Tensor:
+    def _tokens_after(self, step: InsertionStep) -> Tensor:
         """Returns the tree after a step as a sequence; deleted nodes hand their children upwards."""
         places, labels, parents = {}, [], []
         for node, (label, parent, is_deleted) in enumerate(zip(step.labels, step.parents, step.is_deleted)):
@@ -142,7 +127,7 @@ class TraceFiles:
         self.dictionary = dictionary
         self._written = 0
 
-    def write(self, trace: Sequence[TracedStep], source: str, number: int | None = None) -> None:
+    def write(self, trace: Sequence[InsertionStep], source: str, number: int | None = None) -> None:
         """Writes the steps of one sentence.
 
         Args:
@@ -152,10 +137,10 @@ class TraceFiles:
         """
         number = self._written if number is None else number
         self._written += 1
-        steps = [InsertionStep(self._labels(step), *step[1:]) for step in trace]
+        steps = [replace(step, labels=[self._label(label) for label in step.labels]) for step in trace]
         text = f"{source}\n\n{trace_to_text(steps)}\n"
         for suffix, content in (("txt", text), ("svg", trace_to_svg(steps, title=source))):
             (self.folder / f"{number}.{suffix}").write_text(content, encoding="utf-8", newline="\n")
 
-    def _labels(self, step: TracedStep) -> list[str]:
-        return [self.dictionary.words.label(self.dictionary[label]) for label in step.labels]
+    def _label(self, index: int) -> str:
+        return self.dictionary.words.label(self.dictionary[index])

@@ -44,7 +44,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @classmethod
     def refused_flags(cls, cfg: TreeSequenceConfig) -> dict[str, object]:
-        """Also those that do not go with encoders of other widths and kinds."""
+        """Also refuses flags that need an encoder of the same kind and width."""
         return super().refused_flags(cfg) | {
             "--merge-src-tgt-embed": cfg.merge_src_tgt_embed,
             "--share-all-embeddings": cfg.share_all_embeddings,

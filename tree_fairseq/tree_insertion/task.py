@@ -53,14 +53,14 @@ class TreeInsertionConfig(TreeGenerationConfig):
     insertion_oracle: ChoiceEnum(list(ORACLES)) = field(
         default="centrality",
         metadata={
-            "help": "oracle of the trajectories to learn from: the most central nodes first (the paper's), or the fewest steps"
+            "help": "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
         },
     )
     target_distribution: ChoiceEnum(["rank", "optimal"]) = field(
         default="rank",
         metadata={
-            "help": "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or the same "
-            "probability for each of the best nodes (only with --insertion-oracle exact)"
+            "help": "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or "
+            "the same probability for each of the best nodes (only with --insertion-oracle exact)"
         },
     )
     target_temperature: float = field(
@@ -70,8 +70,9 @@ class TreeInsertionConfig(TreeGenerationConfig):
     sequence_supervision: ChoiceEnum(["binary", "uniform"]) = field(
         default="binary",
         metadata={
-            "help": "target distribution of a slot between tokens, for models that insert into sequences: a softmax over the negative "
-            "distances of the missing tokens from their centre, or the same probability for each different token"
+            "help": "target distribution of a slot between tokens, for models that insert into sequences: a softmax "
+            "over the negative distances of the missing tokens from their centre, or the same probability for each "
+            "different token"
         },
     )
     trajectories: Optional[int] = field(
@@ -113,7 +114,8 @@ class TreeInsertionTask(TreeGenerationTask):
         self.insertion = Manifest.load(folder).verify_section(InsertionRecord, folder, [])
         if self.insertion.lang != cfg.target_lang:
             raise DataFolderError(
-                f"{folder} has trees for {self.insertion.lang}, not for {cfg.target_lang}: see --source-lang and --target-lang"
+                f"{folder} has trees for {self.insertion.lang}, not for {cfg.target_lang}: see --source-lang and "
+                "--target-lang"
             )
         require_labels(tgt_dict, self.insertion.words, str(folder / f"dict.{cfg.target_lang}.txt"))
         tgt_dict = InsertionDictionary(tgt_dict, self.insertion.words, notation_named(self.insertion.notation))
@@ -124,7 +126,8 @@ class TreeInsertionTask(TreeGenerationTask):
         cfg, record = self.cfg, self.insertion
         if cfg.insertion_oracle not in record.oracles:
             raise MissingTreesError(
-                f"{cfg.data} has no trajectories of --insertion-oracle {cfg.insertion_oracle}, it has those of {', '.join(record.oracles)}"
+                f"{cfg.data} has no trajectories of --insertion-oracle {cfg.insertion_oracle}, it has those of "
+                + ", ".join(record.oracles)
             )
         if cfg.target_distribution == "optimal" and cfg.insertion_oracle != "exact":
             raise InputError(
@@ -148,7 +151,7 @@ class TreeInsertionTask(TreeGenerationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Loads a split as the stock task does, with the trajectories of its targets.
 
-        Each epoch of training draws another partial tree, or sequence, for each target; other splits always have the same.
+        Every epoch of training draws other partial trees, or sequences; the other splits always have the same ones.
 
         Raises:
             MissingTreesError: the folder has no trajectories for the split
@@ -169,7 +172,7 @@ class TreeInsertionTask(TreeGenerationTask):
         self.datasets[split] = self._with_targets(self.datasets[split], stored, options)
 
     def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
-        """The data set of the kind that the model learns from."""
+        """Returns a data set of the kind that the model learns from."""
         if self.decoding == TREE_INSERTION:
             return TreeInsertionDataset(pairs, stored, self.target_dictionary, sampler=self.sampler, **options)
         options["sequences"] = self.sequences
@@ -187,7 +190,7 @@ class TreeInsertionTask(TreeGenerationTask):
         first = utils.split_paths(self.cfg.data)[0]
         if differences := self.insertion.differences(record):
             raise DictionaryMismatchError(
-                f"{folder} was preprocessed differently from {first} ({'; '.join(differences)}): preprocess it with the same options"
+                f"{folder} was preprocessed differently from {first} ({'; '.join(differences)}): use the same options"
             )
         name = f"dict.{target}.txt"
         if manifest.files[name] != Manifest.load(first).files[name]:
@@ -203,7 +206,7 @@ class TreeInsertionTask(TreeGenerationTask):
 
         Raises:
             MissingTreesError: the model reads trees of sources, and the folder has none
-            InputError: the model does not generate trees, or --deletion does not go with it
+            InputError: the model does not generate trees, or --deletion does not work with it
         """
         model = super().build_model(cfg, from_checkpoint)
         decoding = decoding_of(model)
@@ -225,11 +228,11 @@ class TreeInsertionTask(TreeGenerationTask):
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
         predicts_tokens = self.decoding == LEFT_TO_RIGHT
-        if self.sequences is not None and isinstance(criterion, SlotKlDivergence) == predicts_tokens:
-            fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"
-            raise InputError(f"--criterion {cfg._name} does not go with the model", hint=f"Use --criterion {fitting}.")
+        fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"
+        is_wrong = self.sequences is not None and isinstance(criterion, SlotKlDivergence) == predicts_tokens
+        refuse_flags({f"--criterion {cfg._name}": is_wrong}, "the model", advice=f"use {fitting}")
         return criterion
 
     def checkpoint_facts(self) -> dict:
-        """Also the labels that the model inserts."""
+        """Also returns the labels that the model inserts."""
         return {**super().checkpoint_facts(), "insertion_labels": list(self.target_dictionary.symbols)}

@@ -3,7 +3,6 @@
 It writes trees as sequences of labels and brackets. Its state follows the branches of the tree, not the sequence.
 """
 
-from dataclasses import dataclass
 from typing import Optional
 
 import torch
@@ -55,13 +54,6 @@ def bracket_links(tokens: Tensor, first_bracket: int, last: bool = False) -> tup
     closed = last_opened(after[:, chosen])
     previous = torch.where(is_close[:, chosen] & (closed >= 0), closed, columns[chosen]) - 1
     return previous.clamp(min=-1), parents.clamp(min=-1)
-
-
-@dataclass
-class ColumnStates:
-    """The states of the columns so far: for each layer a list of ``[R, D]``, one a column."""
-
-    layers: list[list[Tensor]]
 
 
 class TreeGRUDecoder(FairseqIncrementalDecoder):
@@ -117,29 +109,23 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         Returns:
             logits ``[R, T, V]``, or ``[R, 1, V]`` of the last column, and a dict without attention weights
         """
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        return features if features_only else self.output_layer(features), extra
-
-    def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: dict[str, list],
-        incremental_state: Optional[dict] = None,
-        **unused,
-    ) -> tuple[Tensor, dict]:
-        """Computes what :meth:`forward` computes before the last layer, ``[R, T, D]`` or ``[R, 1, D]``."""
-        states = ColumnStates([[] for _ in self.cells])
+        # For each layer the states of the columns so far.
+        states: list[list[Tensor]] = [[] for _ in self.cells]
         last = incremental_state is not None
         if last:
             states = self.get_incremental_state(incremental_state, _STATES) or states
             self.set_incremental_state(incremental_state, _STATES, states)
         links = bracket_links(prev_output_tokens, self.dictionary.open, last)
         x = self.dropout(self.embed_tokens(prev_output_tokens[:, -1:] if last else prev_output_tokens))
-        for cell, past in zip(self.cells, states.layers, strict=True):
+        for cell, past in zip(self.cells, states):
             x = self.dropout(self._run(cell, x, links, past))
         attended = self._attend(x, encoder_out, incremental_state)
         features = self.dropout(torch.tanh(self.join(torch.cat([x, attended], dim=2))))
-        return features, {"attn": [None]}
+        return features if features_only else self.output_layer(features), {"attn": [None]}
+
+    def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:
+        """Computes what :meth:`forward` computes before the last layer."""
+        return self.forward(*args, features_only=True, **kwargs)
 
     def _run(self, cell: nn.GRUCell, inputs: Tensor, links: tuple[Tensor, Tensor], past: list[Tensor]) -> Tensor:
         """Computes states ``[R, T, D]`` from inputs ``[R, T, D]``, and appends them to those of earlier columns."""
@@ -177,8 +163,8 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Reorders the states as beam search reorders hypotheses; ``new_order`` is ``[R]``."""
         states = self.get_incremental_state(incremental_state, _STATES)
-        if states is not None:
-            states.layers = [[state.index_select(0, new_order) for state in layer] for layer in states.layers]
+        for layer in states or ():
+            layer[:] = [state.index_select(0, new_order) for state in layer]
 
 
 @register_model("tree_gru")
@@ -187,7 +173,7 @@ class TreeGRUModel(LeftToRightModel):
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
-        """Also the flags of a transformer decoder."""
+        """Also refuses flags of a transformer decoder."""
         width = cfg.decoder.embed_dim
         return super().refused_flags(cfg) | {
             "--decoder-input-dim": cfg.decoder.input_dim != width,
