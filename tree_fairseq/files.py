@@ -109,8 +109,8 @@ def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
         if error.errno not in _NO_ROOM and getattr(error, "path", None) is None:
             raise
         raise DiskFullError(
-            f"no room left in {folder} ({_cause(error)}): about {needed} bytes are needed there, {_free(folder)} are free. "
-            f"{_WAY_OUT}"
+            f"no room left in {folder} ({_cause(error)}): about {needed} bytes are needed there, "
+            f"{_free(folder)} are free. {_WAY_OUT}"
         ) from error
 
 

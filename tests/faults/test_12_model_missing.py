@@ -50,7 +50,7 @@ def test_a_folder_without_models_is_refused_before_anything_is_parsed(tmp_path, 
     assert main([str(text), str(tmp_path / "out"), "--parser-dir", str(empty)]) == 1
     assert COMMAND.format("en") in caplog.text and not (tmp_path / "out").exists()
     assert main([str(text), str(tmp_path / "out"), "--parser-dir", str(tmp_path / "typo")]) == 1
-    assert "typo is no folder" in caplog.text
+    assert "typo is not a folder" in caplog.text
 
 
 def test_french_is_refused_with_what_there_is(no_network, caplog):

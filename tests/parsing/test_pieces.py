@@ -138,7 +138,8 @@ def test_the_hash_is_of_the_contents(bpe_codes, sentencepiece_model):
     ],
 )
 def test_raw_text_of_a_line_in_pieces(line, text, parts):
-    joined, pieces, offsets = join_text(line, ParserOptions(tokenize="stanza"))
+    raw = join_text(line, ParserOptions(tokenize="stanza"))
+    joined, pieces, offsets = raw.text, raw.pieces, raw.offsets
     assert joined == text
     if parts is None:
         assert pieces is None
@@ -153,4 +154,4 @@ def test_raw_text_comes_back_from_its_pieces(sentencepiece_model, text):
     model = sentencepiece.SentencePieceProcessor(model_file=sentencepiece_model)
     pieces = model.encode(text, out_type=str)
     # SentencePiece writes single blanks and none at the ends.
-    assert join_text(" ".join(pieces), ParserOptions(subwords="sentencepiece"))[0].split() == text.split()
+    assert join_text(" ".join(pieces), ParserOptions(subwords="sentencepiece")).text.split() == text.split()

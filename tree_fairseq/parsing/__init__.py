@@ -1,4 +1,4 @@
-"""From text to trees: parsers, their cache, and the parsing of whole corpora.
+"""From text to trees: parsers and their registry, the cache of parses, and the parsing of whole corpora.
 
-Only ``stanza_parser`` imports Stanza, and nothing else here imports torch.
+Only ``stanza_parser`` imports Stanza and torch, and only when it parses. Nothing here imports fairseq.
 """

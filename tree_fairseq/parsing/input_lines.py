@@ -1,4 +1,5 @@
-"""Ready-made trees, one forest a line."""
+"""Lines as the user wrote them: trees whose brackets may not match, several sentences on a line, and Moses'
+entities."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tree_fairseq.parsing.parsers import flat_tree
 from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
 from tree_fairseq.trees.tree import Forest
 
-# The words of such a line are still plain to see: all that neither is a bracket nor follows an opening one.
+# The words of a line with one of these faults are still known: they are neither brackets nor follow an opening one.
 _WORDS_REMAIN = (
     DepthLimitError,
     EmptyTreeError,
@@ -29,24 +30,35 @@ _WORDS_REMAIN = (
 )
 _OPENING_OR_WORD = re.compile(r"\([ \t]*[^ \t()]*|\)|([^ \t()]+)")
 
+_END = re.compile(r"[.!?。！？]+")
+_ELLIPSIS = re.compile(r"\.\.+|…")
+_CLOSERS = frozenset("'' ” ’ » ) ] } 」 』 ）".split())
+_STRAIGHT_QUOTES = frozenset("\" '".split())
+
+# Moses' tokeniser writes these; older versions wrote the last three.
+_CHARACTERS = {"&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#91;": "[", "&#93;": "]", "&#124;": "|"}
+_CHARACTERS |= {"&amp;": "&", "&bar;": "|", "&bra;": "[", "&ket;": "]"}
+_ENTITY = re.compile("|".join(re.escape(entity) for entity in _CHARACTERS))
+
 
 def read_bracketed(
-    line: str, on_error: str, path: str | os.PathLike | None = None, number: int | None = None
+    line: str, on_error: str | None, path: str | os.PathLike | None = None, number: int | None = None
 ) -> tuple[Forest, bool]:
-    """The forest of a bracketed line.
+    """Reads the forest of a bracketed line.
 
     Args:
         line: the line.
-        on_error: ``stop``, or ``flat``: a line whose brackets do not match gets a flat tree over its words. A line whose words are in doubt (text
-            outside trees, characters that no token can hold, discontinuous leaves, no word at all) stops in either case.
+        on_error: ``stop``, or ``flat``: a line whose brackets do not match gets a flat tree over its words. A line
+            whose words are in doubt is an error in either case: text outside trees, characters that no token can hold,
+            discontinuous leaves, or no word at all.
         path: the file, for messages.
-        number: the line's number in it.
+        number: the line's number in the file.
 
     Returns:
-        the forest, and whether it is such a flat tree.
+        the forest, and whether it is a flat tree in place of a faulty one.
 
     Raises:
-        TreeFormatError: with the place.
+        TreeFormatError: the line is not a forest; the error has the place.
     """
     try:
         return read_forest(line, path=path, line_number=number), False
@@ -56,7 +68,7 @@ def read_bracketed(
             raise
     flat = (flat_tree([unescape(word) for word in words]),)
     try:
-        # Whoever reads the tree again must find the same words.
+        # A reader of the tree must find the same words.
         write_forest(flat)
     except TreeFormatError as error:
         raise error.at(path, number) from None
@@ -64,25 +76,20 @@ def read_bracketed(
 
 
 def visible_words(line: str) -> list[str]:
-    """The words of a line with broken brackets, still escaped: ``(S (NN a b) ) (`` has ``a`` and ``b``."""
+    """Returns the words, still escaped, of a line whose brackets do not match: ``a`` and ``b`` of ``(S (NN a b) )
+    (``."""
     return [match.group(1) for match in _OPENING_OR_WORD.finditer(line) if match.group(1)]
 
 
-# FROM parsing/sentences: Where one tokenised line holds several sentences.
-
-_END = re.compile(r"[.!?。！？]+")
-_ELLIPSIS = re.compile(r"\.\.+|…")
-_CLOSERS = frozenset("'' ” ’ » ) ] } 」 』 ）".split())
-_STRAIGHT_QUOTES = frozenset("\" '".split())
-
-
 def split_sentences(words: list[str]) -> list[tuple[int, int]]:
-    """Cut a line after sentence-final punctuation that stands as a token of its own, with the quotes and brackets that close behind it.
+    """Cuts a line into sentences.
 
-    An ellipsis ends a sentence only before a capital letter. A straight quote closes if an odd number of them came before it in the sentence.
+    A sentence ends with a token of sentence-final punctuation and the closing quotes and brackets after it. An ellipsis
+    ends a sentence only before a capital letter. A straight quote closes if an odd number of them came before it in the
+    sentence.
 
     Args:
-        words: the words of the line, Moses entities already unescaped.
+        words: the words of the line, Moses' entities already unescaped.
 
     Returns:
         half-open spans of words that together cover the line; ``[]`` for a blank line.
@@ -103,7 +110,7 @@ def split_sentences(words: list[str]) -> list[tuple[int, int]]:
 
 
 def _ends_sentence(words: list[str], position: int) -> bool:
-    """Whether the word before ``position`` is final punctuation."""
+    """Returns whether the word before ``position`` is final punctuation."""
     word = words[position - 1]
     if _ELLIPSIS.fullmatch(word):
         return position < len(words) and words[position][:1].isupper()
@@ -111,32 +118,14 @@ def _ends_sentence(words: list[str], position: int) -> bool:
 
 
 def _closes(words: list[str], start: int, position: int) -> bool:
-    """Whether the word at ``position`` belongs to the end of the sentence that began at ``start``."""
+    """Returns whether the word at ``position`` belongs to the end of the sentence that began at ``start``."""
     word = words[position]
     if word in _STRAIGHT_QUOTES:
         return words[start:position].count(word) % 2 == 1
     return word in _CLOSERS or _END.fullmatch(word) is not None
 
 
-# FROM parsing/moses: The entities that Moses' tokeniser writes, as a parser should see them.
-
-# `&bar;`, `&bra;` and `&ket;` are of older versions; -LRB- and its like are the treebanks' own names of the same characters.
-_CHARACTERS = {
-    "&apos;": "'",
-    "&quot;": '"',
-    "&lt;": "<",
-    "&gt;": ">",
-    "&#91;": "[",
-    "&#93;": "]",
-    "&#124;": "|",
-    "&bar;": "|",
-    "&bra;": "[",
-    "&ket;": "]",
-    "&amp;": "&",
-}
-_ENTITY = re.compile("|".join(re.escape(entity) for entity in _CHARACTERS))
-
-
 def unescape_entities(word: str) -> str:
-    """``&apos;s`` as ``'s``; a word without entities is itself. What an entity stands for is not read again: ``&amp;lt;`` is ``&lt;``."""
+    """Replaces Moses' entities by their characters, each once: ``&apos;s`` becomes ``'s``, and ``&amp;lt;`` becomes
+    ``&lt;``."""
     return _ENTITY.sub(lambda match: _CHARACTERS[match.group()], word) if "&" in word else word

@@ -1,6 +1,6 @@
-"""A line of a corpus to the forest over its tokens, whatever the parser and however the line is split.
+"""From a line of text to the forest over its tokens, for any parser and however the line is split.
 
-This is the one road from text to trees: a corpus, ``fairseq-interactive`` and the hub all take it.
+All text takes this course: a corpus, ``fairseq-interactive`` and the hub.
 """
 
 from __future__ import annotations
@@ -25,9 +25,17 @@ from tree_fairseq.parsing.parsers import (
     flat_tree,
     is_expensive,
 )
-from tree_fairseq.parsing.pieces import SplitWords, join_pieces, load_subword_model, splice_pieces, subword_model_hash
+from tree_fairseq.parsing.pieces import (
+    RawLine,
+    SplitWords,
+    finish_raw_line,
+    join_pieces,
+    join_text,
+    load_subword_model,
+    splice_pieces,
+    subword_model_hash,
+)
 from tree_fairseq.parsing.processes import own_device
-from tree_fairseq.parsing.raw_text import RawLine, finish_raw_line, prepare_raw_line
 from tree_fairseq.parsing.requests import KINDS, parse_texts
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
@@ -35,8 +43,9 @@ from tree_fairseq.trees.text import check_line, tokens
 from tree_fairseq.trees.transforms import strip_function_tags
 from tree_fairseq.trees.tree import Forest
 
+# Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1
-"""Raised when the road from a line to its forest changes."""
+_LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_function_tags")
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class ParsedLine:
 
 @dataclass(frozen=True)
 class WrittenLine:
-    """The same with the forest in brackets, and the number of its sentences and of those that failed."""
+    """The forest of a line in brackets, and the number of its sentences and of those that failed."""
 
     written: str
     sentences: int
@@ -58,13 +67,13 @@ class WrittenLine:
 
 @dataclass(frozen=True)
 class PreparedLine:
-    """A line on its way: what the parser is asked about it, and what is needed to finish it.
+    """A line before it is parsed: the texts for the parser, and what is needed to finish the line.
 
     Args:
         number: of the line in its file, from 1.
         texts: one request for each sentence (its words, joined by blanks), or the whole line of raw text.
         split: the words and pieces of each sentence.
-        raw: what takes the place of ``split`` for raw text.
+        raw: takes the place of ``split`` for raw text.
         result: the line is finished already.
     """
 
@@ -79,12 +88,12 @@ class LineParser:
     """Parses lines.
 
     Args:
-        options: which parser, and how the lines are to be read.
+        options: the parser, and how lines are read.
         parser: used in place of the one that the options name.
         cache: of this parser's trees.
 
     Raises:
-        ParserError: the parser or a model cannot be had.
+        ParserError: the parser or a model is not available.
     """
 
     def __init__(
@@ -97,7 +106,8 @@ class LineParser:
         self.kind = "text" if options.tokenize == "stanza" else "words"
         if self.kind == "text" and self._parser is not None and not hasattr(self._parser, "parse_text"):
             raise ParserError(
-                f"--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser {options.name}"
+                "--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser "
+                f"{options.name}"
             )
 
     @property
@@ -107,69 +117,76 @@ class LineParser:
 
     @property
     def wants_encoded_text(self) -> bool:
-        """Whether lines should come tokenised and split into subwords; otherwise as the user types them (brackets, raw text)."""
+        """Whether lines should be tokenised and split into subwords, and not as the user types them (brackets, raw
+        text)."""
         if self.options.name == "brackets":
             return False
         return self.kind == "words" or self.options.subwords in ("bpe", "sentencepiece")
 
     def identity(self) -> dict[str, Any]:
-        """All that decides the forest of a line, for JSON: the parser's identity and what is done around it."""
-        options = self.options
-        parser = {"name": "brackets"} if self._parser is None else self._parser.identity()
-        names = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_function_tags")
+        """Returns all that decides the forest of a line, for JSON: the parser's identity and how lines are read."""
         return {
-            "parser": parser,
-            "lines": {name: getattr(options, name) for name in names},
-            "subword_model": subword_model_hash(options.subword_model),
+            "parser": self._parser_identity(),
+            "lines": {name: getattr(self.options, name) for name in _LINE_OPTIONS},
+            "subword_model": subword_model_hash(self.options.subword_model),
             "version": _VERSION,
         }
 
+    def _parser_identity(self) -> dict[str, Any]:
+        return {"name": "brackets"} if self._parser is None else self._parser.identity()
+
     def parse_keys(self) -> ParseKeys:
-        """Keys of the cache for this parser's answers."""
-        identity = {"name": "brackets"} if self._parser is None else self._parser.identity()
-        # How raw text is cut into sentences is the parser's own work.
+        """Returns the keys under which the cache keeps this parser's answers."""
+        identity = self._parser_identity()
+        # The parser itself cuts raw text into sentences.
         return ParseKeys({**identity, "ssplit": self.options.ssplit} if self.kind == "text" else identity, self.kind)
 
     def inventory(self) -> list[str]:
-        """All labels that a forest can have but for split words' (``*_sub``) and those of ready-made trees; the flat tree's are among them."""
-        labels = self._remembered("inventory") if self._parser is not None else []
+        """Returns all labels that a forest can have, those of flat trees included. The labels ``*_sub`` of words in
+        pieces and the labels of ready-made trees are missing."""
+        labels = self._labels("inventory")
         if self.options.strip_function_tags:
-            labels = [strip_function_tags_of_label(label) for label in labels]
+            labels = [_strip_label(label) for label in labels]
         return sorted({*labels, FLAT_LABEL, FLAT_TAG})
 
     def tags(self) -> list[str]:
-        """Those of the inventory that stand directly above words, as far as the parser tells them apart (else all)."""
-        if self._parser is None:
-            return [FLAT_TAG]
-        return sorted({*self._remembered("tags" if hasattr(self._parser, "tags") else "inventory"), FLAT_TAG})
+        """Returns the labels that can stand directly above words; all labels if the parser does not distinguish
+        them."""
+        return sorted({*self._labels("tags" if hasattr(self._parser, "tags") else "inventory"), FLAT_TAG})
 
-    def _remembered(self, what: str) -> list[str]:
-        """A list of labels, from the cache if it is there: the model need not be loaded for it."""
+    def _labels(self, method: str) -> list[str]:
+        """Returns the labels that a method of the parser lists, from the cache if it has them: the model is not loaded
+        then."""
+        if self._parser is None:
+            return []
         if self._cache is None or not is_expensive(self.options.name):
-            return getattr(self._parser, what)()
-        noted = self._cache.get_fact(self._label_fact(what))
+            return getattr(self._parser, method)()
+        noted = self._cache.get_fact(self._label_fact(method))
         if noted is None:
-            noted = "\n".join(getattr(self._parser, what)())
-            self._cache.put_fact(self._label_fact(what), noted)
+            labels = getattr(self._parser, method)()
+            self.note_labels({method: labels})
+            return labels
         return noted.split("\n") if noted else []
 
-    def _label_fact(self, what: str) -> str:
-        return f"{what} {self.parse_keys().name}"
+    def _label_fact(self, method: str) -> str:
+        return f"{method} {self.parse_keys().name}"
 
     def needs_labels(self) -> bool:
-        """Whether the cache lacks the labels of this parser, so that :meth:`inventory` would load its models."""
+        """Returns whether the cache lacks the labels of this parser, so that :meth:`inventory` would load its
+        models."""
         return self._cache is not None and self._cache.get_fact(self._label_fact("inventory")) is None
 
     def note_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Keeps the answer to a request of the kind ``labels`` in the cache."""
-        for name, values in labels.items():
-            self._cache.put_fact(self._label_fact(name), "\n".join(values))
+        if self._cache is not None:
+            for method, names in labels.items():
+                self._cache.put_fact(self._label_fact(method), "\n".join(names))
 
     def prepare(self, line: str, number: int = 1, path: str | os.PathLike | None = None) -> PreparedLine:
-        """What has to be asked about a line.
+        """Returns the requests about a line.
 
         Raises:
-            TreeFormatError: the line should be a tree and is none, and ``on_parse_error`` does not help.
+            TreeFormatError: the line should be a tree and is not, and ``on_parse_error`` does not help.
             LineBreakError: the line holds a character that other programs take for its end.
         """
         check_line(line, path, number)
@@ -177,7 +194,7 @@ class LineParser:
             forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
             return PreparedLine(number, result=self._finish_bracketed(forest, failed))
         if self.kind == "text":
-            raw = prepare_raw_line(line, self.options)
+            raw = join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
         split = join_pieces(tokens(line), self.options, self._model)
         visible = [unescape_entities(word) for word in split.words] if self.options.unescape_moses else split.words
@@ -189,34 +206,29 @@ class LineParser:
         )
 
     def finish(self, prepared: PreparedLine, answers: Sequence[str | None]) -> WrittenLine | None:
-        """The forest of a prepared line.
+        """Returns the forest of a prepared line.
 
         Args:
-            prepared: from `prepare`.
+            prepared: from :meth:`prepare`.
             answers: to each of its texts; None where the parser failed.
 
         Returns:
-            None if an answer is not about its text (a cache that was tampered with).
+            None if an answer belongs to another text (somebody has changed the cache).
         """
         if prepared.result is not None:
             return prepared.result
+        failed = sum(answer is None for answer in answers)
         if prepared.raw is not None:
             done = finish_raw_line(prepared.raw, answers[0] if answers else "", self._model)
-            return (
-                None
-                if done is None
-                else WrittenLine(self._stripped(done[0]), done[1], int(bool(answers) and answers[0] is None))
-            )
+            return None if done is None else WrittenLine(self._stripped(done[0]), done[1], failed)
         written = []
         for text, split, answer in zip(prepared.texts, prepared.split, answers, strict=True):
             visible = text.split(" ")
-            spliced = splice_pieces(
-                write_forest((flat_tree(visible),)) if answer is None else answer, visible, split.pieces
-            )
+            tree = write_forest((flat_tree(visible),)) if answer is None else answer
+            spliced = splice_pieces(tree, visible, split.pieces)
             if spliced is None:
                 return None
             written.append(spliced)
-        failed = sum(answer is None for answer in answers)
         return WrittenLine(self._stripped(" ".join(written)), len(written), failed)
 
     def _finish_bracketed(self, forest: Forest, failed: bool) -> WrittenLine:
@@ -233,7 +245,7 @@ class LineParser:
     def parse_lines(
         self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
     ) -> list[ParsedLine]:
-        """The forest of each line; its leaves are the tokens of the line's token file.
+        """Returns the forest of each line; its leaves are the tokens of the line's token file.
 
         Args:
             lines: without line ends.
@@ -241,7 +253,7 @@ class LineParser:
             path: that file, for messages.
 
         Raises:
-            TreeFormatError: a line that should be a tree is none.
+            TreeFormatError: a line that should be a tree is not.
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
         """
         return [
@@ -251,7 +263,7 @@ class LineParser:
     def write_lines(
         self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
     ) -> list[WrittenLine]:
-        """As `parse_lines`, the forests in brackets."""
+        """Does the same as :meth:`parse_lines` and returns the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
         texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
         answers, reasons = self._ask(texts)
@@ -259,7 +271,7 @@ class LineParser:
         for line in prepared:
             finished = self.finish_at(line, answers, reasons, path)
             if finished is None:
-                # The cache answered about something else: ask again, without it.
+                # The cache has the tree of another text: parse again, without it.
                 fresh, reasons = self._parse(line.texts)
                 finished = self.finish_at(line, {**answers, **fresh}, reasons, path)
             if finished is None:
@@ -276,7 +288,7 @@ class LineParser:
         reasons: Mapping[str, str],
         path: str | os.PathLike | None,
     ) -> WrittenLine | None:
-        """As `finish`, with the answers by text, and with the place in what is raised.
+        """Does the same as :meth:`finish`, with the answers by text, and adds the place to errors.
 
         Raises:
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
@@ -295,11 +307,7 @@ class LineParser:
         reasons: Mapping[str, str],
         path: str | os.PathLike | None,
     ) -> None:
-        """Raise if a sentence of the line failed and the user wants to stop there.
-
-        Raises:
-            LeafMismatchError: it did.
-        """
+        """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
         if self.options.on_parse_error != "stop" or self._parser is None:
             return
         for text in line.texts:
@@ -322,7 +330,7 @@ class LineParser:
         return parse_texts(self._parser, kind, payload)
 
     def _ask(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
-        """Answers from the cache, else from the parser."""
+        """Returns answers from the cache or the parser, and the reasons of failures."""
         if not texts:
             return {}, {}
         if self._cache is None or not is_expensive(self.options.name):
@@ -346,8 +354,7 @@ class LineParser:
         return answers, reasons
 
 
-def strip_function_tags_of_label(label: str) -> str:
-    """A label as it is after function tags were stripped from trees."""
+def _strip_label(label: str) -> str:
     return strip_function_tags(read_forest(f"({label} x)")[0]).label
 
 

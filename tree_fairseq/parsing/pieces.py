@@ -1,17 +1,21 @@
-"""Subword pieces: joined to words before parsing, split again in the tree."""
+"""Subword pieces are joined to words, or to raw text, before parsing, and take the words' places in the tree after
+it."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.trees.bracket import escape
-from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, join_bpe, join_sentencepiece
+from tree_fairseq.errors import ParserUnavailableError, TreeFormatError
+from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
+from tree_fairseq.parsing.requests import decode_text
+from tree_fairseq.trees.bracket import escape, read_forest, write_forest
+from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
+from tree_fairseq.trees.tree import Forest, forest_leaves
 
 BPE_JOINER = "@@"
 SENTENCEPIECE_MARK = "\u2581"
@@ -19,28 +23,25 @@ SENTENCEPIECE_MARK = "\u2581"
 
 @dataclass(frozen=True)
 class SplitWords:
-    """The words of a line and the pieces of each; the pieces in order are the tokens of the line."""
+    """The words of a line and the pieces of each word; all pieces in order are the tokens of the line."""
 
     words: list[str]
     pieces: list[list[str]]
 
 
 class SubwordModel(Protocol):
-    """Splits what is not split yet."""
+    """Splits words or text into pieces."""
 
     def split(self, words: list[str]) -> list[list[str]]:
-        """The pieces of each word, at least one for each."""
+        """Returns the pieces of each word, at least one for each."""
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]] | None:
-        """The pieces of raw text and the half-open span of characters of each; None if this model works on words only."""
+        """Returns the pieces of raw text and the half-open span of characters of each; None if the model splits words
+        only."""
 
 
 class BpeModel:
-    """subword-nmt's codes.
-
-    Args:
-        path: the file of merge operations.
-    """
+    """The codes of subword-nmt in the file ``path``."""
 
     def __init__(self, path: str):
         from subword_nmt.apply_bpe import BPE
@@ -49,20 +50,16 @@ class BpeModel:
             self._bpe = BPE(codes, separator=BPE_JOINER)
 
     def split(self, words: list[str]) -> list[list[str]]:
-        """See `SubwordModel.split`."""
+        """See :meth:`SubwordModel.split`."""
         return [self._bpe.segment_tokens([word]) for word in words]
 
     def split_text(self, text: str) -> None:
-        """None: the codes were learned on words."""
+        """Returns None: the codes were learned on words."""
         return None
 
 
 class SentencePieceModel:
-    """A SentencePiece model.
-
-    Args:
-        path: the ``*.model`` file.
-    """
+    """The SentencePiece model in the file ``path``."""
 
     def __init__(self, path: str):
         from sentencepiece import SentencePieceProcessor
@@ -70,21 +67,21 @@ class SentencePieceModel:
         self._processor = SentencePieceProcessor(model_file=path)
 
     def split(self, words: list[str]) -> list[list[str]]:
-        """See `SubwordModel.split`."""
-        # A word that the model normalises away would leave the tree without a leaf.
+        """See :meth:`SubwordModel.split`."""
+        # A word from which the model's normalisation leaves nothing would be missing in the tree.
         return [self._processor.encode(word, out_type=str) or [SENTENCEPIECE_MARK] for word in words]
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
-        """See `SubwordModel.split_text`; a piece's span may begin with the space that its ``▁`` stands for."""
+        """See :meth:`SubwordModel.split_text`; the span of a piece may begin with the space that its ``▁`` marks."""
         mapping = self._processor.encode(text, out_type="offset_mapping")
         return mapping["pieces"], mapping["offsets"]
 
 
 def load_subword_model(path: str | None) -> SubwordModel | None:
-    """The model in ``path``, told by its name: ``*.model`` is SentencePiece's, all else subword-nmt's codes.
+    """Loads the model in a file: SentencePiece's if its name is ``*.model``, otherwise subword-nmt's codes.
 
     Raises:
-        ParserUnavailableError: the file is missing, is no such model, or the library is.
+        ParserUnavailableError: the file or the library is missing, or the file is not such a model.
     """
     if path is None:
         return None
@@ -101,7 +98,7 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
 
 
 def subword_model_hash(path: str | None) -> str | None:
-    """sha256 of the model file.
+    """Returns the sha256 of the model file.
 
     Raises:
         ParserUnavailableError: the file cannot be read.
@@ -115,7 +112,7 @@ def subword_model_hash(path: str | None) -> str | None:
 
 
 def subword_kind(tokens: list[str], options: ParserOptions) -> str:
-    """How this line is split: ``bpe``, ``sentencepiece`` or ``none``."""
+    """Returns how this line is split: ``bpe``, ``sentencepiece`` or ``none``."""
     if options.subwords != "auto":
         return options.subwords
     if tokens and tokens[0].startswith(SENTENCEPIECE_MARK):
@@ -124,11 +121,11 @@ def subword_kind(tokens: list[str], options: ParserOptions) -> str:
 
 
 def join_pieces(tokens: list[str], options: ParserOptions, model: SubwordModel | None = None) -> SplitWords:
-    """The words of a tokenised line, and the pieces that its token file will have.
+    """Returns the words of a tokenised line, and the pieces that its token file will have.
 
     Args:
         tokens: the tokens of the line, split into pieces or not.
-        options: says how they are split.
+        options: with how they are split.
         model: splits a line that is not split yet.
     """
     kind = subword_kind(tokens, options)
@@ -139,44 +136,16 @@ def join_pieces(tokens: list[str], options: ParserOptions, model: SubwordModel |
     return SplitWords(tokens, model.split(tokens) if model else [[token] for token in tokens])
 
 
-def join_text(line: str, options: ParserOptions) -> tuple[str, list[str] | None, list[tuple[int, int]]]:
-    """Raw text out of a line that may hold pieces.
-
-    Returns:
-        the text; the pieces, or None if the line is not split; the half-open span of characters of each piece.
-    """
-    tokens = line.split()
-    kind = subword_kind(tokens, options)
-    if kind == "none":
-        return line, None, []
-    text, offsets = "", []
-    glued = True  # Nothing before the first piece.
-    for token in tokens:
-        if kind == "bpe":
-            body, glue_next = (token[: -len(BPE_JOINER)], True) if token.endswith(BPE_JOINER) else (token, False)
-        else:
-            body, glue_next = token.lstrip(SENTENCEPIECE_MARK), True
-            glued = not text or body == token
-        start = len(text) + (not glued)
-        text += ("" if glued else " ") + body.replace(SENTENCEPIECE_MARK, " ")
-        offsets.append((start, len(text)))
-        glued = glue_next
-    return text, tokens, offsets
-
-
-# FROM parsing/splice: Words of a written tree replaced by their pieces, on the text itself.
-#
-# A corpus is restored from cached brackets many times; this does in ten microseconds what takes ten times as long through `Tree` objects. The tests hold
-# it equal to ``write_forest(split_words(read_forest(written), pieces))``.
-
-
 def splice_pieces(written: str, words: Sequence[str], pieces: Sequence[Sequence[str]]) -> str | None:
-    """Put other leaves into a written tree.
+    """Replaces the words of a written tree by their pieces.
+
+    It gives the same as ``write_forest(split_words(read_forest(written), pieces))``, and takes a tenth of the time: a
+    corpus is restored from cached brackets many times.
 
     Args:
         written: one tree, as the bracket writer writes it.
         words: its words, as they should be.
-        pieces: what stands for each word: one leaf, or several, which become a constituent with the word's tag and its pieces below it.
+        pieces: the pieces of each word: one leaf, or several, which become a constituent with the word's tag.
 
     Returns:
         the written tree with the new leaves; None if its words are not ``words``.
@@ -198,3 +167,78 @@ def splice_pieces(written: str, words: Sequence[str], pieces: Sequence[Sequence[
             tag = atoms[index - 1][1:] + SUBWORD_SUFFIX
             atoms[index] = " ".join(f"({tag} {escape(part)})" for part in parts) + closing
     return " ".join(atoms) if position == len(words) else None
+
+
+@dataclass(frozen=True)
+class RawLine:
+    """A line of raw text.
+
+    Args:
+        text: the text that the parser reads.
+        pieces: the tokens of the line if it came split into pieces, else None.
+        offsets: the half-open span of characters in ``text`` of each piece.
+    """
+
+    text: str
+    pieces: list[str] | None
+    offsets: list[tuple[int, int]]
+
+
+def join_text(line: str, options: ParserOptions) -> RawLine:
+    """Returns the raw text of a line, joined if the line is split into pieces."""
+    tokens = line.split()
+    kind = subword_kind(tokens, options)
+    if kind == "none":
+        return RawLine(line, None, [])
+    text, offsets = "", list[tuple[int, int]]()
+    glued = True  # There is nothing before the first piece.
+    for token in tokens:
+        if kind == "bpe":
+            body, glue_next = (token[: -len(BPE_JOINER)], True) if token.endswith(BPE_JOINER) else (token, False)
+        else:
+            body, glue_next = token.lstrip(SENTENCEPIECE_MARK), True
+            glued = not text or body == token
+        start = len(text) + (not glued)
+        text += ("" if glued else " ") + body.replace(SENTENCEPIECE_MARK, " ")
+        offsets.append((start, len(text)))
+        glued = glue_next
+    return RawLine(text, tokens, offsets)
+
+
+def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None) -> tuple[str, int] | None:
+    """Returns the forest of a line in brackets, and the number of its sentences.
+
+    Args:
+        raw: the line.
+        answer: of the parser; None if it failed, so that the words between white space get a flat tree.
+        model: splits text that is not in pieces.
+
+    Returns:
+        None if the answer belongs to another text.
+    """
+    if not raw.text.strip():
+        return "", 0
+    if answer is None:
+        spans = [match.span() for match in re.finditer(r"\S+", raw.text)]
+        forest: Forest = (flat_tree([raw.text[start:end] for start, end in spans]),)
+    else:
+        decoded = decode_text(answer)
+        if decoded is None:
+            return None
+        written, spans = decoded
+        try:
+            forest = read_forest(written)
+        except TreeFormatError:
+            return None
+        if forest_leaves(forest) != ["_".join(raw.text[start:end].split()) for start, end in spans]:
+            return None
+    sentences = len(forest)
+    if raw.pieces is not None:
+        forest = align_pieces(forest, spans, raw.offsets, raw.pieces)
+    elif model is not None:
+        split = model.split_text(raw.text)
+        if split is None:
+            forest = split_words(forest, model.split(forest_leaves(forest)))
+        else:
+            forest = align_pieces(forest, spans, split[1], split[0])
+    return write_forest(forest), sentences

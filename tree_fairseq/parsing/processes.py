@@ -251,8 +251,8 @@ class _Group:
         if code is not None and code < 0:
             smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
             end = (
-                f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same command "
-                f"again, with {smaller} --workers if need be; what is done is kept"
+                f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same "
+                f"command again, with {smaller} --workers if need be; what is done is kept"
             )
         else:
             end = f"ended with exit status {code}; its last message is above. The same command continues"

@@ -1,4 +1,4 @@
-"""Which model files a Stanza parser is made of, found without importing Stanza."""
+"""Finds the model files of a Stanza parser, without importing Stanza."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class StanzaModels:
     """The files of one parser.
 
     Args:
-        paths: argument of ``stanza.Pipeline`` (``pos_model_path``, ...) and the file that it takes.
+        paths: the file for each argument of ``stanza.Pipeline`` (``pos_model_path``, ...).
     """
 
     paths: Mapping[str, Path]
 
     def digest(self) -> str:
-        """sha256 over the contents of all files."""
+        """Returns the sha256 over the contents of all files."""
         total = hashlib.sha256()
         for argument in sorted(self.paths):
             path = self.paths[argument]
@@ -51,23 +51,25 @@ class StanzaModels:
 
 @lru_cache(maxsize=64)
 def _file_digest(path: str, size: int, modified: int) -> str:
-    """sha256 of a file; size and time are there so that a changed file is read again."""
+    """Returns the sha256 of a file. A changed file has another size or time and is read again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def download_command(lang: str, folder: str = "stanza_models") -> str:
-    """The shell command that fetches what a parser of this language needs, to be used with ``--parser-dir``."""
+    """Returns the shell command that fetches the models of a language, for ``--parser-dir``."""
     processors = "{'tokenize': 'default', 'pos': 'default', 'constituency': 'default'}"
-    return f"python -c \"import stanza; stanza.download('{lang}', model_dir='{folder}', package=None, processors={processors})\""
+    call = f"stanza.download('{lang}', model_dir='{folder}', package=None, processors={processors})"
+    return f'python -c "import stanza; {call}"'
 
 
 def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaModels:
-    """The model files in a folder.
+    """Finds the model files in a folder.
 
     Args:
-        folder: holds ``constituency.pt``, ``tagger.pt`` and what they need (``pretrain.pt``, ``forward_charlm.pt``, ``backward_charlm.pt``,
-            ``tokenizer.pt``, ``mwt.pt``), or has Stanza's own layout: ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
+        folder: holds ``constituency.pt``, ``tagger.pt`` and the files that they need (``pretrain.pt``,
+            ``forward_charlm.pt``, ``backward_charlm.pt``, ``tokenizer.pt``, ``mwt.pt``), or has Stanza's own layout:
+            ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
         options: language, package, and whether a tokeniser is needed.
 
     Raises:
@@ -76,12 +78,13 @@ def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaMode
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise ParserUnavailableError(f"--parser-dir {folder} is no folder. {_remedy(options.lang)}")
+        raise ParserUnavailableError(f"--parser-dir {folder} is not a folder. {_remedy(options.lang)}")
     if (folder / "resources.json").is_file():
         return _stanza_layout(folder, options)
     if not any((folder / name).is_file() for name in _NEEDED):
         raise ParserUnavailableError(
-            f"--parser-dir {folder} holds neither resources.json nor {' and '.join(_NEEDED)}: no Stanza models are there. {_remedy(options.lang)}"
+            f"--parser-dir {folder} holds neither resources.json nor {' and '.join(_NEEDED)}: no Stanza models are "
+            f"there. {_remedy(options.lang)}"
         )
     return _flat_layout(folder, options)
 
@@ -129,7 +132,8 @@ def _processors(entry: Mapping[str, Any], options: ParserOptions) -> list[str]:
 
 
 def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -> str:
-    """Stanza's package of a processor: of the user's choice if that is one of constituency models or of whole sets, else the default one."""
+    """Returns Stanza's package of a processor: the user's, if it is the name of a constituency model or of a whole set,
+    else the default one."""
     sets = entry.get("packages", {})
     known = entry.get("constituency", {})
     if options.package is not None and options.package not in known and options.package not in sets:
@@ -138,25 +142,23 @@ def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -
             f"--parser-package {options.package} is not known for {options.lang}; there are {choices}"
         )
     if processor == "constituency" and options.package in known:
-        return options.package
+        return options.package or ""
     chosen = sets.get(options.package, {}) if options.package in sets else {}
-    package = chosen.get(processor) or sets.get("default", {}).get(processor)
-    if package is None:
-        # Languages whose constituency model is an optional one: take it if it is the only one.
-        packages = sorted(entry.get(processor, {}))
-        if len(packages) != 1:
-            raise ParserUnavailableError(
-                f"say which {processor} model to use with --parser-package: {', '.join(packages) or 'there is none'}"
-            )
-        package = packages[0]
-    return package
+    if package := chosen.get(processor) or sets.get("default", {}).get(processor):
+        return package
+    # The constituency model of some languages is an optional one: take it if there is only one.
+    packages = sorted(entry.get(processor, {}))
+    if len(packages) != 1:
+        names = ", ".join(packages) or "there is none"
+        raise ParserUnavailableError(f"say which {processor} model to use with --parser-package: {names}")
+    return packages[0]
 
 
 def read_resources(folder: Path) -> dict[str, Any]:
-    """Stanza's list of models.
+    """Reads Stanza's list of models.
 
     Raises:
-        ParserUnavailableError: the file is no such list.
+        ParserUnavailableError: the file is not such a list.
     """
     path = folder / "resources.json"
     try:
@@ -169,7 +171,8 @@ def read_resources(folder: Path) -> dict[str, Any]:
 
 
 def resolve_language(resources: Mapping[str, Any], lang: str) -> str | None:
-    """The language's name in Stanza's list, aliases followed; None if it has no constituency model there."""
+    """Returns the language's name in Stanza's list, aliases resolved; None if the list has no constituency model for
+    it."""
     lang = lang.strip().lower()
     seen = set()
     while lang not in seen and isinstance(resources.get(lang), dict) and "alias" in resources[lang]:
@@ -180,20 +183,20 @@ def resolve_language(resources: Mapping[str, Any], lang: str) -> str | None:
 
 
 def constituency_languages(resources: Mapping[str, Any]) -> list[str]:
-    """The languages for which Stanza's list has a constituency model."""
+    """Returns the languages for which Stanza's list has a constituency model."""
     return sorted(lang for lang, entry in resources.items() if isinstance(entry, dict) and entry.get("constituency"))
 
 
 def language_error(lang: str, languages: list[str]) -> LanguageWithoutParserError:
-    """The error for a language that Stanza cannot parse."""
+    """Returns the error for a language that Stanza cannot parse."""
     return LanguageWithoutParserError(
         f"Stanza has no constituency model for {lang!r}; it has one for {', '.join(languages)}. "
-        "Parse the text with another parser, write one bracketed tree a line and give that file with --tree-parser brackets; "
-        "or give models of your own (constituency.pt, tagger.pt, pretrain.pt) with --parser-dir"
+        "Parse the text with another parser, write one bracketed tree a line and give that file with --tree-parser "
+        "brackets; or give models of your own (constituency.pt, tagger.pt, pretrain.pt) with --parser-dir"
     )
 
 
 def normal_language(lang: str) -> str:
-    """Stanza's name for a language whose common name differs, where no list is at hand."""
+    """Returns Stanza's name of a language, where there is no list with aliases."""
     lang = lang.strip().lower()
     return _CHINESE.get(lang, lang)

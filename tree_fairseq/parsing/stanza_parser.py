@@ -1,7 +1,7 @@
-"""Stanza's constituency parser behind our interface: the only file that imports Stanza.
+"""Stanza's constituency parser. Only this file imports Stanza.
 
-Models are loaded with the first sentence. torch's thread count is one while Stanza runs: its operations are so small that several threads spend
-their time waiting for each other (forty times slower was measured beside a busy core).
+Models are loaded with the first sentence. torch has one thread while Stanza runs: its operations are so small that
+several threads spend their time waiting for each other (forty times slower was measured beside a busy core).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _ADAPTER_VERSION = 1
 
 
 def cache_folder() -> Path:
-    """Our own folder for files that Stanza wants beside its models: in ``$XDG_CACHE_HOME`` or ``~/.cache``, or a temporary one if that is closed."""
+    """Returns our own folder for files that Stanza wants beside its models: in ``$XDG_CACHE_HOME`` or ``~/.cache``, or
+    a temporary folder if those cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base) / "tree_fairseq"
     try:
@@ -60,12 +61,12 @@ def cache_folder() -> Path:
 
 
 def _empty_resources() -> Path:
-    """A folder whose ``resources.json`` lists nothing: ``stanza.Pipeline`` asks for one even if it is given every path."""
+    """Returns a folder whose ``resources.json`` is empty: ``stanza.Pipeline`` reads one even if it is given every
+    path."""
     folder = cache_folder() / "stanza_resources"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "resources.json"
     if not path.is_file():
-        # Several processes may start at once; a rename is whole for each of them.
         write_json(path, {})
     return folder
 
@@ -79,7 +80,7 @@ def _import_stanza() -> Any:
 
 
 def visible_gpus() -> list[str]:
-    """torch's names of the GPUs that this process may use."""
+    """Returns torch's names of the GPUs that this process may use."""
     import torch
 
     return [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
@@ -87,8 +88,8 @@ def visible_gpus() -> list[str]:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """One thread for torch, and no garbage collection: Stanza's search makes objects so fast that walking over all of them again and again took a
-    third of the time. Nearly all are freed by their reference counts; the rest is collected after the batch."""
+    """Gives torch one thread, and stops the garbage collector: Stanza's search makes objects so fast that the collector
+    took a third of the time. Reference counts free nearly all of them; the rest is collected after the batch."""
     import torch
 
     threads, collecting = torch.get_num_threads(), gc.isenabled()
@@ -103,11 +104,11 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _downloaded_models(options: ParserOptions) -> StanzaModels:
-    """What Stanza keeps in its own folder, fetched on first use.
+    """Finds the models in Stanza's own folder, and downloads them on first use.
 
     Raises:
-        ParserUnavailableError: it is not there and cannot be fetched.
-        LanguageWithoutParserError: there is nothing to fetch.
+        ParserUnavailableError: they are missing and cannot be downloaded.
+        LanguageWithoutParserError: Stanza publishes no constituency model for the language.
     """
     stanza = _import_stanza()
     from stanza.resources.common import DEFAULT_MODEL_DIR
@@ -134,8 +135,8 @@ def _downloaded_models(options: ParserOptions) -> StanzaModels:
         except Exception as error:
             # requests, huggingface_hub and the file system each have their own errors for "no network".
             raise ParserUnavailableError(
-                f"Stanza's models for {options.lang!r} are not in {folder} and could not be downloaded ({type(error).__name__}). "
-                f"On a machine with network access: {download_command(options.lang)} ; "
+                f"Stanza's models for {options.lang!r} are not in {folder} and could not be downloaded "
+                f"({type(error).__name__}). On a machine with network access: {download_command(options.lang)} ; "
                 "copy the folder stanza_models here and add --parser-dir stanza_models"
             ) from error
     return find_models(folder, options)
@@ -145,10 +146,11 @@ class StanzaParser:
     """Stanza's tagger and constituency parser.
 
     Args:
-        options: ``parser_dir`` or ``lang`` and ``package`` choose the models; ``device`` where they run; ``tokenize`` and ``ssplit`` concern raw text.
+        options: ``parser_dir`` or ``lang`` and ``package`` choose the models, ``device`` their device; ``tokenize`` and
+            ``ssplit`` concern raw text.
 
     Raises:
-        ParserUnavailableError: there are no models, or they cannot be had here.
+        ParserUnavailableError: there are no models, or they cannot be downloaded.
         LanguageWithoutParserError: Stanza has no constituency model for the language.
     """
 
@@ -159,7 +161,7 @@ class StanzaParser:
         self._tag_column = ""
 
     def identity(self) -> dict[str, Any]:
-        """See `ConstituencyParser.identity`: the version of Stanza, the language and a hash over all model files."""
+        """Returns the version of Stanza, the language and a hash over all model files."""
         try:
             version = importlib.metadata.version("stanza")
         except importlib.metadata.PackageNotFoundError as error:
@@ -173,41 +175,40 @@ class StanzaParser:
         }
 
     def inventory(self) -> list[str]:
-        """All phrase labels that the model can build, and all tags."""
+        """Returns all phrase labels that the model can build, and all tags."""
         self._load()
         return sorted({*map(to_label, self._constituents()), *self.tags()})
 
     def tags(self) -> list[str]:
-        """All tags: what the tagger can give, and what the parser has learned."""
+        """Returns all tags that the tagger can give or the parser has learned."""
         self._load()
         known = known_tags(self._pipeline.processors["pos"])[self._tag_column]
         return sorted({to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
 
     def release_memory(self) -> None:
-        """Give unused GPU memory back."""
+        """Frees unused GPU memory."""
         import torch
 
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """See `ConstituencyParser.parse`. A sentence without words, and one on which the model gets stuck, give None."""
+        """See :meth:`ConstituencyParser.parse`. Sentences without words, or on which the model gives up, have None."""
         self._load()
         trees: list[Tree | None] = [None] * len(sentences)
         filled = [position for position, words in enumerate(sentences) if words]
         with _undisturbed():
-            document = (
-                self._pipeline([sentences[position] for position in filled], processors="tokenize,pos")
-                if filled
-                else None
-            )
-            parsed = self._parse_document(document) if filled else []
+            parsed = []
+            if filled:
+                words = [sentences[position] for position in filled]
+                parsed = self._parse_document(self._pipeline(words, processors="tokenize,pos"))
         for position, tree in zip(filled, parsed, strict=True):
             trees[position] = tree
         return trees
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
-        """See `TextParser.parse_text`. The leaves are Stanza's tokens; white space inside one becomes ``_``."""
+        """See :meth:`TextParser.parse_text`. The leaves are Stanza's tokens; white space inside a token becomes
+        ``_``."""
         if self._options.tokenize != "stanza":
             raise ParserUnavailableError("raw text is parsed with --tree-tokenize stanza only")
         self._load()
@@ -219,17 +220,20 @@ class StanzaParser:
                 [stanza.Document([], text=lines[position]) for position in filled], processors="tokenize,mwt,pos"
             )
             for position, document in zip(filled, documents, strict=True):
-                trees = self._parse_document(document)
+                found = self._parse_document(document)
+                trees = [tree for tree in found if tree is not None]
+                is_whole = len(trees) == len(found)
                 results[position] = (
-                    merge_multiword_tokens(lines[position], document.sentences, trees) if all(trees) else None
+                    merge_multiword_tokens(lines[position], document.sentences, trees) if is_whole else None
                 )
         return results
 
     def _parse_document(self, document: Any) -> list[Tree | None]:
-        """A tree for each sentence of a tagged document.
+        """Returns a tree for each sentence of a tagged document.
 
-        The model is called itself: Stanza's own processor reads the tags that the model's configuration names, which may be empty, and if the model
-        gives up on a sentence the processor gives later sentences the trees of earlier ones. So a tree is only taken where its words agree.
+        The model is called directly. Stanza's own processor reads the tags that the model's configuration names, which
+        may be empty; and when the model gives up on a sentence, the processor gives later trees to earlier sentences.
+        So a tree is only taken where its words agree.
         """
         tagged = tag_words(document.sentences, self._tag_column)
         order = sorted(range(len(tagged)), key=lambda position: -len(tagged[position]))
@@ -251,7 +255,7 @@ class StanzaParser:
         return {*self._pipeline.processors["constituency"].get_constituents(), *self._model().root_labels}
 
     def _load(self) -> None:
-        """Load the models, and make sure that tags reach the parser."""
+        """Loads the models, and makes sure that tags reach the parser."""
         if self._pipeline is not None:
             return
         stanza = _import_stanza()

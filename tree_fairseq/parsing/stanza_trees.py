@@ -1,4 +1,4 @@
-"""Stanza's trees and tokens as ours. Nothing is imported from Stanza: only the attributes of its objects are read."""
+"""Conversion of Stanza's trees, tokens and tags to ours. Stanza is not imported: attributes of its objects are read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from tree_fairseq.parsing.parsers import FLAT_TAG, ParsedText
 from tree_fairseq.trees.subwords import align_pieces
 from tree_fairseq.trees.tree import Tree
 
+logger = logging.getLogger(__name__)
+
+# The model reads a column if it was trained on at least this share of the column's tags.
+_TAG_COVERAGE = 0.5
+# If none of this number of words has a tag, the tagger gives no tags at all.
+_WORDS_THAT_PROVE = 20
+
 
 def to_label(label: str) -> str:
-    """A label that can be written in brackets: the German tag ``$(`` becomes ``$-LRB-``, as ``-LRB-`` is what other treebanks call the same tag."""
+    """Returns a label that can be written in brackets: the German tag ``$(`` becomes ``$-LRB-``, like ``-LRB-``
+    elsewhere."""
     return label.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def to_tree(parsed: Any) -> Tree:
-    """Our tree of a ``stanza...ParseTree``; iterative."""
+    """Converts a ``ParseTree`` of Stanza, without recursion."""
     built: list[Tree] = []
     nodes = []
     stack = [parsed]
@@ -38,17 +46,19 @@ def to_tree(parsed: Any) -> Tree:
 
 
 def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -> ParsedText:
-    """A forest over the tokens of a line, from trees over its words.
+    """Makes a forest over the tokens of a line from trees over its words.
 
-    A token such as German "zum" holds two words, "zu" and "dem", which are not in the text; it becomes one leaf where its words' constituents meet.
-    A word that is a part of the text ("do", "n't") stays a leaf of its own.
+    A token such as German "zum" holds two words, "zu" and "dem", which are not in the text. It becomes one leaf where
+    the constituents of its words meet. A word that is a part of the text ("do", "n't") remains a leaf of its own.
 
     Args:
         line: the text.
         sentences: Stanza's sentences; all tokens have offsets into ``line``.
         trees: one for each sentence, over its words.
     """
-    word_spans, leaf_spans, offsets = [], [], []
+    word_spans: list[tuple[int, int]] = []
+    leaf_spans: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     for sentence in sentences:
         for token in sentence.tokens:
             first = len(word_spans)
@@ -68,7 +78,7 @@ def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -
 
 
 def _parts(token: Any) -> list[tuple[int, int]] | None:
-    """The spans of a token's words if they cut the token, else None."""
+    """Returns the spans of a token's words if they cut the token into parts, else None."""
     if len(token.words) == 1:
         return [(token.start_char, token.end_char)]
     spans = [(word.start_char, word.end_char) for word in token.words]
@@ -80,7 +90,7 @@ def _parts(token: Any) -> list[tuple[int, int]] | None:
 
 
 def _relabel(forest: tuple[Tree, ...], leaves: list[str]) -> tuple[Tree, ...]:
-    """The forest over these leaves."""
+    """Returns the forest with other leaves."""
     trees = []
     start = 0
     for tree in forest:
@@ -90,28 +100,19 @@ def _relabel(forest: tuple[Tree, ...], leaves: list[str]) -> tuple[Tree, ...]:
     return tuple(trees)
 
 
-# FROM parsing/stanza_tags: Which of the tagger's tags the constituency model reads. Nothing is imported from Stanza: only the attributes of its objects are read.
-
-logger = logging.getLogger(__name__)
-
-_TAG_COVERAGE = 0.5
-"""A column is the model's if it was trained on at least this share of the column's tags."""
-_WORDS_THAT_PROVE = 20
-"""If not one of so many words has a tag, the tagger gives none."""
-
-
 def known_tags(tagger: Any) -> dict[str, set[str]]:
-    """The tags that a tagger can give, by column."""
+    """Returns the tags that a tagger can give, by column."""
     composite = tagger.is_composite_xpos() and not isinstance(tagger.get_known_xpos(), list)
     columns = {"xpos": set() if composite else set(tagger.get_known_xpos()), "upos": set(tagger.get_known_upos())}
     return {column: tags - {"_", "", None} for column, tags in columns.items()}
 
 
 def choose_tag_column(pipeline: Any) -> str:
-    """``xpos`` or ``upos``: the column whose tags the constituency model was trained on.
+    """Returns the column whose tags the constituency model was trained on: ``xpos`` or ``upos``.
 
-    The model's configuration names one, but wrongly if it was trained on gold tags (``--no_retag``); it would then silently get no tags at all. So the
-    other column is taken where the named one is empty or foreign to the model.
+    The model's configuration names a column. The name is wrong if the model was trained on gold tags (``--no_retag``),
+    and the model would then silently get no tags. So the other column is taken where the model does not know the tags
+    of the named one, or where that is empty.
 
     Raises:
         ParserUnavailableError: neither column's tags are those of the model.
@@ -125,20 +126,20 @@ def choose_tag_column(pipeline: Any) -> str:
             if column != declared:
                 logger.warning(
                     "the constituency model asks for %s tags, but was trained on the tagger's %s tags; these are used",
-                    declared,
-                    column,
+                    *(declared, column),
                 )
             return column
     raise ParserUnavailableError(
-        f"the tagger's tags (xpos {_sample(known['xpos'])}; upos {_sample(known['upos'])}) are not those that the constituency model was trained on "
-        f"({_sample(learned)}): its trees would be much worse. Use the tagger that belongs to the model"
+        f"the tagger's tags (xpos {_sample(known['xpos'])}; upos {_sample(known['upos'])}) are not those that the "
+        f"constituency model was trained on ({_sample(learned)}): its trees would be much worse. Use the tagger that "
+        "belongs to the model"
     )
 
 
 def tag_words(sentences: list[Any], column: str) -> list[list[tuple[str, str]]]:
-    """The words of tagged sentences with their tags, as the constituency model takes them.
+    """Returns the words of tagged sentences with their tags, as the constituency model takes them.
 
-    A word that the tagger left without a tag gets `FLAT_TAG`, which the model takes for an unknown one.
+    A word without a tag gets ``FLAT_TAG``, which is an unknown tag to the model.
 
     Raises:
         ParserUnavailableError: none of many words has a tag.
