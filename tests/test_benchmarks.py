@@ -23,7 +23,7 @@ from tests.benchmarks.tree_positions import random_places
 from tree_fairseq.nn.tree_batch import TreeBatch, collate_trees
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 from tree_fairseq.trees.bracket import read_forest, read_spans
 from tree_fairseq.trees.spans import reduce_spans

@@ -1,16 +1,26 @@
-"""What depends on versions of fairseq and torch; checkpoints that are torn or could run code are in ``faults``."""
+"""Changes to other packages. Checkpoints that are torn or could run code are in ``faults``."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import inspect
 import logging
 import multiprocessing
 import os
+import pickle
+import re
 import signal
+import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from fairseq import binarizer
-from fairseq.data import dictionary
+import torch
+from fairseq import binarizer, checkpoint_utils, options, utils
+from fairseq.data import Dictionary, dictionary, iterators
 from fairseq.logging import progress_bar
+from torch.utils.data import TensorDataset
 
 import tree_fairseq  # noqa: F401
 from tree_fairseq import compat
@@ -93,3 +103,113 @@ def test_fairseq_gets_a_pool_of_ours_and_its_own_back():
                 killed.get()
             raise KeyError
     assert (binarizer.Pool, dictionary.Pool) == stock
+
+
+# What the changes mend is still there without them. A change whose test fails here can go.
+
+
+def test_fairseq_still_opens_a_log_file_for_every_epoch(tmp_path, progress_logger):
+    log = tmp_path / "train.log"
+    for epoch in (1, 2):
+        bar = progress_bar.progress_bar.__wrapped__([], "simple", 100, str(log), epoch=epoch)
+        bar.print({"loss": epoch}, tag="train")
+    assert len(log.read_text().splitlines()) > 2
+
+
+def test_torch_still_refuses_what_fairseq_keeps_in_checkpoints(tmp_path):
+    allowed = torch.serialization.get_safe_globals()
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"args": argparse.Namespace(arch="transformer"), "best": np.float64(1)}, path)
+    try:
+        torch.serialization.clear_safe_globals()
+        with pytest.raises(pickle.UnpicklingError, match="Namespace"):
+            torch.load(path)
+    finally:
+        torch.serialization.add_safe_globals(allowed)
+    assert torch.load(path)["args"].arch == "transformer"
+
+
+def test_fairseq_still_ends_at_a_torn_checkpoint(tmp_path):
+    path = tmp_path / "checkpoint_last.pt"
+    torch.save({"model": {}, "args": None}, tmp_path / "checkpoint1.pt")
+    path.write_bytes((tmp_path / "checkpoint1.pt").read_bytes()[:100])
+    with pytest.raises((RuntimeError, OSError, EOFError, pickle.UnpicklingError)):
+        checkpoint_utils.load_checkpoint_to_cpu.__wrapped__(str(path))
+
+
+def test_fairseq_still_counts_batches_whatever_is_in_them():
+    def iterator(size: int) -> iterators.EpochBatchIterator:
+        batches = [list(range(first, min(first + size, 12))) for first in range(0, 12, size)]
+        return iterators.EpochBatchIterator(TensorDataset(torch.arange(12)), list, batches)
+
+    before, after = iterator(2), iterator(4)
+    running = before.next_epoch_itr(shuffle=False)
+    for _ in range(2):
+        next(running)
+    state = iterators.EpochBatchIterator.state_dict.__wrapped__(before)
+    assert "batches" not in state
+    iterators.EpochBatchIterator.load_state_dict.__wrapped__(after, state)
+    # Two of six small batches are four examples, two of three large ones are eight.
+    assert after.iterations_in_epoch == 2
+    resumed = iterator(4)
+    resumed.load_state_dict(before.state_dict())
+    assert resumed.iterations_in_epoch == 1
+
+
+def test_fairseq_still_looks_alignments_up_as_positions():
+    target = Dictionary()
+    tokens = target.encode_line("<unk>", add_if_not_exist=False).long()
+    pairs = [(0, 0), (1, 1)]
+    with pytest.raises((IndexError, TypeError)):
+        utils.post_process_prediction.__wrapped__(tokens, "Xanadu", pairs, {}, target, None)
+    assert utils.post_process_prediction(tokens, "Xanadu", pairs, {}, target, None)[1] == "Xanadu"
+
+
+def test_fairseq_still_takes_a_flag_without_a_file_for_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        utils.load_align_dict.__wrapped__("@@ ")
+    assert utils.load_align_dict("@@ ") == {}
+
+
+@pytest.mark.parametrize("command", ["generate", "interactive"])
+def test_fairseqs_commands_still_print_hypotheses_themselves(command):
+    printed = inspect.getsource(importlib.import_module(f"fairseq_cli.{command}"))
+    assert re.search(r"print\(\s*f?\"H-", printed)
+
+
+def test_fairseqs_preprocessing_still_has_no_arguments_of_plugins():
+    parser = argparse.ArgumentParser()
+    options.add_preprocess_args.__wrapped__(parser)
+    assert "--trainpref" in parser.format_help() and "--tree-parser" not in parser.format_help()
+
+
+def test_fairseq_still_imports_a_plugin_by_the_name_of_its_folder():
+    """``compat.be_one_package`` can go when this fails."""
+    source = inspect.getsource(utils.import_user_module)
+    assert "module_parent, module_name = os.path.split(module_path)" in source
+    assert "importlib.import_module(module_name)" in source
+
+
+def test_transformers_still_takes_any_torchaudio_for_usable(monkeypatch):
+    """``compat.stand_in_for_broken_torchaudio`` can go when this fails."""
+    pytest.importorskip("transformers")
+    found = inspect.getsource(importlib.import_module("transformers.utils.import_utils"))
+    assert re.search(r"_is_package_available\(\"torchaudio\"", found)
+
+
+def test_a_broken_torchaudio_is_replaced(monkeypatch):
+    def broken(name):
+        raise OSError("made for another torch")
+
+    monkeypatch.setitem(sys.modules, "torchaudio", None)
+    monkeypatch.setattr(compat.importlib, "import_module", broken)
+    compat.stand_in_for_broken_torchaudio()
+    assert sys.modules["torchaudio"].__spec__.name == "torchaudio"
+
+
+def test_wrapping_twice_changes_nothing():
+    module = SimpleNamespace(function=lambda: 1)
+    for _ in range(2):
+        compat.wrap(module, "function", lambda stock: lambda: stock() + 1)
+    assert module.function() == 2 and module.function.__wrapped__() == 1

@@ -1,30 +1,36 @@
-"""The only file that knows versions of fairseq and torch.
+"""All that depends on versions of other packages, and every change that the plugin makes to them.
 
-fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default has been true since
-torch 2.6. Its checkpoints hold a few harmless classes beside tensors; they are allow-listed here,
-and nothing else is, so that a checkpoint can never run code.
+Each function is for fairseq 0.12.2 and torch from 2.6 on, unless its docstring says otherwise. tests/test_compat.py has a test
+for each that fails when the change is no longer needed.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
 import contextlib
 import functools
+import importlib
 import logging
 import os
 import pickle
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq import binarizer, checkpoint_utils
-from fairseq.data import dictionary, iterators
+from fairseq import binarizer, checkpoint_utils, utils
+from fairseq.data import Dictionary, iterators
+from fairseq.data import dictionary as fairseq_dictionary
+from fairseq.data.data_utils import post_process
 from fairseq.logging import progress_bar
+from torch import Tensor
 
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.parsing.processes import ProcessPool
@@ -34,15 +40,31 @@ logger = logging.getLogger(__name__)
 _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError)
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
+# fairseq's value of --replace-unk without a file.
+_NO_FILE = "@@ "
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
+
+
+def wrap(owner: Any, name: str, wrapper: Callable[[Callable], Callable]) -> None:
+    """Replaces a function of a module or class; again is harmless.
+
+    Args:
+        owner: the module or class
+        name: of the function, which stays reachable as ``__wrapped__`` of the new one
+        wrapper: makes the new function from the old one
+    """
+    function = getattr(owner, name)
+    if not hasattr(function, _MARK):
+        wrapped = functools.wraps(function)(wrapper(function))
+        setattr(wrapped, _MARK, True)
+        setattr(owner, name, wrapped)
 
 
 def be_one_package(name: str, path: str) -> None:
     """Makes another name of this package mean this package, so that nothing is registered twice.
 
-    fairseq calls a plugin by the name of its folder, which may be a link, and imports its tasks and
-    models under that name.
+    fairseq names a plugin by its folder, which may be a link, and imports its tasks and models under that name.
 
     Args:
         name: under which the package is being imported
@@ -66,8 +88,11 @@ def be_one_package(name: str, path: str) -> None:
 
 
 def allow_checkpoint_classes() -> None:
-    """Lets ``torch.load(weights_only=True)`` read what fairseq's trainer writes: the command line's
-    namespace, and the numpy numbers of meters such as those of ``--eval-bleu``."""
+    """Lets ``torch.load(weights_only=True)`` read what fairseq's trainer writes, and nothing that could run code.
+
+    fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default is true since torch 2.6. Its checkpoints hold the
+    command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``.
+    """
     number, array = np.float64(0), np.zeros(0)
     torch.serialization.add_safe_globals(
         [
@@ -113,10 +138,10 @@ def load_checkpoints_with_care() -> None:
     fairseq copies that file from a numbered one, and a kill in the middle of the copy leaves half of
     it under its final name. Other checkpoints are loaded as ever: whoever names one wants that one.
     """
-    load = checkpoint_utils.load_checkpoint_to_cpu
-    if hasattr(load, _MARK):
-        return
+    wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
 
+
+def _load_with_care(load: Callable) -> Callable:
     def load_safely(path, *args, **kwargs):
         try:
             return load(path, *args, **kwargs)
@@ -130,7 +155,6 @@ def load_checkpoints_with_care() -> None:
                 "Checkpoints of fairseq hold nothing of the kind; do not use this file unless you know who made it"
             ) from error
 
-    @functools.wraps(load)
     def load_or_fall_back(path, *args, **kwargs):
         try:
             return load_safely(path, *args, **kwargs)
@@ -143,8 +167,7 @@ def load_checkpoints_with_care() -> None:
             logger.warning("%s cannot be read (%s); going on from %s", path, error, other)
             return load_safely(str(other), *args, **kwargs)
 
-    setattr(load_or_fall_back, _MARK, True)
-    checkpoint_utils.load_checkpoint_to_cpu = load_or_fall_back
+    return load_or_fall_back
 
 
 def resume_with_other_batches() -> None:
@@ -153,33 +176,29 @@ def resume_with_other_batches() -> None:
     It skips as many batches as were done, whatever is in them now. Another ``--max-tokens`` or number
     of processes makes other batches: training goes on after the same share of the epoch, with a warning.
     """
-    iterator = iterators.EpochBatchIterator
-    save, load = iterator.state_dict, iterator.load_state_dict
-    if hasattr(save, _MARK):
-        return
+    wrap(iterators.EpochBatchIterator, "state_dict", _save_batches)
+    wrap(iterators.EpochBatchIterator, "load_state_dict", _load_batches)
 
-    @functools.wraps(save)
-    def state_dict(self):
-        return {**save(self), "batches": len(self)}
 
-    @functools.wraps(load)
+def _save_batches(save: Callable) -> Callable:
+    return lambda self: {**save(self), "batches": len(self)}
+
+
+def _load_batches(load: Callable) -> Callable:
     def load_state_dict(self, state):
         done, before, now = state.get("iterations_in_epoch", 0), state.get("batches"), len(self)
         if done and before and before != now:
             start = min(done * now // before, now - 1)
             logger.warning(
-                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another "
-                "--max-tokens, "
-                "batch size, number of processes or data set): going on after %d of them; some sentences will be seen "
-                "twice "
+                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another --max-tokens, "
+                "batch size, number of processes or data set): going on after %d of them; some sentences will be seen twice "
                 "in this epoch and others not at all",
                 *(done, before, state["epoch"], now, start),
             )
             state = {**state, "iterations_in_epoch": start}
         load(self, state)
 
-    setattr(state_dict, _MARK, True)
-    iterator.state_dict, iterator.load_state_dict = state_dict, load_state_dict
+    return load_state_dict
 
 
 def open_log_files_once() -> None:
@@ -188,11 +207,10 @@ def open_log_files_once() -> None:
     It opens the file anew for every epoch and every validation. Each line is then in it as often as it was
     opened, and a long training ends when the process may open no more files.
     """
-    build = progress_bar.progress_bar
-    if hasattr(build, _MARK):
-        return
+    wrap(progress_bar, "progress_bar", _with_one_log)
 
-    @functools.wraps(build)
+
+def _with_one_log(build: Callable) -> Callable:
     def build_with_one_log(iterator, log_format=None, log_interval=100, log_file=None, *args, **kwargs):
         if log_file is not None and is_open(log_file):
             log_file = None
@@ -202,8 +220,7 @@ def open_log_files_once() -> None:
         files = [handler for handler in progress_bar.logger.handlers if isinstance(handler, logging.FileHandler)]
         return any(handler.baseFilename == os.path.abspath(path) for handler in files)
 
-    setattr(build_with_one_log, _MARK, True)
-    progress_bar.progress_bar = build_with_one_log
+    return build_with_one_log
 
 
 @contextlib.contextmanager
@@ -213,7 +230,7 @@ def binarizing_in(pool: ProcessPool) -> Iterator[None]:
     fairseq 0.12.2 starts a ``multiprocessing.Pool`` and waits for all of its results. When a worker is killed, for lack of
     memory as a rule, its result never comes and fairseq waits for ever.
     """
-    modules = (binarizer, dictionary)
+    modules = (binarizer, fairseq_dictionary)
     stock = [module.Pool for module in modules]
     for module in modules:
         module.Pool = functools.partial(_PoolOfFairseq, pool)
@@ -241,3 +258,112 @@ class _PoolOfFairseq:
 
     def join(self) -> None:
         """Does nothing: fairseq asks for every result after it."""
+
+
+def print_after(commands: Collection[str], line_after: Callable[[str], str | None]) -> bool:
+    """Makes a command print more lines from now on, if it is what runs; again is harmless.
+
+    fairseq's commands print a hypothesis themselves and offer no hook there, so the name ``print`` in their module becomes a
+    function that prints one more line, to where theirs goes, such as the file of ``--results-path``.
+
+    Args:
+        commands: modules of the commands, such as ``fairseq_cli.interactive``
+        line_after: given a line that was printed, the line that follows it, or None
+
+    Returns:
+        whether one of the commands runs
+    """
+    found = False
+    for module in map(sys.modules.get, (*commands, "__main__")):
+        if module is not None and {module.__name__, getattr(module.__spec__, "name", None)} & set(commands):
+            module.print = _printing(line_after)
+            found = True
+    return found
+
+
+def _printing(line_after: Callable[[str], str | None]) -> Callable[..., None]:
+    def print_line(*values, **options) -> None:
+        builtins.print(*values, **options)
+        line = line_after(values[0]) if len(values) == 1 and isinstance(values[0], str) else None
+        if line is not None:
+            builtins.print(line, **options)
+
+    return print_line
+
+
+def mend_replace_unk() -> None:
+    """Makes ``--replace-unk`` work: unknown words of a translation become the source words that they are aligned with.
+
+    fairseq computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they were positions, in text
+    whose subwords are joined already: the flag ends in an IndexError. Without a value it means a file called ``@@``.
+    """
+    wrap(utils, "post_process_prediction", _with_source_words)
+    wrap(utils, "load_align_dict", lambda load: lambda path: load("" if path == _NO_FILE else path))
+
+
+def source_positions(alignment: Sequence) -> dict[int, int]:
+    """Position of the source token of each aligned target token.
+
+    Args:
+        alignment: pairs (source, target) as ``--print-alignment hard`` has them, or weights of all
+            source tokens for each target token as ``soft`` has them
+    """
+    if any(isinstance(weights, list) for weights in alignment):
+        numbers = [[float(weight) for weight in weights] for weights in alignment]
+        return {target: weights.index(max(weights)) for target, weights in enumerate(numbers)}
+    return {int(target): int(source) for source, target in alignment}
+
+
+def replace_unknown_words(
+    words: list[str], source: list[str], alignment: Sequence, translations: Mapping[str, str], unknown: str
+) -> list[str]:
+    """Puts source words, or their translations, in the place of unknown words.
+
+    Args:
+        words: tokens of a hypothesis
+        source: tokens of the source
+        alignment: see :func:`source_positions`
+        translations: target words of source words; others are copied
+        unknown: the token to replace; it stays where it is aligned with nothing
+    """
+    positions = source_positions(alignment) if unknown in words else {}
+    replaced = []
+    for number, word in enumerate(words):
+        position = positions.get(number, len(source)) if word == unknown else len(source)
+        replaced.append(translations.get(source[position], source[position]) if position < len(source) else word)
+    return replaced
+
+
+def _with_source_words(stock: Callable) -> Callable:
+    def post_process_prediction(
+        hypo_tokens: Tensor,
+        src_str: str,
+        alignment: Sequence,
+        align_dict: Mapping[str, str] | None,
+        tgt_dict: Dictionary,
+        remove_bpe: str | None = None,
+        extra_symbols_to_ignore=None,
+    ):
+        if align_dict is None:
+            return stock(hypo_tokens, src_str, alignment, align_dict, tgt_dict, remove_bpe, extra_symbols_to_ignore)
+        words = tgt_dict.string(hypo_tokens, extra_symbols_to_ignore=extra_symbols_to_ignore).split()
+        words = replace_unknown_words(words, src_str.split(), alignment, align_dict, tgt_dict.unk_string())
+        text = post_process(" ".join(words), remove_bpe)
+        return tgt_dict.encode_line(text, add_if_not_exist=True), text, alignment
+
+    return post_process_prediction
+
+
+def stand_in_for_broken_torchaudio() -> None:
+    """Puts an empty module in the place of a torchaudio that was made for another torch; for ``transformers`` 4.40 and later.
+
+    ``transformers`` takes any installed torchaudio for usable, and imports it for what is not needed here.
+    """
+    try:
+        importlib.import_module("torchaudio")
+    except ImportError:
+        pass
+    except OSError:
+        stand_in = ModuleType("torchaudio")
+        stand_in.__spec__ = ModuleSpec("torchaudio", loader=None)
+        sys.modules["torchaudio"] = stand_in

@@ -13,7 +13,7 @@ from tree_fairseq.classification import (
     treeformer_classifier,
 )
 from tree_fairseq.data_bin import side_kinds
-from tree_fairseq.nn import command_output, pretrained_library, tasks
+from tree_fairseq.nn import extended_transformer, pretrained_library, tasks
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.scoring import classification, regression
 from tree_fairseq.tree_insertion import criterion, model, sequence_models, task, tree_gru
@@ -23,7 +23,6 @@ from tree_fairseq.tree_positional import lstm_model
 from tree_fairseq.tree_positional import model as tree_positional_model
 from tree_fairseq.tree_positional import task as tree_positional_task
 from tree_fairseq.tree_transformer import model as tree_transformer_model
-from tree_fairseq.tree_transformer import task as tree_transformer_task
 from tree_fairseq.treeformer import model as treeformer_model
 
 REGISTERING = (
@@ -37,6 +36,7 @@ REGISTERING = (
     tree_lstm_classifier,
     tree_transformer_classifier,
     treeformer_classifier,
+    extended_transformer,
     pretrained_library,
     tasks,
     classification,
@@ -52,7 +52,6 @@ REGISTERING = (
     tree_positional_model,
     tree_positional_task,
     tree_transformer_model,
-    tree_transformer_task,
     treeformer_model,
 )
 
@@ -60,5 +59,5 @@ compat.allow_checkpoint_classes()
 compat.load_checkpoints_with_care()
 compat.resume_with_other_batches()
 compat.open_log_files_once()
+compat.mend_replace_unk()
 hook.install()
-command_output.install()

@@ -14,7 +14,7 @@ from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 BATCH, LEAVES, NODES, WIDTH, HEADS = 32, 40, 35, 512, 8
 MEMORY_LIMIT = 8e9

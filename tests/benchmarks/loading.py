@@ -12,7 +12,7 @@ from tests.benchmarks.corpora import ParallelText
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Figure, Report, milliseconds
 from tests.benchmarks.translation_models import WORDS, TrainingStep, build
-from tree_fairseq.tree_transformer.task import TreeTranslationTask
+from tree_fairseq.nn.tasks import TreeTranslationTask
 
 LINES, LEAVES, NODES, MAX_TOKENS = 4_000, 30, 20, 4_000
 

@@ -13,7 +13,7 @@ from tree_fairseq.classification.document_structure import DocumentStructure
 from tree_fairseq.classification.tree_transformer_classifier import DocumentAttention
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS = 12, 2
 SETTINGS = settings(max_examples=10, deadline=None)

@@ -12,7 +12,7 @@ from tests.tree_transformer import direct_accumulation
 from tree_fairseq.classification.document_structure import DocumentStructure
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS = 12, 2
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 import pytest
 
 from tree_fairseq.errors import InputError, StructuralSearchError
-from tree_fairseq.nn.refused_flags import given_flags, refuse_flags
+from tree_fairseq.nn.generating import given_flags, refuse_flags
 
 
 def test_options_that_are_none_false_or_missing_were_not_given():

@@ -8,8 +8,8 @@ from fairseq import utils
 from fairseq.data import Dictionary
 
 import tree_fairseq  # noqa: F401  (importing it mends fairseq)
-from tree_fairseq.nn import command_output
-from tree_fairseq.nn.command_output import replace_unknown_words
+from tree_fairseq import compat
+from tree_fairseq.compat import replace_unknown_words
 
 SOURCE = ["the", "Xanadu", "sleeps"]
 HARD = [(0, 0), (2, 1), (1, 2)]  # source, target
@@ -58,5 +58,5 @@ def test_without_the_flag_fairseq_does_as_before():
 
 def test_mending_twice_changes_nothing():
     before = utils.post_process_prediction
-    command_output.install()
+    compat.mend_replace_unk()
     assert utils.post_process_prediction is before

@@ -11,7 +11,7 @@ from tests.nn.random_forests import collated, forests
 from tests.tree_transformer import direct_accumulation
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS, PAD = 12, 2, 1
 

@@ -16,7 +16,7 @@ from tests.tree_transformer import direct_accumulation
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeMemory, TreeSelfAttention
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS, PAD = 12, 2, 1
 HEAD_WIDTH = WIDTH // HEADS

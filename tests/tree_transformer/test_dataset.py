@@ -18,7 +18,7 @@ from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewLines, pack_spans, unpack_spans
-from tree_fairseq.tree_transformer.task import TreeTranslationConfig, TreeTranslationTask
+from tree_fairseq.nn.tasks import TreeTranslationConfig, TreeTranslationTask
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
 

@@ -21,7 +21,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError
 from tree_fairseq.nn.pair_dataset import NewLines
-from tree_fairseq.nn.tasks import TreeTask, TreeTaskConfig
+from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation, HierarchicalEmbeddings
-from tree_fairseq.tree_transformer.structure import LeafSums, TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import LeafSums, TreeStructure
 
 
 @dataclass(frozen=True)

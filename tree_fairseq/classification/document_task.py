@@ -21,8 +21,8 @@ from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.nn.pair_dataset import NewLines
-from tree_fairseq.nn.tasks import trees_read
 from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.nn.tree_task import trees_read
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
 

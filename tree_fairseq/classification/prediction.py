@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from tree_fairseq.classification.targets import NumberDictionary
-from tree_fairseq.nn.command_output import print_after
+from tree_fairseq.compat import print_after
 
 _COMMANDS = ("fairseq_cli.generate", "fairseq_cli.interactive")
 

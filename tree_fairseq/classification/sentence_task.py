@@ -25,7 +25,7 @@ from tree_fairseq.classification.targets import NumberDictionary, target_reader
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, LongSentenceError
 from tree_fairseq.nn.pair_dataset import NewLines
-from tree_fairseq.nn.tasks import trees_read
+from tree_fairseq.nn.tree_task import trees_read
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)

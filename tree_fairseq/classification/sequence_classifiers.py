@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
-from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults, set_sizes
-from tree_fairseq.nn.word_embeddings import build_word_embeddings
+from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults, set_sizes
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 

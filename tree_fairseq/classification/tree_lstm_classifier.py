@@ -18,10 +18,9 @@ from tree_fairseq.classification.classifier import (
     TreeClassifier,
     TreeReadoutConfig,
 )
-from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.nn.extended_transformer import build_word_embeddings, set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import TreeLSTM
-from tree_fairseq.nn.word_embeddings import build_word_embeddings
 
 # A recurrent network has no limit of its own; this is fairseq's.
 MAX_POSITIONS = 100_000

@@ -22,13 +22,12 @@ from tree_fairseq.classification.classifier import (
 from tree_fairseq.classification.document_structure import DocumentStructure, Placement
 from tree_fairseq.classification.sentence_trees import Packing
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults, set_sizes
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.nn.word_embeddings import build_word_embeddings
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
 from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
 class DocumentAttention(TreeSelfAttention):
@@ -78,7 +77,7 @@ class DocumentAttention(TreeSelfAttention):
         """Attends from leaves, nodes and super-roots, each with its own mask."""
         rows, query = structure.rows, projected[0]
         within = (self._split_heads(tensor[: rows.padding.size(1)]) for tensor in projected)
-        output = [self.look(*within, rows.sights[1:] if structure.join_leaves else rows.sights)]
+        output = [self.look(*within, rows.masks[1:] if structure.join_leaves else rows.masks)]
         if structure.join_leaves:
             output.insert(0, structure.leaves.to_rows(self._across(projected, structure.leaves)))
         if structure.super_roots is not None:

@@ -13,9 +13,14 @@ from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import add_encoder_args, add_fields, set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import (
+    add_encoder_args,
+    add_fields,
+    build_word_embeddings,
+    set_defaults,
+    set_sizes,
+)
 from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
-from tree_fairseq.nn.word_embeddings import build_word_embeddings
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 

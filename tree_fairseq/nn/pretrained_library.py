@@ -3,9 +3,7 @@
 import functools
 import importlib
 import os
-import sys
 from dataclasses import dataclass, field
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Optional
@@ -13,6 +11,7 @@ from typing import Optional
 from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
 
+from tree_fairseq.compat import stand_in_for_broken_torchaudio
 from tree_fairseq.errors import InputError
 
 _INSTALL = "Install it: pip install 'tree-fairseq[pretrained]'."
@@ -26,16 +25,7 @@ def library() -> ModuleType:
     Raises:
         InputError: it is missing
     """
-    try:
-        importlib.import_module("torchaudio")
-    except ImportError:
-        pass
-    except OSError:
-        # It is there but made for another torch. transformers takes it for usable, may have noted so long ago, and imports it
-        # for what is not needed here: nothing but a name stands in.
-        stand_in = ModuleType("torchaudio")
-        stand_in.__spec__ = ModuleSpec("torchaudio", loader=None)
-        sys.modules["torchaudio"] = stand_in
+    stand_in_for_broken_torchaudio()
     try:
         return importlib.import_module("transformers")
     except ImportError as error:

@@ -7,7 +7,6 @@ module ``__main__``.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import logging
 import os
@@ -19,6 +18,7 @@ from typing import Callable, NamedTuple
 
 from fairseq import options
 
+from tree_fairseq.compat import wrap
 from tree_fairseq.errors import InputError
 from tree_fairseq.preprocessing.plan import StockMain
 from tree_fairseq.preprocessing.run import preprocess_with_trees
@@ -50,25 +50,15 @@ def register_preprocessing(name: str, kind: Preprocessing) -> None:
 
 
 _MODULE = "fairseq_cli.preprocess"
-# Set on a wrapper, so that nothing is wrapped twice, also when this package is imported under two names.
-_MARK = "wrapped_by_tree_fairseq"
 
 
 def install() -> None:
     """Wraps fairseq's functions; a second call does nothing."""
-    _wrap(options, "add_preprocess_args", _with_tree_arguments)
-    _wrap(_import_quietly(_MODULE), "main", _with_trees)
+    wrap(options, "add_preprocess_args", _with_tree_arguments)
+    wrap(_import_quietly(_MODULE), "main", _with_trees)
     main_module = sys.modules.get("__main__")
     if main_module is not None and _is_preprocess(main_module):
-        _wrap(main_module, "main", _with_trees)
-
-
-def _wrap(module: ModuleType, name: str, wrapper: Callable[[Callable], Callable]) -> None:
-    function = getattr(module, name)
-    if not hasattr(function, _MARK):
-        wrapped = functools.wraps(function)(wrapper(function))
-        setattr(wrapped, _MARK, True)
-        setattr(module, name, wrapped)
+        wrap(main_module, "main", _with_trees)
 
 
 def _with_tree_arguments(

@@ -11,7 +11,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
-from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.nn.generating import refuse_flags
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
 TREE_INSERTION, SEQUENCE_INSERTION, LEFT_TO_RIGHT = "tree insertion", "sequence insertion", "left-to-right"

@@ -6,11 +6,16 @@ from typing import Callable, Optional
 
 from fairseq import utils
 
+from tree_fairseq.compat import print_after
 from tree_fairseq.errors import StructuralSearchError, SymbolTreeError
-from tree_fairseq.nn.command_output import print_after, print_brackets
-from tree_fairseq.nn.refused_flags import given_flags, refuse_flags
+from tree_fairseq.nn.generating import (
+    ValidationAccuracyConfig,
+    ValidationAccuracyTask,
+    given_flags,
+    print_brackets,
+    refuse_flags,
+)
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
-from tree_fairseq.nn.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.base_model import (
     LEFT_TO_RIGHT,

@@ -8,7 +8,7 @@ from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
 from torch import Tensor
 
-from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.nn.generating import refuse_flags
 from tree_fairseq.tree_insertion.base_model import TREE_INSERTION, TreeGeneratingTransformer, register_architectures
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 

@@ -20,7 +20,7 @@ from tree_fairseq.errors import (
     InputError,
     MissingTreesError,
 )
-from tree_fairseq.nn.refused_flags import refuse_flags
+from tree_fairseq.nn.generating import refuse_flags
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.tree_insertion.base_model import LEFT_TO_RIGHT, TREE_INSERTION
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence

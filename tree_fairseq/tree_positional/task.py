@@ -11,10 +11,9 @@ from fairseq.tasks import register_task
 from tree_fairseq.data_bin.grammar import load_grammar
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.errors import DataFolderError, MissingTreesError
-from tree_fairseq.nn.command_output import print_brackets
+from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
-from tree_fairseq.nn.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_positional.search import StructuralGenerator
 
 

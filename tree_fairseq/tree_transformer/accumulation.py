@@ -24,7 +24,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

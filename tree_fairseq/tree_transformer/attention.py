@@ -1,4 +1,4 @@
-"""fairseq's multi-head attention over leaves and nodes whose node values are accumulated."""
+"""fairseq's multi-head attention over leaves and nodes, with accumulated values of nodes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from torch.nn import functional
 
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, row_order, split_heads
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
-from tree_fairseq.tree_transformer.structure import Sight, TreeStructure
-
-# FROM modules/tree_memory: What the decoder's cross-attention knows of the encoder's output beside its states.
+from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
 
 
 @dataclass(frozen=True)
 class TreeMemory:
-    """The trees of B sentences and the sentence that each row of the decoder reads.
+    """The trees of B sentences, and the sentence that each row of the decoder reads.
 
-    Beam search repeats and permutes rows; moving this index instead of the states keeps one copy of
-    each sentence, whatever the beam.
+    Beam search repeats and permutes rows. It moves this index instead of the states, so there is one copy of each
+    sentence.
 
     Attributes:
         structure: trees of the B sentences
-        order: ``[rows]`` int64, sentence of each row; None where they are the B sentences in order
+        order: ``[R]`` int64, sentence of each row; None where they are the B sentences in order
     """
 
     structure: TreeStructure
@@ -35,7 +33,7 @@ class TreeMemory:
 
 
 class TreeAttention(MultiheadAttention):
-    """What encoder self-attention and decoder cross-attention share: accumulated values.
+    """The part of encoder self-attention and decoder cross-attention that accumulates values.
 
     Args:
         embed_dim: D
@@ -74,12 +72,10 @@ class TreeSelfAttention(TreeAttention):
 
         Args:
             query: ``[S, B, D]``, leaves then nodes
-            key: the same; unread
-            value: the same; unread
-            key_padding_mask: the trees, which say more than a padding mask: fairseq's encoder layer
-                hands this argument on unread
+            key, value: unread
+            key_padding_mask: the trees; fairseq's encoder layer passes this argument on unread
             need_weights: unread, weights are never returned
-            attn_mask: unread, the trees hold the mask
+            attn_mask: unread, the trees have the mask
 
         Returns:
             ``[S, B, D]`` and None
@@ -90,28 +86,25 @@ class TreeSelfAttention(TreeAttention):
             self._split_heads(self.k_proj(query)),
             self.accumulated_values(query, structure),
         )
-        return self.out_proj(self.look(*heads, structure.sights)), None
+        return self.out_proj(self.look(*heads, structure.masks)), None
 
-    def look(self, query: Tensor, key: Tensor, value: Tensor, sights: Sequence[Sight]) -> Tensor:
-        """Attends within trees, each run of positions to what it sees.
+    def look(self, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[AttentionMask]) -> Tensor:
+        """Attends within trees, each run of queries under its mask.
 
         Args:
             query: ``[B, H, S, D / H]``
             key: the same
             value: the same
-            sights: of T positions
+            masks: of the queries
 
         Returns:
-            ``[T, B, D]``
+            ``[S, B, D]``, or as many rows as the masks have queries
         """
         outputs = [
             self.attend(
-                query[:, :, sight.first : sight.last],
-                key[:, :, : sight.num_keys],
-                value[:, :, : sight.num_keys],
-                sight.bias,
+                query[:, :, mask.first : mask.last], key[:, :, : mask.num_keys], value[:, :, : mask.num_keys], mask.bias
             )
-            for sight in sights
+            for mask in masks
         ]
         return torch.cat([output.permute(2, 0, 1, 3) for output in outputs]).flatten(2)  # T x B x H x D/H to T x B x D
 
@@ -124,7 +117,7 @@ class TreeSelfAttention(TreeAttention):
 
 
 class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
-    """Decoder cross-attention over leaves and accumulated nodes (eqs. 21 to 24); values are accumulated once a sentence and layer.
+    """Decoder cross-attention over leaves and nodes (eqs. 21 to 24), accumulated once a sentence and layer.
 
     Args:
         attend_nodes: false keeps the memory to the leaves, an ablation
@@ -137,7 +130,7 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
             self.accumulation = None
 
     def read(self, states: Tensor, memory: TreeMemory) -> dict[str, Tensor]:
-        """Keys and values of ``[S, B, encoder's D]``, leaves then nodes of B sentences; see :meth:`SharedMemoryAttention.read`."""
+        """Keys and values of leaves and nodes ``[S, B, encoder's D]``; see :meth:`SharedMemoryAttention.read`."""
         structure = memory.structure
         padding = structure.padding
         if self.attend_nodes:
@@ -148,7 +141,7 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
         return {
             "prev_key": self._split_heads(self.k_proj(states)),
             "prev_value": values,
-            # A sentence of nothing but padding is looked at all the same, so that its rows stay finite.
+            # Decoders attend to a sentence of nothing but padding, too, so that its rows stay finite.
             "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
         }
 

@@ -14,7 +14,7 @@ from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TREE_MEMORY, TreeSelfAttention
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

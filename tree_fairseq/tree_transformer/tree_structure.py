@@ -1,4 +1,4 @@
-"""What every layer needs to know of the trees of a batch, computed once and without gradient."""
+"""The trees of a batch as constant tensors that all layers share: masks, shares of leaves, sums over branches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from tree_fairseq.nn.tree_batch import TreeBatch
-
-# FROM modules/leaf_sums: Weighted sums over leaves: products with a sparse matrix that has no gradient of its own.
 
 
 @dataclass(frozen=True)
@@ -98,21 +96,19 @@ class _Product(torch.autograd.Function):
         return ctx.matrix.leaves @ gradient.contiguous(), None
 
 
-# FROM modules/sight: Who sees whom within a batch of trees (Nguyen et al. 2020, eq. 11).
-
-
 @dataclass(frozen=True)
-class Sight:
-    """What a run of positions looks at. Leaves look at leaves alone, so the whole mask would be a quarter emptiness.
+class AttentionMask:
+    """The attention mask of a run of queries (Nguyen et al. 2020, eq. 11).
 
-    A padding query sees something, too, so that its row stays finite.
+    Leaves attend to leaves only, so one mask for all positions would be a quarter empty. A padding query attends to
+    something, too, so that its row stays finite.
 
     Attributes:
         first: position of the first query
         last: position after the last one
         num_keys: keys are the positions before it
-        bias: ``[B, 1, T, num_keys]`` float with T queries or 1 for all of them, 0 where a query may look at a key, else
-            -inf; None where every query looks at every key
+        bias: ``[B, 1, queries, num_keys]`` float, or ``[B, 1, 1, num_keys]`` for all queries, 0 where a query may attend to a key, else
+            -inf; None where every query attends to every key
     """
 
     first: int
@@ -121,8 +117,10 @@ class Sight:
     bias: Optional[Tensor]
 
     @classmethod
-    def of_trees(cls, batch: TreeBatch, covers: Tensor, dominates: Tensor, dtype: torch.dtype) -> tuple[Sight, Sight]:
-        """Subtree masking: that of the leaves, and that of the nodes.
+    def of_trees(
+        cls, batch: TreeBatch, covers: Tensor, dominates: Tensor, dtype: torch.dtype
+    ) -> tuple[AttentionMask, AttentionMask]:
+        """Subtree masking: the mask of the leaves, and the mask of the nodes.
 
         Args:
             batch: the forests
@@ -139,8 +137,8 @@ class Sight:
         )
 
     @classmethod
-    def of_everything(cls, real: Tensor, dtype: torch.dtype) -> Sight:
-        """All positions that are ``real``, ``[B, T]`` bool, look at all of them."""
+    def of_everything(cls, real: Tensor, dtype: torch.dtype) -> AttentionMask:
+        """The mask under which all positions that are ``real``, ``[B, S]`` bool, attend to all of them."""
         hidden = ~real & real.any(dim=1, keepdim=True)
         bias = None
         if hidden.any():
@@ -160,7 +158,7 @@ class TreeStructure:
         dominates: ``[B, M, M]`` bool, node t belongs to the subtree of node i, i included
         above: ``[B, S, M]`` float, 1 where node t covers leaf s, or is above node s, else 0
         depth: ``[B, M]`` int64
-        sights: what leaves, then nodes look at, or all of them where nothing is masked (eq. 11)
+        masks: of leaves, then of nodes, or of all of them where subtrees are not masked (eq. 11)
         padding: ``[B, S]`` bool, true at padding
         branches: sums ``[B * M * (N + L)]`` of the leaves of node i, with their shares as weights. At the first
             N columns by their rank: leaf j at rank r once for each node t on the branch from i to j whose
@@ -174,7 +172,7 @@ class TreeStructure:
     dominates: Tensor
     above: Tensor
     depth: Tensor
-    sights: tuple[Sight, ...]
+    masks: tuple[AttentionMask, ...]
     padding: Tensor
     branches: LeafSums
     longest: int
@@ -195,7 +193,7 @@ class TreeStructure:
             count_leaf: the average along a branch counts its leaf (kappa = 1, the paper); false is
                 the authors' code (kappa = 0)
             mask_subtrees: subtree masking (section 4.3); false lets everything see everything
-            dtype: of ``share`` and of the sights' biases
+            dtype: of ``share`` and of the masks
         """
         column = torch.arange(batch.is_leaf.size(1), device=batch.start.device)
         covers = (batch.start[..., None] <= column) & (column < batch.end[..., None])  # B x M x N
@@ -212,9 +210,9 @@ class TreeStructure:
             dominates=dominates,
             above=_above(covers, dominates).to(dtype),
             depth=batch.depth,
-            sights=Sight.of_trees(batch, covers, dominates, dtype)
+            masks=AttentionMask.of_trees(batch, covers, dominates, dtype)
             if mask_subtrees
-            else (Sight.of_everything(real, dtype),),
+            else (AttentionMask.of_everything(real, dtype),),
             padding=~real,
             branches=_branches(batch, covers, share, longest),
             longest=longest,
@@ -235,9 +233,9 @@ def _above(covers: Tensor, dominates: Tensor) -> Tensor:
 
 
 def _branches(batch: TreeBatch, covers: Tensor, share: Tensor, longest: int) -> LeafSums:
-    """Lists the branches (i, j), leaf by leaf from the longest, with their length and with the rank of j at every node."""
+    """Lists the branches (i, j), leaf by leaf from the longest, with their length and the rank of j at every node."""
     (num_sentences, num_nodes, num_leaves), device = covers.shape, covers.device
-    # The nodes above a leaf stand one below the other: the branch from one of them goes on with those that follow.
+    # The nodes above a leaf are below each other: the branch from one of them goes on with those that follow.
     by_depth = batch.depth.argsort(dim=1, stable=True)
     sentence, leaf, place = covers.gather(1, by_depth.unsqueeze(2).expand_as(covers)).mT.nonzero().unbind(1)
     node = sentence * num_nodes + by_depth.flatten().index_select(0, sentence * num_nodes + place)
@@ -246,7 +244,7 @@ def _branches(batch: TreeBatch, covers: Tensor, share: Tensor, longest: int) -> 
     above = covers.sum(1).flatten()  # B * N, nodes above each leaf
     branch = torch.arange(len(leaf), device=device)
     length = above.cumsum(0).index_select(0, sentence * num_leaves + leaf) - branch
-    # Each branch comes once with its length, then once for each of its nodes. There are many: small numbers take half the time.
+    # Each branch comes once with its length, then once for each of its nodes. Small numbers take half the time.
     times = length + 1
     first = times.cumsum(0) - times
     row, rank, shift, last = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tree_transformer.structure import TreeStructure
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 PAD = 1
 batches = st.lists(forests(), min_size=1, max_size=3)
@@ -117,19 +117,18 @@ def test_sums_by_rank_and_length_are_those_of_equation_9(batch_of_forests, left_
 
 
 def visible(structure):
-    """The mask of all positions that the sights make up, ``[B, S, S]``."""
+    """The mask of all positions that the parts make up, ``[B, S, S]``."""
     num_sentences, num_positions = structure.padding.shape
     mask = torch.zeros(num_sentences, num_positions, num_positions, dtype=torch.bool)
     end = 0
-    for sight in structure.sights:
-        assert sight.first == end  # every query once
-        end = sight.last
+    for part in structure.masks:
+        assert part.first == end  # every query once
+        end = part.last
         assert (
-            sight.bias is None
-            or torch.isin(sight.bias, torch.tensor([0.0, float("-inf")], dtype=sight.bias.dtype)).all()
+            part.bias is None or torch.isin(part.bias, torch.tensor([0.0, float("-inf")], dtype=part.bias.dtype)).all()
         )
-        mask[:, sight.first : sight.last, : sight.num_keys] = (
-            True if sight.bias is None else torch.isfinite(sight.bias[:, 0])
+        mask[:, part.first : part.last, : part.num_keys] = (
+            True if part.bias is None else torch.isfinite(part.bias[:, 0])
         )
     assert end == num_positions
     return mask
@@ -138,7 +137,7 @@ def visible(structure):
 @pytest.mark.parametrize("mask_subtrees", [True, False])
 @settings(max_examples=25, deadline=None)
 @given(batch_of_forests=batches, left_pad=st.booleans(), seed=st.integers(0, 99))
-def test_sights_are_equation_11(mask_subtrees, batch_of_forests, left_pad, seed):
+def test_masks_are_equation_11(mask_subtrees, batch_of_forests, left_pad, seed):
     batch, structure = build(batch_of_forests, left_pad, seed, mask_subtrees=mask_subtrees)
     num_leaves, num_nodes = batch.is_leaf.size(1), batch.is_node.size(1)
     mask = visible(structure)

@@ -1,12 +1,81 @@
-"""Validating by generating: the share of targets that a model gets right."""
+"""Generation under fairseq's commands: flags that are refused, trees in brackets, validation by generating."""
 
+import functools
 import json
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
+
+from tree_fairseq.compat import print_after
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.errors import InputError, SymbolTreeError
+from tree_fairseq.trees.notations import notation_named
+
+_COMMAND = "fairseq_cli.interactive"
+
+
+def given_flags(args: object, *names: str) -> dict[str, bool]:
+    """Tells for some options of a command whether they were given.
+
+    Args:
+        args: namespace or configuration of the command; an option that it lacks was not given
+        names: attributes of the options, such as ``print_alignment``
+
+    Returns:
+        by flag, such as ``--print-alignment``, whether its value is neither None nor False
+    """
+    return {flag_of(name): getattr(args, name, None) not in (None, False) for name in names}
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option: ``--print-alignment`` for ``print_alignment``."""
+    return "--" + name.replace("_", "-")
+
+
+def refuse_flags(
+    flags: Mapping[str, object], partner: str, error: type[Exception] = InputError, advice: str = "leave it out"
+) -> None:
+    """Raises an error about the first flag of a table that was given.
+
+    Args:
+        flags: by flag, whether it was given; any true value counts
+        partner: what the flags do not work with, such as ``--task tree_insertion``
+        error: class of the error
+        advice: what the user can do instead, the end of the message
+
+    Raises:
+        error: a flag was given
+    """
+    for flag, is_given in flags.items():
+        if is_given:
+            raise error(f"{flag} does not work with {partner}; {advice}")
+
+
+def bracketed_line(line: str, dictionary: SymbolDictionary) -> Optional[str]:
+    """The ``B-`` line of an ``H-`` line: its tree in brackets. None for other lines, and for a hypothesis that is not a tree.
+
+    Args:
+        line: printed by ``fairseq-interactive``
+        dictionary: of the target, or any with a ``notation``
+    """
+    fields = line.split("\t", 2)
+    if not line.startswith("H-") or len(fields) != 3:
+        return None
+    try:
+        tree = dictionary.notation.read(fields[2])
+    except SymbolTreeError:
+        return None
+    return f"B-{fields[0][2:]}\t{notation_named('bracket').write(tree)}"
+
+
+def print_brackets(dictionary: SymbolDictionary) -> None:
+    """Makes ``fairseq-interactive`` print brackets from now on, if that is what runs; again is harmless."""
+    print_after([_COMMAND], functools.partial(bracketed_line, dictionary=dictionary))
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

@@ -1,0 +1,181 @@
+"""The base class of all tasks of this package: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
+
+import functools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.tasks import FairseqTask
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tree_fairseq.errors import DictionaryMismatchError
+
+
+def trees_read(model) -> tuple[str, ...]:
+    """Names of the trees that a model, or the class of one, reads in ``net_input``; fairseq's models read none."""
+    return getattr(model, "tree_inputs", ())
+
+
+def drop_trees(model: nn.Module, names: Collection[str]) -> None:
+    """Drops trees from the input of a model that does not read them, in training and in generation.
+
+    A stock architecture can then train on a folder with trees, and be a member of an ensemble with models that read them.
+
+    Args:
+        model: an encoder-decoder, or any model that is called with ``net_input`` alone
+        names: of the trees in ``net_input``
+    """
+
+    def without_trees(inputs: dict) -> dict:
+        return {name: value for name, value in inputs.items() if name not in names}
+
+    model.register_forward_pre_hook(lambda module, args, kwargs: (args, without_trees(kwargs)), with_kwargs=True)
+    if not isinstance(model, FairseqEncoderDecoderModel):
+        return
+    # Generators call the encoder's entry point directly, past the hooks of torch.
+    encode = model.encoder.forward_torchscript
+
+    @functools.wraps(encode)
+    def encode_without_trees(net_input):
+        return encode(without_trees(net_input))
+
+    model.encoder.forward_torchscript = encode_without_trees
+
+
+def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
+    """Makes sure that a checkpoint's data and ours agree in an entry of :meth:`TreeTask.checkpoint_facts`.
+
+    Raises:
+        DictionaryMismatchError: they do not; the message names what differs
+    """
+    if not isinstance(ours, dict):
+        theirs, ours = {name: theirs}, {name: ours}
+    differing = []
+    for what, their_value, our_value in _differences(theirs, ours):
+        if isinstance(our_value, str) and what.startswith("--"):
+            raise DictionaryMismatchError(
+                f"a checkpoint was trained with {what} {their_value}, this is {what} {our_value}"
+            )
+        counted = isinstance(their_value, list) and isinstance(our_value, list) and len(their_value) != len(our_value)
+        differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
+    if differing:
+        raise DictionaryMismatchError(
+            f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it was trained on, "
+            "or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
+        )
+
+
+_FACT_NAMES = {"insertion_labels": "labels of the targets", "unary_chains": "--unary-chains"}
+
+
+def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Facts that differ: name and both values. A fact that only one of them has counts if it is one of a side."""
+    for name in {**ours, **theirs}:
+        their_value, our_value = theirs.get(name), ours.get(name)
+        if isinstance(their_value, dict) or isinstance(our_value, dict):
+            yield from _differences(their_value or {}, our_value or {}, f" of the {name}")
+        elif their_value != our_value and (side or (name in theirs and name in ours)):
+            yield _FACT_NAMES.get(name, name) + side, their_value, our_value
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeTaskConfig(FairseqDataclass):
+    """The options of all tasks of this package."""
+
+    cpu_autocast: bool = field(
+        default=False, metadata={"help": "train and validate in bfloat16 on the CPU, as torch.autocast does"}
+    )
+
+
+class TreeTask(FairseqTask):
+    """A task over a folder with a ``tree.json``; stands before fairseq's own task among the bases of a class.
+
+    Attributes:
+        trees_of_models: names of the trees that models read which were built
+    """
+
+    cfg: TreeTaskConfig
+    tree_inputs: tuple[str, ...] = ()
+    """Names of the trees in ``net_input``, which models that read none never see."""
+
+    def __init__(self, cfg, *args, **kwargs):
+        super().__init__(cfg, *args, **kwargs)
+        self.trees_of_models: set[str] = set()
+
+    @property
+    def has_tree_model(self) -> bool:
+        """Whether a model was built that reads trees."""
+        return bool(self.trees_of_models)
+
+    def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
+        """fairseq's iterator, over the same batches in a resumed run as in an unbroken one.
+
+        fairseq draws ties of length by seed and epoch when it makes batches. An unbroken run makes them
+        in its first epoch for all; a resumed one would make others in the epoch that it begins with.
+        """
+        makes_batches_once = (
+            self.can_reuse_epoch_itr(dataset)
+            and len(utils.split_paths(self.cfg.data)) == 1
+            and not kwargs.get("disable_iterator_cache")
+            and not kwargs.get("update_epoch_batch_itr")
+        )
+        if not makes_batches_once or dataset in self.dataset_to_epoch_iter:
+            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
+        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
+        iterator.epoch = max(epoch, 1)
+        dataset.set_epoch(epoch)
+        return iterator
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Builds any architecture; one that reads no trees never sees them."""
+        model = super().build_model(cfg, from_checkpoint)
+        read = trees_read(model)
+        if unread := [name for name in self.tree_inputs if name not in read]:
+            drop_trees(model, unread)
+        self.trees_of_models.update(set(self.tree_inputs).difference(unread))
+        return model
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """What models of the task depend on, for checkpoints; entries are values, or dicts of values."""
+        return {}
+
+    def state_dict(self) -> dict:
+        """What a checkpoint remembers of the task."""
+        return {**super().state_dict(), **self.checkpoint_facts()}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this.
+
+        Raises:
+            DictionaryMismatchError: it was not
+        """
+        state = dict(state_dict)
+        for name, ours in self.checkpoint_facts().items():
+            if name in state:
+                require_same_facts(name, state.pop(name), ours, self.cfg.data)
+        super().load_state_dict(state)
+
+    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+        """The stock step, under ``--cpu-autocast`` with a forward pass in bfloat16."""
+        return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
+
+    def valid_step(self, sample, model, criterion):
+        """The stock step, under ``--cpu-autocast`` in bfloat16."""
+        return super().valid_step(sample, model, self._autocast(criterion))
+
+    def _autocast(self, criterion):
+        if not self.cfg.cpu_autocast:
+            return criterion
+
+        def in_half_precision(*args, **kwargs):
+            # The fused attention of torch for CPUs has a backward pass in bfloat16 that is many times slower than its parts.
+            with torch.autocast("cpu", dtype=torch.bfloat16), sdpa_kernel(SDPBackend.MATH):
+                return criterion(*args, **kwargs)
+
+        return in_half_precision
