@@ -1,12 +1,3 @@
-#!/usr/bin/env bash
-# GEO: questions about geography to lambda calculus.
-set -euo pipefail
-. "$(dirname "$0")/../lib/structural.sh"
-. "$(dirname "$0")/../lib/semantic_parsing.sh"
-
-# Data: train.txt, test.txt and, where there is one, dev.txt; question<TAB>logical form. 100 lines of train validate where
-# there is no dev.txt, and are trained on as well, as the literature trains on all 600
-DATASET=geo FETCH=geo
-VALID=100 KEEP_VALID=yes
-
-recipe "$@"; exit # on one line: bash reads no further, so that this file may change meanwhile
+#!/bin/sh
+# The recipe is in recipe.ini; --help lists the options.
+exec python3 "$(dirname "$0")/../lib/run.py" "$(dirname "$0")" "$@"

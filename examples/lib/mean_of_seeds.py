@@ -2,9 +2,10 @@
 
     python examples/lib/mean_of_seeds.py --result OUT/result.json RUN...
 
-Metrics at the top of the file, ``score`` among them, become means over the runs; ``by_seed`` keeps those of each,
-``spread`` the difference between the best and the worst. What else the file says (by size, differences, checkpoint) is
-of the first.
+Metrics at the top of the file, ``score`` among them, become means over the runs. ``by_seed`` keeps the metrics of each
+run,
+``spread`` the difference between the best and the worst. The rest of the file (by size, differences, checkpoint) is
+about the first run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Tables and plots of a sweep: encoder depth with and without a chart, height of the chart, length of sentences.
+"""Tables and plots of a sweep: depth of the encoder with and without a chart, height of the chart, length of sentences.
 
     python examples/lib/sweep.py --runs RUN... --metric tokenized_bleu --layers 6 --height 10 --lengths 10 20 40 \\
         --checkpoint checkpoint_best.pt --output OUT
 
-Writes ``OUT/sweep.md`` and ``OUT/sweep.svg`` from the ``score.json`` of the runs; runs that differ by their seed alone
-are one row, with their mean. How long encoders take is measured here, on the runs of ``--layers`` layers and
-``--height``. Where all runs have the same encoder, depth is left out, and without ``--lengths`` time is.
+Writes ``OUT/sweep.md`` and ``OUT/sweep.svg`` from the ``score.json`` of the runs. Runs that differ only in their seed
+are one row with their mean. The time that encoders take is measured here, on the runs with ``--layers`` layers and
+``--height``. Where all runs have the same encoder, depth is left out; without ``--lengths``, time is left out.
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from encoder_speed import load_encoder, milliseconds
+import torch
+from fairseq.checkpoint_utils import load_model_ensemble
 
+import tree_fairseq  # noqa: F401  registers the models
+from tree_fairseq.compat import allow_checkpoint_classes
 from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
 
 WITHOUT, WITH = "Transformer", "Treeformer"
+SENTENCES = 32
+"""Of a batch."""
+REPETITIONS = 5
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,42 @@ def read_rows(runs: Iterable[Path], metric: str) -> list[Row]:
         )
         for (layers, height), rows in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or 0))
     ]  # fmt: skip
+
+
+def load_encoder(checkpoint: Path) -> torch.nn.Module:
+    """The encoder of a checkpoint in evaluation mode, on the GPU where there is one."""
+    allow_checkpoint_classes()
+    (model,), _ = load_model_ensemble([str(checkpoint)])
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.encoder.eval().to(device)
+
+
+@torch.inference_mode()
+def milliseconds(encoder: torch.nn.Module, lengths: Sequence[int]) -> dict[int, float]:
+    """Milliseconds that a sentence of each length takes: the fastest of several batches of random words."""
+    device, words = next(encoder.parameters()).device, encoder.embed_tokens.num_embeddings
+    found = {}
+    for length in lengths:
+        tokens = torch.randint(min(10, words - 1), words, (SENTENCES, length), device=device)
+        tokens[:, -1] = encoder.dictionary.eos()
+        lengths_of = torch.full((SENTENCES,), length, device=device)
+        times = [_seconds(encoder, tokens, lengths_of) for _ in range(1 + REPETITIONS)][1:]
+        found[length] = 1000 * min(times) / SENTENCES
+    return found
+
+
+def _seconds(encoder: torch.nn.Module, tokens: torch.Tensor, lengths: torch.Tensor) -> float:
+    """Of one batch, waiting for the GPU where there is one."""
+    _wait(tokens)
+    begin = time.perf_counter()
+    encoder(tokens, src_lengths=lengths)
+    _wait(tokens)
+    return time.perf_counter() - begin
+
+
+def _wait(tensor: torch.Tensor) -> None:
+    if tensor.is_cuda:
+        torch.cuda.synchronize()
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -116,7 +159,9 @@ def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dic
     drawn = []
     if _depths_differ(rows):
         drawn += [
-            Plot(f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False),
+            Plot(
+                f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False
+            ),
             Plot(
                 "Parameters",
                 "millions of parameters",

@@ -1,7 +1,8 @@
-"""Running the recipes' shell scripts, and reading the commands that they print."""
+"""Running the recipes, and reading the commands that they print."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -44,7 +45,32 @@ def printed_commands(name: str, *arguments: str) -> list[list[str]]:
     done = recipe(name, "--dry-run", *arguments)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return [shlex.split(line) for line in done.stdout.splitlines() if not line.startswith("#")]
+    return commands_in(done.stdout)
+
+
+def commands_in(printed: str) -> list[list[str]]:
+    """The commands that were printed, as lists of words: a backslash continues a line, comments are left out."""
+    lines = printed.replace("\\\n", " ").splitlines()
+    return [shlex.split(line) for line in lines if not line.startswith("#")]
+
+
+def library(name: str):
+    """A module of examples/lib, whose modules import each other as scripts do."""
+    sys.path.insert(0, str(EXAMPLES / "lib"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(EXAMPLES / "lib"))
+
+
+def settings_of(name: str, *arguments: str):
+    """The settings of a recipe under these options."""
+    return library("run").settings_of(EXAMPLES / name, [str(word) for word in arguments], "run.sh")[0]
+
+
+def compared(settings, run: Path) -> list[str]:
+    """The names of the runs that a recipe compares a run with."""
+    return [Path(other).name for other in library("runner").others_scored(settings, run)]
 
 
 def readme_blocks(name: str) -> list[str]:

@@ -5,19 +5,32 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from tests.recipes.commands import CLASSIFICATION, EXAMPLES, bash, printed_commands, readme_blocks, recipe
-from tests.recipes.test_structural_options import base, named, parsed, value  # noqa: F401  a fixture
+from tests.recipes.commands import (
+    CLASSIFICATION,
+    EXAMPLES,
+    bash,
+    compared,
+    library,
+    printed_commands,
+    readme_blocks,
+    recipe,
+    settings_of,
+)
+from tests.recipes.test_structural_options import named, parsed, value
 
 TREES = ("sst2", "sst5")
 DOCUMENTS = ("imdb", "movie_reviews")
 ARCHITECTURES = (
-    "tree_transformer_classifier_tiny", "tree_lstm_classifier_tiny", "transformer_classifier_tiny",
+    "tree_transformer_classifier_tiny",
+    "tree_lstm_classifier_tiny",
+    "transformer_classifier_tiny",
     "lstm_classifier_tiny",
-)  # fmt: skip
+)
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -156,9 +169,12 @@ def test_ablations_differ_in_what_they_are_named_for(base, name, more):
 
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
-        "prepare": "preprocess.classification", "preprocess": "fairseq-preprocess", "train": "fairseq-train",
-        "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
-    }  # fmt: skip
+        "prepare": "preprocess.classification",
+        "preprocess": "fairseq-preprocess",
+        "train": "fairseq-train",
+        "generate": "fairseq-generate",
+        "score": "tree_fairseq.scoring",
+    }
     for stage, last in ends.items():
         assert last in printed_commands("sst5", *base, "--stage", stage)[-1]
 
@@ -167,17 +183,16 @@ def test_averaged_runs_are_compared_with_averaged_ones(tmp_path):
     for name in ("lstm_x-seed1", "lstm_x-average5-seed1", "tree_x-average5-seed1", "tree_x-random-average5-seed1"):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "outcomes.json").touch()
-    script = """
-    set +u; . examples/lib/classification.sh; WORK=$PLACE
-    AVERAGED=-average5; RUN=$PLACE/runs/tree_x-average5-seed1; beside 1 x; echo "${OTHERS[@]##*/}"
-    AVERAGED=''; RUN=$PLACE/runs/tree_x-seed1; beside 1 x; echo "${OTHERS[@]##*/}"
-    AVERAGED=-average5 ABLATING=1 MAIN_RUN=x; beside 1 $PLACE/runs/tree_x; echo "${OTHERS[@]##*/}"
-    """
-    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
-        "lstm_x-average5-seed1",
-        "lstm_x-seed1",
-        "tree_x-average5-seed1",
+    averaged = settings_of("sst5", "--toy", "--out", tmp_path, "--average", "5").at(run_seed="1")
+    single = settings_of("sst5", "--toy", "--out", tmp_path).at(run_seed="1")
+    runner = library("runner").Runner(averaged.at(arch="tree_x"), dry_run=True)
+    ablation = runner.settings.at(run_seed="1", comparing="ablate", run=str(tmp_path / "runs" / "tree_x-random"))
+    found = [
+        *compared(averaged, tmp_path / "runs" / "tree_x-average5-seed1"),
+        *compared(single, tmp_path / "runs" / "tree_x-seed1"),
+        *(Path(run).name for run in runner.others(ablation, tmp_path / "runs" / "tree_x-random")),
     ]
+    assert found == ["lstm_x-average5-seed1", "lstm_x-seed1", "tree_x-average5-seed1"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +221,7 @@ def test_mistakes_are_named(tmp_path, name, arguments, message):
     assert message in done.stderr
 
 
-# --- READMEs ---------------------------------------------------------------------------------------------------------
+# --- READMEs --------------------------------------------------------------------------------
 
 
 def readme(name):
@@ -244,7 +259,7 @@ def test_sections_stand_in_the_usual_order(name):
     assert "arxiv.org/abs/2002.08046" in readme(name)
 
 
-# --- from end to end -------------------------------------------------------------------------------------------------
+# --- from end to end --------------------------------------------------------------------------------
 
 
 def result_of(out):

@@ -11,8 +11,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from preprocess.glue_formats import TASKS
 from tests.nn.pretrained import save_albert
-from tests.recipes.commands import EXAMPLES, ROOT, bash, printed_commands, readme_blocks, recipe
-from tests.recipes.test_structural_options import base, named, parsed, value  # noqa: F401  a fixture
+from tests.recipes.commands import EXAMPLES, ROOT, bash, commands_in, printed_commands, readme_blocks, recipe
+from tests.recipes.test_structural_options import named, parsed, value
 
 SELECT = {"cola": "matthews", "stsb": "pearson"}
 
@@ -72,8 +72,8 @@ def test_batches_are_as_large_on_several_gpus(base, flags):
     words = ["examples/glue/run.sh", *base, "--dry-run", "--glue-task", "mnli", *flags]
     sizes = []
     for gpus in ("0", "0,1,2,3"):
-        printed = bash(shlex.join(words), CUDA_VISIBLE_DEVICES=gpus).stdout.splitlines()
-        (train,) = named([shlex.split(line) for line in printed if not line.startswith("#")], "fairseq-train")
+        printed = bash(shlex.join(words), CUDA_VISIBLE_DEVICES=gpus).stdout
+        (train,) = named(commands_in(printed), "fairseq-train")
         sizes.append(int(value(train, "--batch-size")) * int(value(train, "--update-freq")))
     assert sizes == ([128, 32] if flags else [32, 8])
 
@@ -110,7 +110,7 @@ def test_encoders_of_one_name_have_runs_of_their_own(base, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "--glue-task : give cola"),
+        ((), "--glue-task is needed: give cola"),
         (("--glue-task", "qqp"), "--glue-task qqp: give cola"),
         (("--glue-task", "cola", "--chart", "maybe"), "--chart maybe: give yes no"),
         (("--glue-task", "cola", "--parser", "stanza"), "reads no trees"),

@@ -1,6 +1,4 @@
-"""What the recipe of trees that grow by insertions accepts, refuses and would run; its README; all of it at a tiny
-size.
-"""
+"""The recipe of trees that grow by insertions: options, its README, and all of it at a tiny size."""
 
 from __future__ import annotations
 
@@ -12,14 +10,16 @@ import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.recipes.commands import EXAMPLES, INSERTION, bash, printed_commands, readme_blocks, recipe
-from tests.recipes.test_structural_options import base, named, parsed, value  # noqa: F401  a fixture
+from tests.recipes.test_structural_options import named, parsed, value
 
 DOMAINS = ("calendar", "blocks", "housing", "restaurants", "publications", "recipes", "socialnetwork", "basketball")
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CRITERIA = {
-    "tree_insertion_transformer": "slot_kl_divergence", "sequence_insertion_transformer": "slot_kl_divergence",
-    "insertion_left_to_right": "label_smoothed_cross_entropy", "tree_gru": "label_smoothed_cross_entropy",
-}  # fmt: skip
+    "tree_insertion_transformer": "slot_kl_divergence",
+    "sequence_insertion_transformer": "slot_kl_divergence",
+    "insertion_left_to_right": "label_smoothed_cross_entropy",
+    "tree_gru": "label_smoothed_cross_entropy",
+}
 
 
 def commands_of(base, *arguments):
@@ -61,23 +61,27 @@ def test_the_paper_s_size_comes_with_the_architecture(base, arch):
     ("arguments", "name", "learned"),
     [
         (
-            (), "tree_insertion_transformer-seed1",
+            (),
+            "tree_insertion_transformer-seed1",
             {"insertion_oracle": "centrality", "target_distribution": "rank", "target_temperature": 0.1},
         ),
         (
-            ("--oracle", "exact"), "tree_insertion_transformer.exact-seed1",
+            ("--oracle", "exact"),
+            "tree_insertion_transformer.exact-seed1",
             {"insertion_oracle": "exact", "target_distribution": "optimal"},
         ),
         (
-            ("--arch", "sequence_insertion_transformer"), "sequence_insertion_transformer-seed1",
+            ("--arch", "sequence_insertion_transformer"),
+            "sequence_insertion_transformer-seed1",
             {"sequence_supervision": "binary"},
         ),
         (
             ("--arch", "sequence_insertion_transformer", "--supervision", "uniform"),
-            "sequence_insertion_transformer.uniform-seed1", {"sequence_supervision": "uniform"},
+            "sequence_insertion_transformer.uniform-seed1",
+            {"sequence_supervision": "uniform"},
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_learned_reaches_flags_and_names(base, arguments, name, learned):
     commands = commands_of(base, *arguments)
     (train,), (score,) = named(commands, "fairseq-train"), named(commands, "tree_fairseq.scoring")
@@ -116,9 +120,14 @@ def test_ablations_differ_in_what_they_are_named_for(base):
         for command in named(commands, "fairseq-train")
     }
     assert set(runs) == {
-        "-seed1", "-temperature-1-seed1", "-temperature-10-seed1", "-one-trajectory-seed1", "-absolute-positions-seed1",
-        "-no-child-relations-seed1", "-deletion-seed1",
-    }  # fmt: skip
+        "-seed1",
+        "-temperature-1-seed1",
+        "-temperature-10-seed1",
+        "-one-trajectory-seed1",
+        "-absolute-positions-seed1",
+        "-no-child-relations-seed1",
+        "-deletion-seed1",
+    }
     for name, arguments in runs.items():
         assert arguments.target_temperature == {"-temperature-1-seed1": 1, "-temperature-10-seed1": 10}.get(name, 0.1)
         assert arguments.trajectories == (1 if "one" in name else None)
@@ -134,9 +143,12 @@ def test_ablations_differ_in_what_they_are_named_for(base):
 
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
-        "prepare": "preprocess.overnight", "preprocess": "fairseq-preprocess", "train": "fairseq-train",
-        "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
-    }  # fmt: skip
+        "prepare": "preprocess.overnight",
+        "preprocess": "fairseq-preprocess",
+        "train": "fairseq-train",
+        "generate": "fairseq-generate",
+        "score": "tree_fairseq.scoring",
+    }
     for stage, last in ends.items():
         assert last in commands_of(base, "--stage", stage)[-1]
     (command,) = printed_commands("overnight", *base, "--stage", "bounds")

@@ -16,19 +16,25 @@ from tests.recipes.commands import (
     ROOT,
     STRUCTURAL,
     TREEFORMER,
-    bash,
+    compared,
+    library,
     printed_commands,
     recipe,
+    settings_of,
 )
 
 STOCK = {
     "multi30k_en_de": ("transformer", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
     "wmt14_en_de": (
-        "transformer_wmt_en_de", "transformer_wmt_en_de_big", "fconv_wmt_en_de", "lightconv_wmt_en_de",
-        "lightconv_wmt_en_de_big", "tree_transformer_wmt_en_de_big",
+        "transformer_wmt_en_de",
+        "transformer_wmt_en_de_big",
+        "fconv_wmt_en_de",
+        "lightconv_wmt_en_de",
+        "lightconv_wmt_en_de_big",
+        "tree_transformer_wmt_en_de_big",
     ),
     "iwslt14_de_en": ("transformer_iwslt_de_en", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
-}  # fmt: skip
+}
 
 
 def parsed(command):
@@ -102,10 +108,14 @@ def test_ablations_differ_in_what_they_are_named_for(tmp_path):
     assert set(runs) == {
         "tree_transformer-" + name
         for name in (
-            "no-hierarchical-embeddings", "no-subtree-mask", "no-hierarchical-embeddings-no-subtree-mask",
-            "no-node-cross-attention", "right-branching", "random",
+            "no-hierarchical-embeddings",
+            "no-subtree-mask",
+            "no-hierarchical-embeddings-no-subtree-mask",
+            "no-node-cross-attention",
+            "right-branching",
+            "random",
         )
-    }  # fmt: skip
+    }
     for name, command in runs.items():
         arguments = parsed(command)
         for flag in ("no_hierarchical_embeddings", "no_subtree_mask", "no_node_cross_attention"):
@@ -217,15 +227,14 @@ def test_models_with_the_same_extra_flags_are_compared(tmp_path):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "score.json").touch()
     (tmp_path / "runs" / "unscored").mkdir()
-    script = """
-    set +u; . examples/lib/recipe.sh; WORK=$PLACE
-    for run in tree_transformer tree_transformer+12 tree_transformer-random; do
-        whole_models $run; echo "${OTHERS[@]##*/}"
-    done
-    """
-    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
-        "fconv_iwslt_de_en transformer", "transformer+12", "fconv_iwslt_de_en transformer",
-    ]  # fmt: skip
+    settings = settings_of("multi30k_en_de", "--toy", "--out", tmp_path)
+    runs = {"tree_transformer": "", "tree_transformer+12": "+12", "tree_transformer-random": ""}
+    found = [compared(settings.at(extra_suffix=extra), tmp_path / "runs" / run) for run, extra in runs.items()]
+    assert [" ".join(names) for names in found] == [
+        "fconv_iwslt_de_en transformer",
+        "transformer+12",
+        "fconv_iwslt_de_en transformer",
+    ]
 
 
 def test_out_inside_data_is_refused(tmp_path):
@@ -233,12 +242,12 @@ def test_out_inside_data_is_refused(tmp_path):
     assert done.returncode == 1 and "--out lies in --data" in done.stderr
 
 
-def test_gpus_share_a_batch():
-    script = (
-        ". examples/lib/stages.sh; for gpus in 0 0,1,2,3,4,5,6,7 ''; do CUDA_VISIBLE_DEVICES=$gpus; "
-        'batch_flags 32768 4096; echo "${BATCH[*]}"; done'
-    )
-    assert bash(script, DRY_RUN="").stdout.splitlines() == [
+def test_gpus_share_a_batch(monkeypatch):
+    found = []
+    for gpus in ("0", "0,1,2,3,4,5,6,7", ""):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+        found.append(" ".join(library("stages").batch_flags(32768, 4096)))
+    assert found == [
         "--max-tokens 4096 --update-freq 8",
         "--max-tokens 4096 --update-freq 1",
         "--max-tokens 4096 --update-freq 8",

@@ -7,7 +7,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq  # noqa: F401  registers tasks and architectures
-from tests.recipes.commands import ROOT, STRUCTURAL, bash, printed_commands, recipe
+from tests.recipes.commands import ROOT, STRUCTURAL, compared, printed_commands, recipe, settings_of
 
 SEMANTIC_PARSING = ("geo", "atis", "jobs", "ifttt")
 TREE_TO_TREE = ("active_logical", "coffeescript_javascript", "for2lam")
@@ -39,14 +39,6 @@ def value(command, flag):
 
 def named(commands, name):
     return [command for command in commands if name in command[0] or name in command[1:4]]
-
-
-@pytest.fixture
-def base(tmp_path):
-    """Options of a full-size run; a folder that is not empty is all that --dry-run asks of data."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "some").touch()
-    return "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")
 
 
 def commands_of(name, base, *arguments):
@@ -184,9 +176,13 @@ def test_ablations_differ_in_what_they_are_named_for(base):
         for command in named(commands, "fairseq-train")
     }
     assert set(runs) == {
-        "-seed1", "-query-position-seed1", "-decay-init-paper-seed1", "-parameter-free-seed1", "-bfs-seed1",
+        "-seed1",
+        "-query-position-seed1",
+        "-decay-init-paper-seed1",
+        "-parameter-free-seed1",
+        "-bfs-seed1",
         "-none-seed1",
-    }  # fmt: skip
+    }
     for name, command in runs.items():
         arguments = parsed(command)
         assert arguments.query_position is ("query" in name)
@@ -199,9 +195,12 @@ def test_ablations_differ_in_what_they_are_named_for(base):
 
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
-        "prepare": "preprocess.semantic_parsing", "preprocess": "fairseq-preprocess",
-        "train": "tree_fairseq.commands.average", "generate": "fairseq-generate", "score": "tree_fairseq.scoring",
-    }  # fmt: skip
+        "prepare": "preprocess.semantic_parsing",
+        "preprocess": "fairseq-preprocess",
+        "train": "tree_fairseq.commands.average",
+        "generate": "fairseq-generate",
+        "score": "tree_fairseq.scoring",
+    }
     for stage, last in ends.items():
         assert last in commands_of("jobs", base, "--stage", stage)[-1]
 
@@ -218,15 +217,17 @@ def test_other_architectures_of_a_seed_are_compared(tmp_path):
     for name in names:
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "outcomes.json").touch()
-    script = """
-    set +u; . examples/lib/structural.sh; WORK=$PLACE TRAVERSAL=dfs BINARIZATION=lcrs
-    for RUN in $PLACE/runs/tree_x-seed1 $PLACE/runs/lstm-seed2 $PLACE/runs/tree_x-seed1+12; do
-        seed=${RUN#*-seed}; beside ${seed%+*}; echo "${OTHERS[@]##*/}"
-    done
-    """
-    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == [
-        "lstm-seed1 transformer_x-raw-seed1 transformer_x-seed1", "", "transformer_x-seed1+12",
-    ]  # fmt: skip
+    settings = settings_of("geo", "--toy", "--out", tmp_path)
+    runs = {"tree_x-seed1": ("1", ""), "lstm-seed2": ("2", ""), "tree_x-seed1+12": ("1", "+12")}
+    found = [
+        compared(settings.at(run_seed=seed, extra_suffix=extra), tmp_path / "runs" / run)
+        for run, (seed, extra) in runs.items()
+    ]
+    assert [" ".join(names) for names in found] == [
+        "lstm-seed1 transformer_x-raw-seed1 transformer_x-seed1",
+        "",
+        "transformer_x-seed1+12",
+    ]
 
 
 @pytest.mark.parametrize(

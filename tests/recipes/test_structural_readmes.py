@@ -1,6 +1,4 @@
-"""The READMEs of programs and logical forms: blocks that are commands, a walk-through that trains, recipes from end to
-end.
-"""
+"""The READMEs of programs and logical forms: their blocks are commands; a walk-through; recipes from end to end."""
 
 from __future__ import annotations
 
@@ -150,9 +148,11 @@ def test_means_of_seeds(tmp_path):
         folder = tmp_path / "runs" / f"model-seed{seed}"
         folder.mkdir(parents=True)
         content = {
-            "primary": "accuracy", "description": {"run": folder.name, "seed": str(seed)}, "differences": [],
+            "primary": "accuracy",
+            "description": {"run": folder.name, "seed": str(seed)},
+            "differences": [],
             "metrics": {"accuracy": accuracy, "validity": 1.0},
-        }  # fmt: skip
+        }
         (folder / "score.json").write_text(json.dumps(content))
         runs.append(folder)
     (tmp_path / "result.json").write_text(

@@ -1,31 +1,40 @@
-"""What the recipes of Treeformer accept, refuse and would run; their READMEs; one of them at a tiny size; tables of
-sweeps.
-"""
+"""The recipes of Treeformer: options, READMEs, one of them at a tiny size, and the tables of sweeps."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import shlex
-import sys
 import xml.etree.ElementTree
 
 import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.nn.tiny import build, tiny_task
-from tests.recipes.commands import EXAMPLES, TREEFORMER, bash, printed_commands, readme_blocks, recipe
-from tests.recipes.test_structural_options import base, named, parsed, value  # noqa: F401  a fixture
+from tests.recipes.commands import (
+    EXAMPLES,
+    TREEFORMER,
+    bash,
+    compared,
+    library,
+    printed_commands,
+    readme_blocks,
+    recipe,
+    settings_of,
+)
+from tests.recipes.test_structural_options import named, parsed, value
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.__main__ import SCORERS
 
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BASELINES = {
-    "cogs": "transformer", "cognition": "transformer_iwslt_de_en", "gigaword": "transformer_iwslt_de_en",
-    "iwslt14_en_fr": "transformer_iwslt_de_en", "iwslt14_de_en": "transformer_iwslt_de_en",
+    "cogs": "transformer",
+    "cognition": "transformer_iwslt_de_en",
+    "gigaword": "transformer_iwslt_de_en",
+    "iwslt14_en_fr": "transformer_iwslt_de_en",
+    "iwslt14_de_en": "transformer_iwslt_de_en",
     "multi30k_en_de": "transformer",
-}  # fmt: skip
+}
 DUAL = ("iwslt14_de_en", "multi30k_en_de")
 
 
@@ -197,13 +206,9 @@ def test_other_runs_of_a_seed_are_compared(tmp_path):
     ):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "score.json").touch()
-    script = """
-    set +u; . examples/lib/treeformer.sh; WORK=$PLACE
-    for RUN in $PLACE/runs/treeformer-seed1 $PLACE/runs/treeformer-seed2; do
-        others ${RUN#*-seed}; echo "${OTHERS[@]##*/}"
-    done
-    """
-    assert bash(script, PLACE=str(tmp_path)).stdout.splitlines() == ["transformer-7-layers-seed1 transformer-seed1", ""]
+    settings = settings_of("gigaword", "--toy", "--out", tmp_path)
+    found = [compared(settings.at(run_seed=seed), tmp_path / "runs" / f"treeformer-seed{seed}") for seed in ("1", "2")]
+    assert [" ".join(names) for names in found] == ["transformer-7-layers-seed1 transformer-seed1", ""]
 
 
 @pytest.mark.parametrize(
@@ -288,13 +293,9 @@ def test_plain_commands_are_fairseq_s():
 
 
 @pytest.fixture(scope="module")
-def library():
-    """The scripts of examples/lib as modules."""
-    sys.path.insert(0, str(EXAMPLES / "lib"))
-    try:
-        yield {name: importlib.import_module(name) for name in ("encoder_speed", "sweep")}
-    finally:
-        sys.path.remove(str(EXAMPLES / "lib"))
+def sweeping():
+    """The script that makes tables and plots of sweeps, as a module."""
+    return library("sweep")
 
 
 def scored(folder, layers, height, score, seed=1, **more):
@@ -311,18 +312,24 @@ def scored(folder, layers, height, score, seed=1, **more):
     return folder
 
 
-def test_tables_and_plots_of_a_sweep(tmp_path, library):
-    sweep = library["sweep"]
+def test_tables_and_plots_of_a_sweep(tmp_path, sweeping):
+    sweep = sweeping
     runs = [
-        scored(tmp_path / "a", 2, None, 30.0), scored(tmp_path / "b", 2, 10, 30.5),
+        scored(tmp_path / "a", 2, None, 30.0),
+        scored(tmp_path / "b", 2, 10, 30.5),
         scored(tmp_path / "c", 6, None, 34.0),
-        scored(tmp_path / "d", 6, 10, 35.0), scored(tmp_path / "e", 6, 10, 36.0, seed=2),
+        scored(tmp_path / "d", 6, 10, 35.0),
+        scored(tmp_path / "e", 6, 10, 36.0, seed=2),
         scored(tmp_path / "f", 6, 2, 34.2),
-    ]  # fmt: skip
+    ]
     rows = sweep.read_rows([*runs, runs[0]], "bleu")
     assert [(row.layers, row.height, row.score, len(row.runs)) for row in rows] == [
-        (2, None, 30, 1), (2, 10, 30.5, 1), (6, None, 34, 1), (6, 2, 34.2, 1), (6, 10, 35.5, 2),
-    ]  # fmt: skip
+        (2, None, 30, 1),
+        (2, 10, 30.5, 1),
+        (6, None, 34, 1),
+        (6, 2, 34.2, 1),
+        (6, 10, 35.5, 2),
+    ]
     depth = sweep.depth_table(rows, 10, "bleu").splitlines()
     assert depth[2:] == [
         "| 2 | 30.00 (2.00M) | 30.50 (2.00M) | +0.50 |",
@@ -341,13 +348,13 @@ def test_tables_and_plots_of_a_sweep(tmp_path, library):
         sweep.read_rows(runs, "chrf")
 
 
-def test_a_sweep_over_heights_alone(tmp_path, library):
+def test_a_sweep_over_heights_alone(tmp_path, sweeping):
     runs = [
         scored(tmp_path / name, None, height, score)
         for name, height, score in (("a", None, 30.0), ("b", 2, 31.0), ("c", 10, 33.0))
     ]
     arguments = ["--metric", "bleu", "--height", "10", "--checkpoint", "x.pt", "--output", str(tmp_path)]
-    assert library["sweep"].main(["--runs", *map(str, runs), *arguments]) == 0
+    assert sweeping.main(["--runs", *map(str, runs), *arguments]) == 0
     text = (tmp_path / "sweep.md").read_text()
     assert text.splitlines()[0] == "## Height of the chart" and text.count("##") == 1 and "| 10 | 33.00 |" in text
     assert (
@@ -355,7 +362,7 @@ def test_a_sweep_over_heights_alone(tmp_path, library):
     )
 
 
-def test_sweeps_need_the_model_with_and_without_a_chart(tmp_path, library, capsys):
+def test_sweeps_need_the_model_with_and_without_a_chart(tmp_path, sweeping, capsys):
     run = scored(tmp_path / "a", 6, 10, 35.0)
     arguments = [
         "--metric",
@@ -371,17 +378,17 @@ def test_sweeps_need_the_model_with_and_without_a_chart(tmp_path, library, capsy
         "--output",
         str(tmp_path),
     ]
-    assert library["sweep"].main(["--runs", str(run), *arguments]) == 1
+    assert sweeping.main(["--runs", str(run), *arguments]) == 1
     assert "no run has 6 layers and no chart" in capsys.readouterr().err
 
 
-def test_encoders_are_timed_at_every_length(library):
+def test_encoders_are_timed_at_every_length(sweeping):
     encoder = build(tiny_task(), arch="treeformer_tiny").encoder
-    times = library["encoder_speed"].milliseconds(encoder, [2, 5])
+    times = sweeping.milliseconds(encoder, [2, 5])
     assert list(times) == [2, 5] and all(value > 0 for value in times.values())
 
 
-def test_cogs_from_end_to_end(tmp_path, library):
+def test_cogs_from_end_to_end(tmp_path, sweeping):
     done = recipe("cogs", "--toy", "--out", tmp_path, "--workers", "1")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     result = json.loads((tmp_path / "result.json").read_text())
@@ -389,6 +396,6 @@ def test_cogs_from_end_to_end(tmp_path, library):
     assert set(result["groups"]["test2"]) == {"cp_recursion"} and result["sentences"] == {"test": 15, "test2": 5}
     assert result["description"] | {"encoder_layers": "1", "height": "10", "seed": "1"} == result["description"]
     run = tmp_path / "variable-free" / "runs" / "treeformer_cogs-short-seed1"
-    assert hasattr(library["encoder_speed"].load_encoder(run / "checkpoints" / "checkpoint_last.pt"), "chart")
+    assert hasattr(sweeping.load_encoder(run / "checkpoints" / "checkpoint_last.pt"), "chart")
     again = recipe("cogs", "--toy", "--out", tmp_path, "--workers", "1", "--stage", "generate")
     assert again.stderr.count("done before") == 4  # prepare, preprocess, train, generate
