@@ -18,6 +18,7 @@ from typing import NamedTuple
 from fairseq import hub_utils
 from torch import Tensor
 
+import tree_fairseq
 from tree_fairseq.classification.base_task import ClassificationTask
 from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
@@ -174,6 +175,7 @@ def from_pretrained(
     Raises:
         DataFolderError: a folder or file is missing; the message says which
     """
+    tree_fairseq.register()
     folder = Path(model_dir)
     data = folder if data_name_or_path is None else Path(data_name_or_path)
     if checkpoint_file is None:

@@ -21,8 +21,7 @@ from pathlib import Path
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble
 
-import tree_fairseq  # noqa: F401  registers the models
-from tree_fairseq.compat import allow_checkpoint_classes
+import tree_fairseq
 from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
@@ -69,7 +68,7 @@ def read_rows(runs: Iterable[Path], metric: str) -> list[Row]:
 
 def load_encoder(checkpoint: Path) -> torch.nn.Module:
     """The encoder of a checkpoint in evaluation mode, on the GPU where there is one."""
-    allow_checkpoint_classes()
+    tree_fairseq.register()
     (model,), _ = load_model_ensemble([str(checkpoint)])
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return model.encoder.eval().to(device)
@@ -159,9 +158,7 @@ def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dic
     drawn = []
     if _depths_differ(rows):
         drawn += [
-            Plot(
-                f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False
-            ),
+            Plot(f"Depth, h = {height}", "encoder layers", metric, both(lambda row: row.layers), logarithmic=False),
             Plot(
                 "Parameters",
                 "millions of parameters",

@@ -27,9 +27,7 @@ def references(words: Path, target: str, count: int) -> list[str]:
 
 
 def chosen_lines(source: list[str], count: int = 3, lengths: range = range(8, 19)) -> list[int]:
-    """Lines to show: the first that are neither short nor long, filled up with the first of all where there are too
-    few.
-    """
+    """Lines to show: the first that are neither short nor long, and the first of all where there are too few."""
     fitting = [index for index, line in enumerate(source) if len(line.split()) in lengths]
     return (fitting + [index for index in range(len(source)) if index not in fitting])[:count]
 
@@ -53,12 +51,11 @@ def report(out: Path, source: str, target: str) -> dict:
     for name, title in SYSTEMS.items():
         scores[name], signature = corpus_bleu(side, outputs[name])
         print(f"  {title:<18}{scores[name]:6.2f}   {signature}")
-    # sacreBLEU tells of every step of its resampling.
+    # sacreBLEU logs every step of its resampling.
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     bootstrap = paired_bootstrap(side, outputs["transformer"], outputs["tree_transformer"])
     print(
-        f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, "
-        f"{bootstrap['signature']}"
+        f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, {bootstrap['signature']}"
     )
 
     plain = detokenize(lines, source)

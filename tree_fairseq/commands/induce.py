@@ -22,6 +22,7 @@ from pathlib import Path
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+import tree_fairseq
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.phrase_map import phrase_map_to_svg
 from tree_fairseq.errors import ScoringError, TreeFairseqError
@@ -110,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
+    tree_fairseq.register()
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     parser = _parser()
     args = options.parse_args_and_arch(parser, input_args=arguments)

@@ -22,6 +22,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from torch import Tensor, nn
 
+import tree_fairseq
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import write_json
 from tree_fairseq.tree_transformer.attention import TreeCrossAttention
@@ -151,6 +152,7 @@ def attention_share(model: nn.Module, batches, dictionaries) -> dict:
 
 def measure(checkpoint: Path, data: Path, subset: str, max_tokens: int = 4000, cpu: bool = False) -> dict:
     """Measures a checkpoint on a split of a preprocessed folder; see :func:`attention_share`."""
+    tree_fairseq.register()
     models, _, task = checkpoint_utils.load_model_ensemble_and_task(
         [str(checkpoint)], arg_overrides={"data": str(data)}
     )
