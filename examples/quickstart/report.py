@@ -54,9 +54,8 @@ def report(out: Path, source: str, target: str) -> dict:
     # sacreBLEU logs every step of its resampling.
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     bootstrap = paired_bootstrap(side, outputs["transformer"], outputs["tree_transformer"])
-    print(
-        f"  {'difference':<18}{bootstrap['difference']:+6.2f}   p = {bootstrap['p_value']:.3f}, {bootstrap['signature']}"
-    )
+    p_value = f"p = {bootstrap['p_value']:.3f}"
+    print(f"  {'difference':<18}{bootstrap['difference']:+6.2f}   {p_value}, {bootstrap['signature']}")
 
     plain = detokenize(lines, source)
     shown = chosen_lines(lines)
