@@ -70,7 +70,7 @@ def test_a_label_that_only_the_test_set_has_is_unknown(tmp_path):
     assert exported(data, "test", tmp_path / "out") == ["( f <unk> b )", "<unk>", "( f a <unk> )"]
     assert check_folder(data) == []
     task = task_of(data)
-    found = {label for batch in batches(task, "test") for label in batch["target_tree"]["labels"].flatten().tolist()}
+    found = {label for batch in batches(task, "test") for label in batch["target"].flatten().tolist()}
     assert task.target_dictionary.unk() in found
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.dataset import collate_trees
+from tree_fairseq.tree_insertion.dataset import collate_partial_trees
 from tree_fairseq.tree_insertion.relations import PreorderTrees
-from tree_fairseq.tree_insertion.slots import ChangedTrees, insert_nodes, with_slots
+from tree_fairseq.tree_insertion.slots import ChangedTrees, insert_nodes
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -28,7 +30,8 @@ def random_batch(seed: int, sizes: list[int], labels: int = 9) -> dict[str, Tens
     """A batch of random trees and their slots; labels are from `ROOT`, which only roots have, up to ``labels``."""
     generator = np.random.default_rng(seed)
     names = [np.concatenate([[ROOT], generator.integers(ROOT + 1, labels + 1, size - 1)]) for size in sizes]
-    return with_slots(collate_trees(names, [random_parents(generator, size) for size in sizes], PAD), PAD)
+    trees = [SimpleNamespace(labels=own, parents=random_parents(generator, len(own))) for own in names]
+    return collate_partial_trees(trees, PAD)
 
 
 def batches(max_nodes: int = 14) -> st.SearchStrategy[dict[str, Tensor]]:

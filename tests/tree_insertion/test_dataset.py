@@ -87,7 +87,7 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
     data.set_epoch(3)
     batch = data.collater([data[index] for index in range(len(data))])
     assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "partial_tree"} and "delete" not in batch
-    partial, whole = batch["net_input"]["partial_tree"], batch["target_tree"]
+    partial = batch["net_input"]["partial_tree"]
     slots = 0
     for row, index in enumerate(batch["id"].tolist()):
         state = data[index]["partial_tree"]
@@ -102,9 +102,8 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
         )
         assert partial["labels"][row, 0] == dictionary.root
         slots += slot_mask(state.parents).sum()
-        count = len(TargetTree.of(TREES[index]))
-        assert whole["labels"][row, :count].tolist() == ids_of(TREES[index], dictionary).tolist()
-        assert whole["parents"][row, :count].tolist() == parents_of(TREES[index]).tolist()
+        assert data[index]["labels"].tolist() == ids_of(TREES[index], dictionary).tolist()
+        assert data[index]["parents"].tolist() == parents_of(TREES[index]).tolist()
         assert dictionary.string(batch["target"][row]) == LINES[index]
     assert batch["ntokens"] == slots == len(batch["slot_target"]["slot"].unique())
     assert batch["nsentences"] == len(TREES)

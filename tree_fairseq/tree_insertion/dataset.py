@@ -56,7 +56,7 @@ class TargetTreeDataset(PairDataset):
             self._epoch.fill_(epoch)
 
     def key(self, index: int) -> tuple[int, int]:
-        """Seeds the draw of an example, together with the seed of the run."""
+        """Returns the seed of an example's draw, beside that of the run."""
         return int(self._epoch), index
 
     def __getitem__(self, index: int) -> dict:
@@ -72,8 +72,7 @@ class TargetTreeDataset(PairDataset):
         Returns:
             fairseq's batch without ``prev_output_tokens``, and
 
-            - ``target_tree``: the whole targets, ``labels`` and ``parents`` (:func:`collate_trees`)
-            - ``target``: ``[B, T]`` int64, the same as sequences (:meth:`InsertionDictionary.sequence`), padded right
+            - ``target``: ``[B, T]`` int64, the trees as sequences (:meth:`InsertionDictionary.sequence`), padded right
             - what :meth:`complete` adds
         """
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
@@ -82,10 +81,8 @@ class TargetTreeDataset(PairDataset):
         by_id = {sample["id"]: sample for sample in samples}
         samples = [by_id[index] for index in batch["id"].tolist()]
         batch["net_input"].pop("prev_output_tokens", None)
-        trees = [(sample["labels"], sample["parents"]) for sample in samples]
-        pad = self.dictionary.pad()
-        batch["target_tree"] = collate_trees(*zip(*trees), pad)
-        batch["target"] = data_utils.collate_tokens([self.dictionary.sequence(*tree) for tree in trees], pad)
+        targets = [self.dictionary.sequence(sample["labels"], sample["parents"]) for sample in samples]
+        batch["target"] = data_utils.collate_tokens(targets, self.dictionary.pad())
         self.complete(batch, samples)
         return batch
 
@@ -94,30 +91,16 @@ class TargetTreeDataset(PairDataset):
         raise NotImplementedError
 
 
-def collate_trees(labels: Sequence[np.ndarray], parents: Sequence[np.ndarray], pad: int) -> dict[str, Tensor]:
-    """Collates trees, padded on the right.
-
-    Args:
-        labels: B arrays of dictionary ids, in preorder
-        parents: B arrays of the indices of the parents, -1 for roots
-        pad: label of padding
+def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
+    """Collates partial trees as models read them.
 
     Returns:
-        ``labels`` and ``parents``, each ``[B, M]`` int64; padding has the parent -1
+        ``labels`` and ``parents``, each ``[B, M]`` int64 and padded on the right, with ``pad`` and -1; and ``slots`` of
+        :func:`tree_fairseq.tree_insertion.slots.with_slots`
     """
-    shape = (len(labels), max(map(len, labels), default=0))
-    batch = {"labels": np.full(shape, pad, np.int64), "parents": np.full(shape, -1, np.int64)}
-    for name, rows in (("labels", labels), ("parents", parents)):
-        for row, values in enumerate(rows):
-            batch[name][row, : len(values)] = values
-    return {name: torch.from_numpy(values) for name, values in batch.items()}
-
-
-def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
-    """Collates partial trees as models read them (:func:`tree_fairseq.tree_insertion.slots.with_slots`)."""
-    return with_slots(
-        collate_trees([tree.labels for tree in partial_trees], [tree.parents for tree in partial_trees], pad), pad
-    )
+    labels = data_utils.collate_tokens([torch.from_numpy(tree.labels) for tree in partial_trees], pad)
+    parents = data_utils.collate_tokens([torch.from_numpy(tree.parents) for tree in partial_trees], -1)
+    return with_slots({"labels": labels, "parents": parents}, pad)
 
 
 @dataclass(frozen=True)

@@ -111,17 +111,10 @@ class EncodedText:
 
     @classmethod
     def read(cls, text: TextInput, reader: LineReader, path: Path, pool: ProcessPool) -> EncodedText:
-        """Reads the trees of a file and writes the words of each into a line of another file.
-
-        Args:
-            text: the file
-            reader: of its lines
-            path: the file to write
-            pool: of processes
+        """Reads the trees of a file, and writes the words of each as a line of the file ``path``.
 
         Raises:
             SymbolTreeError: a line is not a tree, or not one that can be stored; the error names the file and the line
-            WorkerDiedError: a process was killed
         """
         found = cls()
         known: dict[EncodedTree, EncodedTree] = {}
@@ -189,20 +182,14 @@ class TrajectorySampler:
         return encode_item(target.parents, list(itertools.chain(*drawn)))
 
     def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
-        """Returns the items of several trees."""
+        """Returns the items of several trees, the work of a process at a time."""
         return [self.item(tree) for tree in trees]
 
 
 def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, pool: ProcessPool) -> None:
-    """Writes the stores of all splits. The trajectories of a tree are drawn once, even if several splits have it.
+    """Writes the store of each split under its prefix, from the trees of its lines.
 
-    Args:
-        texts: the lines of each split, by the prefix of its store
-        sampler: draws trajectories
-        pool: of processes
-
-    Raises:
-        WorkerDiedError: a process was killed
+    The trajectories of a tree are drawn once, even if several splits have it.
     """
     begun = time.perf_counter()
     trees = list(dict.fromkeys(itertools.chain(*texts.values())))

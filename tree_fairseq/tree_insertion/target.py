@@ -63,7 +63,7 @@ class TargetTree:
         return len(self.labels)
 
     def path(self, top: int, bottom: int) -> list[int]:
-        """The nodes strictly between a node and one of its ancestors, the lowest first."""
+        """Returns the nodes strictly between an ancestor and a node, the lowest first."""
         found = []
         node = self.parents[bottom]
         while node != top:
@@ -72,7 +72,7 @@ class TargetTree:
         return found
 
     def branch(self, top: int, node: int) -> int:
-        """The child of ``top`` whose subtree has ``node``."""
+        """Returns the child of ``top`` whose subtree has ``node``."""
         while self.parents[node] != top:
             node = self.parents[node]
         return node
@@ -112,7 +112,7 @@ class Region(NamedTuple):
     last: int = -1
 
     def allowed(self, target: TargetTree) -> Sequence[int]:
-        """The allowed set, ascending."""
+        """Returns the allowed set, ascending."""
         if self.first >= 0 or self.bottom < 0:
             ((start, end),) = self.spans(target)
             return range(start, end)
@@ -120,7 +120,7 @@ class Region(NamedTuple):
         return [*path, self.bottom] if self.kind == DESCENDANT else path
 
     def spans(self, target: TargetTree) -> tuple[tuple[int, int], ...]:
-        """All nodes of the region, as half-open intervals."""
+        """Returns all nodes of the region, as half-open intervals."""
         top, bottom, ends = self.top, self.bottom, target.ends
         if self.first >= 0:
             children = target.children[top]
@@ -133,7 +133,7 @@ class Region(NamedTuple):
         return (upper, bottom), (ends[bottom], ends[upper])
 
     def parts(self, target: TargetTree, node: int) -> list[Region]:
-        """The regions into which this one falls apart when an allowed node is inserted."""
+        """Returns the regions into which this one falls apart when an allowed node is inserted."""
         parent = target.parents[node]
         if self.first >= 0:
             rank = target.ranks[target.branch(self.top, node)]

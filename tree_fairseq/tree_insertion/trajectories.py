@@ -40,15 +40,10 @@ class PartialTree:
     def corrupted(self, rate: float, label_ids: np.ndarray, generator: np.random.Generator) -> PartialTree:
         """Inserts wrong nodes, as a decoder does that makes mistakes; there must be none yet.
 
-        Each slot gets a wrong node with the same probability. Its label is drawn from all labels; a label that may be
-        inserted there is not taken. Once the wrong nodes are deleted, their children take their places. So the slots of
-        right nodes mean what they meant, and keep their insertions, except for slots that a wrong node fills. Nothing
+        Each slot gets a wrong node with probability ``rate``. Its label is drawn from all ``label_ids``; a label that
+        may be inserted there is not taken. When wrong nodes are deleted, their children take their places. So the slots
+        of right nodes still mean the same and keep their insertions, except for slots that a wrong node fills. Nothing
         may be inserted in those and in the slots of wrong nodes.
-
-        Args:
-            rate: the probability
-            label_ids: ``[V]`` ids to draw from
-            generator: draws
         """
         slots = np.flatnonzero(slot_mask(self.parents))
         slots = slots[generator.random(len(slots)) < rate]
@@ -138,17 +133,10 @@ def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | No
     return [_trajectory(regions, generator) for _ in range(count)]
 
 
-def step_count(oracle: Oracle, given: int = 1, generator: np.random.Generator | None = None) -> int:
-    """Returns the number of steps of the oracle's trajectory.
-
-    Args:
-        oracle: of the target
-        given: how many nodes, the first in preorder, are given at the start; with 2, the root of the target tree is
-            known
-        generator: as of :func:`trajectories`
-    """
+def step_count(oracle: Oracle, given: int = 1) -> int:
+    """Returns the number of steps of an oracle, given the first nodes in preorder: with 2, also the tree's own root."""
     steps = [0] * len(oracle.target)
-    return sum(1 for _ in _states(_Regions(oracle), steps, given, generator)) - 1
+    return sum(1 for _ in _states(_Regions(oracle), steps, given, None)) - 1
 
 
 class _JudgedRegion:
