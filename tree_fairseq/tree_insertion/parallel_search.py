@@ -268,9 +268,5 @@ class ParallelSearch:
         return self.counts.total() - self.counts[self.outputs]
 
     def _log_incomplete(self) -> None:
-        parts = [
-            text.format(count=self.counts[reason], limits=self.limits)
-            for reason, text in self.reasons.items()
-            if self.counts[reason]
-        ]
+        parts = [text.format(count=self.counts[name], limits=self.limits) for name, text in self.reasons.items()]
         logger.warning("[insertion] of %d %s so far, %s", self.counts[self.outputs], self.outputs, ", ".join(parts))
