@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from preprocess.english_german.__main__ import pairs
+from tests.fork_server import programs
 
 ROOT = Path(__file__).resolve().parents[1]
 BUNDLED = ROOT / "examples/quickstart/stanza-en"
@@ -21,7 +22,7 @@ BUNDLED = ROOT / "examples/quickstart/stanza-en"
 def quickstart(*arguments: str, succeeds: bool = True) -> subprocess.CompletedProcess:
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "CUDA_VISIBLE_DEVICES": "",
     }
     done = subprocess.run(

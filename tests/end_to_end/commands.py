@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.fork_server import CONSOLE_SCRIPTS, programs
+
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "tree_fairseq"
 
@@ -46,8 +48,8 @@ def run_in_process(command: Sequence[object], **options) -> subprocess.Completed
 
 
 def script(name: str) -> Path:
-    """A console script of the environment that runs the tests."""
-    return Path(sys.executable).with_name(name)
+    """A console script of the environment that runs the tests, without its import time if the fork server has it."""
+    return programs() / name if name in CONSOLE_SCRIPTS else Path(sys.executable).with_name(name)
 
 
 def hypotheses(output: str) -> dict[int, tuple[str, float]]:

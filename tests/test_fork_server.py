@@ -1,0 +1,48 @@
+"""Commands by way of the fork server behave as in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.fork_server import programs
+
+
+def command(*words: str, **options) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PATH": os.pathsep.join([str(programs()), os.environ["PATH"]]), "MARK": "set"}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, **options)
+
+
+def test_streams_folder_environment_and_status(tmp_path):
+    code = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ['MARK'], sys.argv); sys.exit('no')"
+    done = command("python", "-c", code, "a b", input="text", cwd=tmp_path)
+    assert done.stdout.split("\n")[0] == f"text {tmp_path} set ['-c', 'a b']"
+    assert done.returncode == 1 and done.stderr == "no\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["python", "-m", "tree_fairseq"], 0),
+        (["fairseq-train", "--help"], 0),
+        (["fairseq-train", "--no-such-flag"], 2),
+        (["python", "-m", "no_such_module"], 1),
+        (["python", "-c", "import os; os.kill(os.getpid(), 9)"], 137),
+        (["python", "--version"], 0),
+    ],
+)
+def test_exit_status(words, status):
+    assert command(*words).returncode == status
+
+
+def test_a_script_imports_its_neighbours(tmp_path):
+    (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
+    (tmp_path / "script.py").write_text("import neighbour, sys\nprint(neighbour.VALUE, sys.argv[1:])\n")
+    assert command("python", str(tmp_path / "script.py"), "x").stdout == "7 ['x']\n"
+
+
+def test_commands_do_not_see_each_other():
+    command("python", "-c", "import tree_fairseq; tree_fairseq.mark = 1")
+    assert command("python", "-c", "import tree_fairseq; print(hasattr(tree_fairseq, 'mark'))").stdout == "False\n"
