@@ -1,4 +1,4 @@
-"""The flags about trees."""
+"""The flags about trees, and how many sentences may fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import argparse
 
 import pytest
 
-from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
+from tree_fairseq.errors import TooManyParseFailuresError
+from tree_fairseq.parsing.arguments import (
+    add_parser_arguments,
+    allowed_failures,
+    check_failures,
+    options_from_arguments,
+    parse_limit,
+)
 from tree_fairseq.parsing.parsers import ParserOptions
 
 
@@ -71,3 +78,38 @@ def test_a_share_stays_a_share():
 def test_impossible_values_are_refused(flags):
     with pytest.raises(SystemExit):
         options(*flags)
+
+
+@pytest.mark.parametrize(
+    ("limit", "sentences", "allowed"),
+    [(0, 100, 0), (3, 100, 3), (0.01, 1000, 10), (0.01, 5, 1), (0.0, 100, 0), (0.5, 3, 1), (1, 10, 1)],
+)
+def test_counts_and_shares(limit, sentences, allowed):
+    assert allowed_failures(limit, sentences) == allowed
+    check_failures(limit, allowed, sentences, [], "x")
+    with pytest.raises(TooManyParseFailuresError):
+        check_failures(limit, allowed + 1, sentences, [1], "x")
+
+
+def test_the_error_says_where():
+    with pytest.raises(TooManyParseFailuresError) as raised:
+        check_failures(0.01, 30, 200, list(range(5, 35)), "train.en")
+    message = str(raised.value)
+    assert (
+        "train.en" in message
+        and "30 of 200" in message
+        and "Lines: 5, 6, 7" in message
+        and "24, ..." in message
+        and "allows 2" in message
+    )
+
+
+@pytest.mark.parametrize(("text", "limit"), [("25", 25), ("0.01", 0.01), ("1%", 0.01), ("0", 0), ("50%", 0.5)])
+def test_the_flag(text, limit):
+    assert parse_limit(text) == limit and type(parse_limit(text)) is type(limit)
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5", "100%", "-3%", "nan", "inf"])
+def test_other_values_are_refused(text):
+    with pytest.raises(ValueError):
+        parse_limit(text)

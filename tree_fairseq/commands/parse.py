@@ -25,8 +25,8 @@ def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.parse",
         description="Parses a text file, one sentence (or several) a line, into bracketed trees, one forest a line. "
-        "The same command continues a run that was interrupted. Under torchrun the ranks share the shards and rank 0 joins "
-        "them; all ranks have to see the same folders.",
+        "The same command continues a run that was interrupted. Under torchrun the ranks share the shards and rank 0 "
+        "joins them; all ranks have to see the same folders.",
     )
     add = parser.add_argument
     add("input", help="text file, UTF-8, tokenised (split into subwords or not) unless --tree-tokenize stanza is given")
