@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+import pytest
+from fairseq import options
 from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq_cli import preprocess as stock_preprocess
 
 from tests.classification.examples import classify, write_trees
-from tests.data_bin.corpora import prefixes
+from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end import tiny_classes
 from tests.journeys import files_executed, folders_of
 from tests.nn.tiny import build
@@ -64,3 +67,18 @@ def test_an_overnight_line_to_the_slot_loss(tmp_path):
     files = files_executed(learn)
     assert losses[0] > 0
     assert len(files) <= 25 and len(folders_of(files)) <= 5, sorted(files)
+
+
+@pytest.mark.parametrize(
+    "parser, line, most",
+    [("brackets", "(S (NP (DT the) (NN boat)) (VBZ sinks))", 22), ("right-branching", "the boat sinks", 27)],
+)
+def test_a_line_to_its_bytes_on_disk(tmp_path, parser, line, most):
+    for split in ("train", "valid"):
+        write_lines(tmp_path / f"{split}.en", [line, line])
+        write_lines(tmp_path / f"{split}.de", ["das Boot sinkt", "das Boot sinkt"])
+    command = ["-s", "en", "-t", "de", *prefixes(tmp_path, "train", "valid"), "--tree-parser", parser]
+    args = options.get_preprocessing_parser().parse_args([*command, "--destdir", str(tmp_path / "bin")])
+    files = files_executed(lambda: stock_preprocess.main(args))
+    assert (tmp_path / "bin/train.en-de.en.tree.bin").exists()
+    assert len(files) <= most, sorted(files)

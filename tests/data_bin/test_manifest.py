@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
-from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.records import FileRecord, SideRecord, SplitRecord
+from tree_fairseq.data_bin.manifest import FileRecord, Manifest
+from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.token_files import require_equal_lengths
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, LeafMismatchError, MissingTreesError

@@ -132,8 +132,8 @@ def test_arrays_that_are_no_tree_are_named_by_line(folder):
     for offset, value, what in (
         (4, 9999, "label id"),
         (4, 1, "label id"),
-        (8, 7, "no tree"),
-        (16, 3, "no tree"),
+        (8, 7, "not a tree"),
+        (16, 3, "not a tree"),
         (0, 99, "leaves"),
     ):
         content = bytearray(path.read_bytes())

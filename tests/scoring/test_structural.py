@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.records import FileRecord, SymbolSideRecord
+from tree_fairseq.data_bin.manifest import FileRecord, Manifest
+from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.scoring import structural
 from tree_fairseq.scoring.__main__ import SCORERS, main
 from tree_fairseq.tree_insertion.folder import InsertionRecord

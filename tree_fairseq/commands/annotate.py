@@ -1,4 +1,6 @@
-"""Adds trees to a folder that stock fairseq made: ``python -m tree_fairseq.commands.annotate data-bin --tree-parser stanza``.
+"""Adds trees to a folder that stock fairseq made.
+
+``python -m tree_fairseq.commands.annotate data-bin --tree-parser stanza``
 
 Token files and dictionaries are read, never written. Splits that have trees already are left alone, so the command also
 adds trees to a split that was copied into the folder later.
@@ -13,7 +15,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,7 @@ from tree_fairseq.data_bin.constituency_sides import (
 from tree_fairseq.data_bin.inputs import inspect_text
 from tree_fairseq.data_bin.kinds import registered_kinds
 from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
-from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.records import FileRecord
+from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import (
     found_impl,
@@ -43,34 +44,30 @@ from tree_fairseq.data_bin.token_files import (
 )
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.plan import Inputs
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
 from tree_fairseq.preprocessing.run import build_folder, encode_side, leaves_folder, parse_cache
 from tree_fairseq.preprocessing.tree_arguments import add_tree_arguments, sides_from_arguments
 
 
 @dataclass(frozen=True)
-class AnnotatePlan:
-    """What will be done to a folder (:class:`tree_fairseq.preprocessing.run.FolderPlan`).
+class AnnotatePlan(PreprocessPlan):
+    """The plan of this command.
 
     Attributes:
-        args: the arguments of this command
         source_lang: source of the folder
         target_lang: its target; None if it has only a source
-        sides: those that get trees
-        splits: of each of these languages, the splits without trees
-        texts: of each language and split the file with its words, where one was given
+        without_trees: of each language that gets trees, the names of the splits that have none
+        texts: the file with the words of a split and language, where one was given
     """
 
-    args: Namespace
-    source_lang: str
-    target_lang: str | None
-    sides: tuple[TreeSide, ...]
-    splits: Mapping[str, Sequence[str]]
-    texts: Mapping[tuple[str, str], Path]
+    source_lang: str = ""
+    target_lang: str | None = None
+    without_trees: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    texts: Mapping[tuple[str, str], Path] = field(default_factory=dict)
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> AnnotatePlan:
-        """Understands the arguments and looks at the folder.
+        """Checks the arguments against the folder and makes a plan of them.
 
         Raises:
             InputError: the arguments do not go together.
@@ -97,39 +94,33 @@ class AnnotatePlan:
                 raise InputError(f"{folder} has no split {', '.join(unknown)}, for which a text was given")
         if not any(splits.values()):
             raise DestinationExistsError(f"all splits of {folder} have trees already")
-        return cls(args, source_lang, target_lang, sides, splits, texts)
+        languages = tuple(
+            lang for lang in (source_lang, target_lang) if lang and (folder / f"dict.{lang}.txt").exists()
+        )
+        return cls(args, languages, (), sides, (), source_lang, target_lang, splits, texts)
 
     @property
     def destination(self) -> Path:
-        """The folder."""
         return Path(self.args.folder)
 
     @property
     def written_splits(self) -> list[str]:
-        """Names of the splits that get trees for some side."""
-        return sorted({split for splits in self.splits.values() for split in splits})
+        return sorted({split for splits in self.without_trees.values() for split in splits})
 
     def splits_of(self, lang: str) -> Sequence[str]:
-        """Returns the names of the splits whose trees of a language are encoded."""
-        return self.splits[lang]
+        return self.without_trees[lang]
 
     def needs_leaves(self, side: TreeSide) -> bool:
-        """Returns whether the leaves of a side's trees have to be compared with the token files."""
+        # They are compared with the token files.
         return not side.leaves_are_tokens
 
     def reused_labels(self, lang: str) -> Path | None:
-        """Returns the label dictionary of the folder, if it has one."""
         path = self.destination / label_dictionary_name(lang)
         return path if path.exists() else None
 
     def start_manifest(self) -> Manifest:
-        """Returns the manifest of the folder, ready for the new trees.
-
-        Raises:
-            DataFolderError: the trees that are there were parsed differently.
-        """
         manifest = Manifest.to_extend(self.destination, self.source_lang, self.target_lang)
-        start_sides(manifest, self.sides, self.splits)
+        start_sides(manifest, self.sides, self.without_trees)
         return manifest
 
     def tokens(self, lang: str, split: str) -> Path:
@@ -137,8 +128,7 @@ class AnnotatePlan:
         return self.destination / token_prefix(split, self.source_lang, self.target_lang, lang)
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
-        """Returns all that decides what the files will be; a stopped command is recognised by it when it is given again."""
-        tokens = [self.tokens(side.lang, split) for side in self.sides for split in self.splits[side.lang]]
+        tokens = [self.tokens(side.lang, split) for side in self.sides for split in self.without_trees[side.lang]]
         names = [name for prefix in tokens for name in token_file_names(prefix, found_impl(prefix))]
         names += [f"dict.{side.lang}.txt" for side in self.sides]
         return {
@@ -147,7 +137,7 @@ class AnnotatePlan:
                 side.lang: {"options": side.options.to_json(), "identity": side.record().identity}
                 for side in self.sides
             },
-            "splits": {lang: list(splits) for lang, splits in self.splits.items()},
+            "splits": {lang: list(splits) for lang, splits in self.without_trees.items()},
             "texts": {f"{split}.{lang}": text.sha256 for (split, lang), text in sorted(inputs.items())},
             "tokens": {name: FileRecord.of(self.destination / name).sha256 for name in sorted(names)},
         }
@@ -161,7 +151,7 @@ class AnnotatePlan:
         """
         inputs = {key: inspect_text(path) for key, path in self.texts.items()}
         for side in self.sides:
-            for split in self.splits[side.lang]:
+            for split in self.without_trees[side.lang]:
                 text = inputs.get((split, side.lang))
                 if text is not None and side.leaves_are_tokens:
                     require_same_tokens(text.path, self.tokens(side.lang, split), self._dictionary(side.lang))
@@ -172,11 +162,11 @@ class AnnotatePlan:
                     )
         return inputs
 
-    def stage(self, inputs: Inputs, staging: Staging) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
         """Writes the words of the token files for the splits without a given text."""
         staged = dict(inputs)
         for side in self.sides:
-            for split in self.splits[side.lang]:
+            for split in self.without_trees[side.lang]:
                 if (split, side.lang) not in inputs:
                     path = staging.folder("texts") / f"{split}.{side.lang}"
                     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -191,24 +181,20 @@ class AnnotatePlan:
         Raises:
             InputError: the leaves of given trees are not the words of the token files.
         """
-        inputs = self.stage(inputs, staging)
-        languages = [
-            lang
-            for lang in (self.source_lang, self.target_lang)
-            if lang and (self.destination / f"dict.{lang}.txt").exists()
-        ]
-        # Token files of a language may lack for a split.
-        found = [_splits_of(self.destination, self.source_lang, self.target_lang, lang) for lang in languages]
-        manifest.enter_tokens(self.destination, languages, sorted(set(self.written_splits).intersection(*found)))
+        cache = parse_cache(self, staging)
+        inputs = self.stage(inputs, staging, cache, pool)
+        # A language may lack the token files of a split.
+        found = [_splits_of(self.destination, self.source_lang, self.target_lang, lang) for lang in self.languages]
+        manifest.enter_tokens(self.destination, self.languages, sorted(set(self.written_splits).intersection(*found)))
         for side in self.sides:
             trees = encode_side(self, side, manifest, inputs, staging, output, pool)
-            for split in self.splits[side.lang] if self.needs_leaves(side) else ():
+            for split in self.without_trees[side.lang] if self.needs_leaves(side) else ():
                 leaves = leaves_folder(staging) / f"{split}.{side.lang}"
                 try:
                     require_same_tokens(leaves, self.tokens(side.lang, split), self._dictionary(side.lang))
                 except InputError as error:
                     raise error.at(path=inputs[split, side.lang].path) from None
-            labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), parse_cache(self, staging))
+            labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), cache)
             write_side(manifest, side, trees, labels, output, self.destination)
 
     def _dictionary(self, lang: str) -> Any:
@@ -267,9 +253,9 @@ def _given_texts(args: Namespace, lang: str) -> dict[str, Path]:
 def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.annotate",
-        description="Adds trees to a folder that fairseq-preprocess made, without touching its token files. The words are read "
-        "from the token files, where rare ones are <unk>; give the texts to have them parsed as they are. A stopped run is "
-        "finished by the same command.",
+        description="Adds trees to a folder that fairseq-preprocess made, without touching its token files. The words "
+        "are read from the token files, where rare ones are <unk>; give the texts to have them parsed as they are. "
+        "A stopped run is finished by the same command.",
     )
     parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
     parser.add_argument("-s", "--source-lang", metavar="SRC", help="default: as the files are named")

@@ -1,7 +1,7 @@
 """Writes the trees of a folder back as text: ``python -m tree_fairseq.commands.export data-bin --split train``.
 
-Constituency trees become brackets. Symbol trees, and trees that grow by insertions, are written in the notation that they were
-read from.
+Constituency trees become brackets. Symbol trees, and trees that grow by insertions, are written in the notation that
+they were read from.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 if the trees cannot be written."""
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.export",
-        description="Writes the trees of a folder back as text, one line each. Words that the dictionary lacks are <unk>.",
+        description="Writes the trees of a folder back as text, one line each. "
+        "Words that the dictionary lacks are <unk>.",
     )
     parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
     parser.add_argument("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")

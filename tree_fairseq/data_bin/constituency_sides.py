@@ -1,8 +1,8 @@
 """Sides of a folder with constituency trees: from a text file to the label dictionary and the tree files of a split.
 
-A split is encoded in one pass (:func:`encode_split`): its leaves become the text that stock fairseq binarizes, and its trees a
-store whose labels are numbered as they come. When all training trees are encoded, the label dictionary is made, and
-:func:`write_side` puts its numbers into the stores.
+A split is encoded in one pass (:func:`encode_split`): its leaves become the text that stock fairseq binarizes, and its
+trees a store whose labels are numbered as they come. When all training trees are encoded, the label dictionary is
+made, and :func:`write_side` puts its numbers into the stores.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def encode_split(
 ) -> SplitTrees:
     """Parses a text file and encodes its trees.
 
-    An expensive parser parses into shards, which the next attempt finds when this one is stopped. What costs no more than reading
-    is done again.
+    An expensive parser parses into shards, which the next attempt finds when this one is stopped. Work
+    that costs no more than reading is done again.
 
     Args:
         text: the file
@@ -154,7 +154,8 @@ def encode_split(
 
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.
-        TreeFormatError, LeafMismatchError, DiskFullError, WorkerDiedError: as the names say.
+        TreeFormatError, LeafMismatchError: a line is malformed or could not be parsed, and the options say to stop.
+        DiskFullError, WorkerDiedError: the disk is full; a process was killed.
     """
     trees = SplitTrees()
     if is_expensive(options.name):
@@ -173,7 +174,7 @@ def encode_split(
             block = trees.add(chunk)
             if file is not None:
                 file.write(chunk.text)
-            if writer is not None:
+            if writer is not None and store is not None:
                 needed = store_bytes(len(block.leaf_counts), len(block.rows))
                 require_room(store.parent, needed, f"the trees of {store.name.removesuffix('.tree')}")
                 writer.add(block)
@@ -185,7 +186,8 @@ def encode_split(
 def bytes_needed(size: int, is_bracketed: bool) -> int:
     """Returns about how many bytes the trees of a text take while they are made and when they are done.
 
-    A token of six bytes has some two nodes of sixteen bytes, and its brackets in a shard; bracketed text has its brackets already.
+    A token of six bytes has some two nodes of sixteen bytes, and its brackets in a shard; bracketed text has its
+    brackets already.
 
     Args:
         size: bytes of the text
@@ -197,7 +199,9 @@ def bytes_needed(size: int, is_bracketed: bool) -> int:
 def make_label_dictionary(
     side: TreeSide, trees: Mapping[str, SplitTrees], reused: Path | None, cache: Path
 ) -> Dictionary:
-    """Returns the label dictionary of a side: a given one, or one of the parser's inventory and the labels of the training trees.
+    """Returns the label dictionary of a side.
+
+    It is a given one, or it has the parser's inventory and the labels of the training trees.
 
     Args:
         side: the side
@@ -214,7 +218,8 @@ def make_label_dictionary(
     inventory, tags = side.known_labels(cache)
     if "train" not in trees and set(inventory) <= {FLAT_LABEL, FLAT_TAG}:
         raise InputError(
-            f"the labels of {side.lang} are not known: {side.options.name} does not name its labels and there is no train split",
+            f"the labels of {side.lang} are not known: {side.options.name} does not name its labels "
+            "and there is no train split",
             hint="Give --trainpref, or a dictionary (--srcdict, --tgtdict) that lies beside a label dictionary.",
         )
     train = trees.get("train", SplitTrees())
@@ -300,7 +305,8 @@ def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mappin
         rewritten: names of the splits that will be written, by language
 
     Raises:
-        DataFolderError: splits that stay were parsed differently, and interactive translation could not parse like both.
+        DataFolderError: splits that stay were parsed differently, and interactive translation could not parse like
+            both.
     """
     for side in sides:
         new = side.record()

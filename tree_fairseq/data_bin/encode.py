@@ -1,8 +1,8 @@
 """Lines of text to trees as arrays, a chunk of lines at a time, in several processes.
 
-The lines are bracketed trees, or sentences for a parser that costs no more than reading them. A chunk numbers its labels itself;
-its reader replaces the numbers (:mod:`tree_fairseq.data_bin.constituency_sides`). Chunks are cut by the numbers of their lines
-alone, so the final files do not depend on the number of processes.
+The lines are bracketed trees, or sentences for a parser that costs no more than reading them. A chunk numbers its
+labels itself; its reader replaces the numbers (:mod:`tree_fairseq.data_bin.constituency_sides`). Chunks are cut by the
+numbers of their lines alone, so the final files do not depend on the number of processes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which symbols were seen under which: the grammar of the training data.
+"""The grammar of the training data: which symbols occur under which.
 
-A line of ``grammar.<lang>.txt`` is ``parent branch child``; parent and child are symbols, the root stands on branch 0 of
-``<root>``.
+A line of ``grammar.<lang>.txt`` is ``parent branch child``; parent and child are symbols, and the root is
+on branch 0 of ``<root>``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tree_fairseq.trees.symbols import SymbolEncoding, parents_and_branches
 from tree_fairseq.trees.text import read_lines, tokens
 
 ROOT = "<root>"
-"""What stands in the parent's place for the root."""
+"""The parent of the root in a rule."""
 
 Rule = tuple[str, int, str]
 """Parent, branch and child."""
@@ -27,12 +27,12 @@ Rule = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Grammar:
-    """The rules of a grammar by symbol id, M of them.
+    """The rules of a grammar by symbol id; R is their number.
 
     Attributes:
-        parents: ``[M]`` int64, -1 for the root's
-        branches: ``[M]`` int64, 0 for the root's
-        children: ``[M]`` int64
+        parents: ``[R]`` int64, -1 for the root's
+        branches: ``[R]`` int64, 0 for the root's
+        children: ``[R]`` int64
     """
 
     parents: Tensor
@@ -41,14 +41,14 @@ class Grammar:
 
 
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:
-    """The rules that trees were built with.
+    """Returns the rules that trees were built with.
 
     Args:
         token_lines: the symbols of each tree
-        encoding: how they were made
+        encoding: how trees became symbols
 
     Raises:
-        SymbolTreeError: a line is no tree; it names the line
+        SymbolTreeError: a line is not a tree; the error names the line
     """
     rules: set[Rule] = set()
     shapes: dict[str, tuple[int, int]] = {}
@@ -70,7 +70,7 @@ def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncodi
 
 
 def write_grammar(path: str | os.PathLike, rules: Iterable[Rule]) -> None:
-    """Writes rules, sorted, one a line."""
+    """Writes sorted rules, one a line."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{parent} {branch} {child}\n" for parent, branch, child in sorted(rules))
 
@@ -79,11 +79,11 @@ def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
     """Reads rules.
 
     Args:
-        path: what :func:`write_grammar` wrote
+        path: a file that :func:`write_grammar` wrote
         dictionary: of the symbols
 
     Raises:
-        CorruptFileError: a line is no rule
+        CorruptFileError: a line is not a rule
         DictionaryMismatchError: a symbol is not in the dictionary
     """
     ids: list[tuple[int, int, int]] = []
@@ -95,7 +95,8 @@ def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
         ids.append((-1 if parent == ROOT else dictionary.index(parent), int(branch), dictionary.index(child)))
         if dictionary.unk() in (ids[-1][0], ids[-1][2]):
             raise DictionaryMismatchError(
-                f"{path}:{number}: the dictionary lacks a symbol of this rule; use the one that the data was encoded with"
+                f"{path}:{number}: the dictionary lacks a symbol of this rule; "
+                "use the one that the data was encoded with"
             )
     parents, branches, children = torch.tensor(ids, dtype=torch.int64).view(-1, 3).unbind(1)
     return Grammar(parents, branches, children)

@@ -22,7 +22,7 @@ _SUSPECT = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\r(?!\n|\Z)|\xc2\x85|\xe2\x80[\xa8\
 
 
 class Chunk(NamedTuple):
-    """Consecutive lines: the bytes ``start`` to ``end`` of a file, of which the first line has the number ``first_line``."""
+    """Consecutive lines: the bytes ``start`` to ``end`` of a file; the number of the first line is ``first_line``."""
 
     start: int
     end: int
@@ -31,13 +31,13 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class TextInput:
-    """A file that was read and found to be one sentence a line.
+    """A file that was read and has one sentence a line.
 
     Attributes:
         path: the file
-        lines: how many lines it has
-        size: its bytes
-        sha256: its digest
+        lines: number of lines
+        size: number of bytes
+        sha256: digest
         chunks: its lines, ``CHUNK_LINES`` at a time, whatever the number of workers
     """
 
@@ -49,7 +49,7 @@ class TextInput:
 
 
 def inspect_text(path: str | os.PathLike) -> TextInput:
-    """Counts the lines of a file, computes its digest and makes sure that every program sees the same lines.
+    """Counts the lines of a file, computes its digest and checks that every program sees the same lines.
 
     Raises:
         InputError: there is no such file.
@@ -70,7 +70,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
             whole, rest = block[:end], block[end:]
             _check_block(whole, path)
             newlines = np.flatnonzero(np.frombuffer(whole, np.uint8) == 10)
-            # Of the newlines in this block, those that end the last line of a chunk.
+            # The newlines in this block that end the last line of a chunk.
             first = (-lines - 1) % CHUNK_LINES
             offsets += (newlines[first::CHUNK_LINES] + 1 + position).tolist()
             lines += len(newlines)
@@ -87,7 +87,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
 
 
 def _check_block(block: bytes, path: Path) -> None:
-    """Lets the strict reader find and report the place, if these bytes may hold anything that it refuses."""
+    """Lets the strict reader find and report the place if these bytes may hold anything that it refuses."""
     try:
         block.decode("utf-8")
     except UnicodeDecodeError:
@@ -100,7 +100,7 @@ def _check_block(block: bytes, path: Path) -> None:
 
 
 def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
-    """The numbers of the lines of a chunk of a file that was inspected, and the lines without their ends."""
+    """Yields the numbers and the lines of a chunk of an inspected file, without line ends."""
     with open(path, "rb") as file:
         file.seek(chunk.start)
         lines = file.read(chunk.end - chunk.start).split(b"\n")
@@ -111,11 +111,11 @@ def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
 
 
 def require_parallel(files: Sequence[TextInput]) -> None:
-    """Makes sure that files have equally many lines.
+    """Checks that files have equally many lines.
 
     Raises:
         LineCountError: it names the first line of the longest file that has no counterpart.
-        InputError: they have none at all.
+        InputError: they are empty.
     """
     if not files:
         return
@@ -133,6 +133,6 @@ def require_parallel(files: Sequence[TextInput]) -> None:
 
 
 def file_sha256(path: str | os.PathLike) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Returns the SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,7 @@
-"""The registry of the kinds of data set that a folder can hold: how each is checked and written back as text.
+"""The registry of the kinds of data set in a folder: how each is checked and written back as text.
 
-A kind that adds a section to ``tree.json`` also registers that (:func:`tree_fairseq.data_bin.manifest.register_section`).
+A kind that adds a section to ``tree.json`` also registers that
+(:func:`tree_fairseq.data_bin.manifest.register_section`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _PROBLEMS_SHOWN = 5
 
 
 class ExportRequest(NamedTuple):
-    """What a user wants to see of a folder.
+    """The part of a folder that is written back as text.
 
     Attributes:
         folder: a preprocessed folder
@@ -44,9 +45,10 @@ class DataKind(NamedTuple):
     """A kind of data set.
 
     Attributes:
-        problems: yields everything that is wrong with the content of a folder's files of this kind, one sentence each; it may raise
-            an error that makes it impossible to go on
-        exports: returns functions that write the trees of a folder back as lines of text, by side (``source`` or ``target``)
+        problems: yields everything that is wrong with the content of a folder's files of this kind, one sentence each;
+            it may raise an error that makes it impossible to go on
+        exports: returns functions that write the trees of a folder back as lines of text, by side (``source`` or
+            ``target``)
         examples: the same for whole examples as they were read, such as a text with its class
         refuse_trees: raises InputError if constituency trees cannot be added to a folder of this kind
     """

@@ -1,4 +1,4 @@
-"""The dictionary of node labels: fairseq's own kind, filled from the parser's inventory as well as from the training trees."""
+"""The dictionary of node labels, which has the labels of the parser's inventory and those of the training trees."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def label_dictionary_name(lang: str) -> str:
-    """File name of a language's label dictionary."""
+    """Returns the file name of a language's label dictionary."""
     return f"dict.label.{lang}.txt"
 
 
 def build_label_dictionary(
     inventory: Iterable[str], label_counts: Mapping[str, int], chain_counts: Mapping[tuple[str, ...], int]
 ) -> Dictionary:
-    """Collects every label that a node can have, the most frequent first, equally frequent ones by name.
+    """Makes a dictionary of every label that a node can have, the most frequent first, equally frequent ones by name.
 
     Args:
         inventory: labels that the parser can give, seen in training data or not
@@ -56,21 +56,21 @@ def load_label_dictionary(path: str | os.PathLike) -> Dictionary:
     """Reads a label dictionary.
 
     Raises:
-        MissingTreesError: there is none.
-        CorruptFileError: the file is no dictionary.
+        MissingTreesError: there is no such file.
+        CorruptFileError: the file is not a dictionary.
     """
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise MissingTreesError(f"there is no label dictionary {path}") from None
     except UnicodeDecodeError as error:
-        raise CorruptFileError(f"{path} is no label dictionary: {error}") from None
+        raise CorruptFileError(f"{path} is not a label dictionary: {error}") from None
     try:
         dictionary = Dictionary()
         dictionary.add_from_file(io.StringIO(text))
         return dictionary
     except (ValueError, RuntimeError) as error:
-        raise CorruptFileError(f"{path} is no label dictionary: {error}") from None
+        raise CorruptFileError(f"{path} is not a label dictionary: {error}") from None
 
 
 def save_label_dictionary(dictionary: Dictionary, path: str | os.PathLike) -> None:
@@ -86,7 +86,7 @@ class ChainLabels:
         dictionary: a label dictionary
 
     Attributes:
-        unknown: how often a chain was looked up that the dictionary does not have, by joined label
+        unknown: how often each chain was looked up that the dictionary lacks, by joined label
     """
 
     def __init__(self, dictionary: Dictionary):
@@ -95,7 +95,7 @@ class ChainLabels:
         self.unknown: Counter[str] = Counter()
 
     def lookup(self, labels: np.ndarray, chain_start: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Label ids of the kept nodes, those of chains joined from the top down.
+        """Returns the label ids of the kept nodes; labels of a chain are joined from the top down.
 
         Args:
             labels: ids of all nodes of a forest in preorder, ``[M]`` int

@@ -10,17 +10,55 @@ from pathlib import Path
 from typing import Any, Callable, ClassVar, Protocol, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.records import (
-    MANIFEST_NAME,
-    FileRecord,
-    SideRecord,
-    SplitRecord,
-    SymbolSideRecord,
-    SymbolSplitRecord,
-)
+from tree_fairseq.data_bin.inputs import file_sha256
+from tree_fairseq.data_bin.records import SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.files import read_json, write_json
+
+MANIFEST_NAME = "tree.json"
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """Size in bytes and SHA-256 of a file."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str | os.PathLike) -> FileRecord:
+        """Returns the record of an existing file."""
+        return cls(os.stat(path).st_size, file_sha256(path))
+
+    def verify_content(self, path: Path) -> None:
+        """Checks that a dictionary is the recorded one.
+
+        Raises:
+            CorruptFileError: it is missing.
+            DictionaryMismatchError: it has another content.
+        """
+        if not path.exists():
+            raise CorruptFileError(f"{path} is missing. Preprocess again")
+        if FileRecord.of(path) != self:
+            raise DictionaryMismatchError(
+                f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one "
+                f"in {MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
+            )
+
+    def verify_size(self, path: Path) -> None:
+        """Checks that a file exists and has the recorded size.
+
+        Raises:
+            CorruptFileError: otherwise.
+        """
+        if not path.exists():
+            raise CorruptFileError(f"{path} is missing. Preprocess again")
+        if (size := path.stat().st_size) != self.size:
+            raise CorruptFileError(
+                f"{path} has {size} bytes where {self.size} were written: it was cut off or replaced. Preprocess again"
+            )
+
 
 FORMAT_VERSION = 1
 
@@ -106,8 +144,8 @@ class Manifest:
         values = read_json(path)
         if values is None:
             raise MissingTreesError(
-                f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or --source-modality tree "
-                "or --target-modality tree, or add trees with `python -m tree_fairseq.commands.annotate`"
+                f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or "
+                "--source-modality tree or --target-modality tree, or add trees with `python -m tree_fairseq.commands.annotate`"
             )
         try:
             if values["format_version"] > FORMAT_VERSION:
@@ -208,8 +246,8 @@ class Manifest:
         self.forget_splits(old, rewritten)
         if old.splits and (differences := old.differences(new)):
             raise DataFolderError(
-                f"the {contents} for {', '.join(old.splits)} in this folder were made differently from what is asked for now "
-                f"({'; '.join(differences)}): ask for the same, or choose another destination"
+                f"the {contents} for {', '.join(old.splits)} in this folder were made differently from what is asked for "
+                f"now ({'; '.join(differences)}): ask for the same, or choose another destination"
             )
         new.splits = old.splits
 
@@ -227,6 +265,7 @@ class Manifest:
             CorruptFileError: a file is missing or has another size.
         """
         names = [f"dict.{lang}.txt"]
+        records: list[Any]
         if lang in self.symbols:
             records = [self.symbol_split(lang, split) for split in splits]
         else:

@@ -1,60 +1,13 @@
-"""The records of which ``tree.json`` consists: of files, of sides with constituency trees, and of sides with symbol trees."""
+"""The records of sides in ``tree.json``: of constituency trees, and of symbol trees."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from tree_fairseq.data_bin.inputs import file_sha256
-from tree_fairseq.errors import CorruptFileError, DictionaryMismatchError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.symbols import SymbolEncoding
-
-MANIFEST_NAME = "tree.json"
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """Size in bytes and SHA-256 of a file."""
-
-    size: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: str | os.PathLike) -> FileRecord:
-        """Returns the record of an existing file."""
-        return cls(os.stat(path).st_size, file_sha256(path))
-
-    def verify_content(self, path: Path) -> None:
-        """Checks that a dictionary is the recorded one.
-
-        Raises:
-            CorruptFileError: it is missing.
-            DictionaryMismatchError: it has another content.
-        """
-        if not path.exists():
-            raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if FileRecord.of(path) != self:
-            raise DictionaryMismatchError(
-                f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one in "
-                f"{MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
-            )
-
-    def verify_size(self, path: Path) -> None:
-        """Checks that a file exists and has the recorded size.
-
-        Raises:
-            CorruptFileError: otherwise.
-        """
-        if not path.exists():
-            raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if (size := path.stat().st_size) != self.size:
-            raise CorruptFileError(
-                f"{path} has {size} bytes where {self.size} were written: it was cut off or replaced. Preprocess again"
-            )
 
 
 def differing_fields(first: object, second: object, names: Iterable[str]) -> list[str]:

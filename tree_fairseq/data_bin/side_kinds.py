@@ -139,7 +139,7 @@ def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int
         mislabelled = np.zeros(len(block.leaf_counts), bool)
         mislabelled[np.repeat(np.arange(len(block.node_counts)), block.node_counts)[wrong]] = True
         for lines, problem in (
-            (malformed_lines(block), "its spans are no tree"),
+            (malformed_lines(block), "its spans are not a tree"),
             (mislabelled, f"a label id is outside the label dictionary of {len(labels)} symbols"),
         ):
             for line in np.flatnonzero(lines).tolist():
@@ -149,8 +149,9 @@ def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int
 def malformed_lines(block: TreeBlock) -> np.ndarray:
     """Returns which lines of a block are not forests in preorder, ``[lines]`` bool.
 
-    In a forest the preterminals, the nodes without a node below them, are the leaves from left to right. So a node starts
-    at the number of preterminals before it, and ends at the number of those before the next node that is not below it.
+    In a forest the preterminals, the nodes without a node below them, are the leaves from left to right. So a node
+    starts at the number of preterminals before it, and ends at the number of those before the next node that is not
+    below it.
     """
     counts = block.node_counts.astype(np.int64)
     firsts = np.cumsum(counts) - counts
@@ -180,12 +181,13 @@ def malformed_lines(block: TreeBlock) -> np.ndarray:
 
 
 def _next_outside(depth: np.ndarray, line: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Returns, for every node, the index of the next node that is not below it, ``[M]`` int64; a line ends where the next begins."""
+    """Returns, for every node, the index of the next node that is not below it, ``[M]`` int64; a line ends where the
+    next begins."""
     after = np.empty(len(depth), np.int64)
     deepest = np.zeros(len(counts), np.int64)
     np.maximum.at(deepest, line, depth)
     shallow = deepest < _MANY_LEVELS
-    # Below a root nothing of another line can lie, so lines need not be told apart.
+    # Nothing below a root belongs to another line, so the lines can be handled together.
     nodes = np.flatnonzero(shallow[line])
     ends = np.cumsum(counts)
     for level in range(int(deepest[shallow].max(initial=-1)), -1, -1):

@@ -1,10 +1,10 @@
-"""A folder is built beside its destination and moved there when all of it is done.
+"""The staging folder: a destination is built beside its place and moved there when all of it is complete.
 
 ``DESTINATION.building`` holds, while a command runs or after it was killed,
 
-* ``command.json``: which command this is; the same command takes up the work, another one starts afresh,
+* ``command.json``: which command this is; the same command continues the work, another one starts afresh,
 * whatever the command keeps between attempts,
-* ``output-*``: what this attempt has made of the final files,
+* ``output-*``: the final files that this attempt has made,
 * ``READY.json``: written when the output is complete and on disk, it lists the files in the order in which they are
   renamed into the destination. A command that finds it only has to rename what is left.
 """
@@ -35,7 +35,7 @@ _LOCK = "lock"
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder durable."""
+    """Forces the names in a folder onto the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -44,7 +44,7 @@ def sync_folder(path: Path) -> None:
 
 
 def staging_path(destination: str | os.PathLike) -> Path:
-    """Where a destination is built: beside it, or inside it where renaming from beside is impossible.
+    """Returns where a destination is built: beside it, or inside it where files beside it cannot be renamed into it.
 
     That is so when the destination is the root of a file system of its own, or when its parent cannot be written to.
     """
@@ -56,7 +56,7 @@ def staging_path(destination: str | os.PathLike) -> Path:
 
 
 def clear_published(destination: str | os.PathLike) -> None:
-    """Removes the building place of a command that was stopped when it had nothing left to do but that."""
+    """Removes the staging folder of a command that was stopped when nothing else was left to do."""
     path = staging_path(destination)
     ready = read_json(path / _READY)
     if ready is None:
@@ -69,16 +69,16 @@ def clear_published(destination: str | os.PathLike) -> None:
 
 
 def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
-    """Whether a building place holds files that have to be moved still."""
+    """Returns whether a staging folder has files that are not moved yet."""
     return any((path / ready["output"] / name).exists() for name in ready["files"])
 
 
 class Staging:
-    """The building place of one destination, held by one process at a time.
+    """The staging folder of one destination, which one process uses at a time.
 
     Args:
         destination: the folder to fill
-        command: what is to be done and with which input, for JSON; equal commands give equal files
+        command: the work and its input, for JSON; equal commands give equal files
     """
 
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any]):
@@ -86,31 +86,28 @@ class Staging:
         self.path = staging_path(destination)
         # As it will be read back.
         self._command = json.loads(json.dumps(command, default=str))
-        self._lock = None
+        self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> Staging:
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.path / _LOCK, "a")
-        try:
-            # Held by the process and not by what it forks, so a worker that outlives a killed run does not keep it.
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise DestinationExistsError(
-                f"another process is building {self.destination} right now, in {self.path}"
-            ) from None
-        try:
+        with contextlib.ExitStack() as stack:
+            lock = stack.enter_context(open(self.path / _LOCK, "a"))
+            try:
+                # Held by the process and not by its forks, so a worker that outlives a killed run does not keep it.
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DestinationExistsError(
+                    f"another process is building {self.destination} right now, in {self.path}"
+                ) from None
             self._take_up()
-        except BaseException:
-            self._lock.close()
-            raise
+            self._lock = stack.pop_all()
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.close()
 
     def _take_up(self) -> None:
-        """Keeps what an earlier attempt at the same command left, and clears what another one did."""
+        """Keeps the files of an earlier attempt at the same command, and removes those of another command."""
         self.refuse_unpublished()
         if self.is_ready:
             return
@@ -122,25 +119,27 @@ class Staging:
             return
         if known is None and _READY not in found and not all(is_part(name, _RECORD) for name in found):
             raise DestinationExistsError(
-                f"{self.path} holds files that are not ours, and it is where {self.destination} has to be built: remove it"
+                f"{self.path} holds files that are not ours, and it is where {self.destination} has to be built: "
+                "remove it"
             )
         if known is not None:
             logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
-        # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else is gone.
+        # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else
+        # is gone.
         self._remove(entry for entry in found if entry not in (PARSE_CACHE, PARSED, _RECORD))
         write_json(self.path / _RECORD, self._command)
 
     def refuse_unpublished(self) -> None:
-        """Makes sure that no other command was stopped while it moved its files: the destination is in pieces until it is done.
+        """Checks that no other command was stopped while it moved its files, which leaves a destination incomplete.
 
         Raises:
-            DestinationExistsError: there was one.
+            DestinationExistsError: another command was stopped then.
         """
         ready = read_json(self.path / _READY)
         if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
             raise DestinationExistsError(
-                f"an earlier command was stopped while it moved its finished files to {self.destination}: give that command "
-                f"again to complete it, or remove {self.path} and the destination. It was "
+                f"an earlier command was stopped while it moved its finished files to {self.destination}: give that "
+                f"command again to complete it, or remove {self.path} and the destination. It was "
                 f"{json.dumps(ready['command'], ensure_ascii=False)}"
             )
 
@@ -154,18 +153,18 @@ class Staging:
 
     @property
     def is_ready(self) -> bool:
-        """Whether an earlier attempt at this command, or this one, has left nothing to do but to publish."""
+        """Whether everything is built, by this attempt or an earlier one, and only has to be published."""
         ready = read_json(self.path / _READY)
         return ready is not None and ready["command"] == self._command
 
     def folder(self, name: str) -> Path:
-        """A folder in the building place, which is kept between attempts."""
+        """Returns a folder in the staging folder, which is kept between attempts."""
         path = self.path / name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def new_output(self) -> Path:
-        """An empty folder for the final files.
+        """Returns an empty folder for the final files.
 
         Each attempt has its own, for worker processes of a killed attempt may still be writing into theirs.
         """
@@ -173,7 +172,7 @@ class Staging:
 
     @property
     def parse_cache(self) -> Path:
-        """Where parses are kept: in the destination if it has some already, else here until it is published."""
+        """Where parses are kept: in the destination if it has some already, else here until all is published."""
         published = self.destination / PARSE_CACHE
         return published if published.exists() else self.path / PARSE_CACHE
 
@@ -181,7 +180,7 @@ class Staging:
         """Declares the files of ``output`` complete.
 
         Args:
-            output: what :meth:`new_output` gave
+            output: a folder from :meth:`new_output`
             last: names of the files that have to appear after all others, in this order
         """
         names = sorted(path.name for path in output.iterdir())
@@ -194,7 +193,7 @@ class Staging:
         sync_folder(self.path)
 
     def publish(self) -> None:
-        """Moves the sealed files to the destination, each in one step, and removes the building place."""
+        """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
         ready = read_json(self.path / _READY)
         output = self.path / ready["output"]
         self.destination.mkdir(parents=True, exist_ok=True)
@@ -209,7 +208,7 @@ class Staging:
         self._clear()
 
     def _clear(self) -> None:
-        # Last the file by which a command that is given again learns that only clearing away is left.
+        # This file goes last: a command that is given again learns from it that only clearing away is left.
         self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
         self._remove([_READY])
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Dictionaries of symbols: every arity has an unknown symbol of its own, and ids are shown as the trees that they stand for."""
+"""Dictionaries of symbols, which have an unknown symbol for every arity and show ids as trees."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 from tree_fairseq.trees.tree import Tree
 
-# FROM data/symbol_table: What the symbols of a dictionary are, as tensors that a model or a search looks up by id.
-
 
 @dataclass(frozen=True)
 class SymbolTable:
-    """Arities and branches by symbol id, V of them.
+    """Arities and branches by symbol id; V is the number of symbols.
 
     Attributes:
-        arity: ``[V]`` int64, number of children; -1 for what is no symbol (EOS, padding, ``<unk>``)
+        arity: ``[V]`` int64, number of children; -1 for EOS, padding and ``<unk>``
         first_branch: ``[V]`` int64, branch of the first child
         null: id of ``<null>``; None without binarisation
         degree: number of branches n of a node: 2 in binary form, the largest arity otherwise
@@ -39,7 +37,7 @@ class SymbolTable:
 
     @classmethod
     def from_symbols(cls, symbols: Sequence[str], encoding: SymbolEncoding) -> SymbolTable:
-        """The table of a dictionary's symbols, in order of their ids."""
+        """Returns the table of a dictionary's symbols, in the order of their ids."""
         arities = []
         for symbol in symbols:
             try:
@@ -53,14 +51,14 @@ class SymbolTable:
         return cls(torch.tensor(arities), torch.tensor(firsts), null, degree, encoding)
 
     def to(self, device: torch.device) -> SymbolTable:
-        """The table on another device."""
+        """Returns the table on another device."""
         return SymbolTable(self.arity.to(device), self.first_branch.to(device), self.null, self.degree, self.encoding)
 
 
 class SymbolDictionary(Dictionary):
     """A dictionary whose symbols carry their arity.
 
-    Its file is one of fairseq's own, so that stock architectures read the same folder; this class knows what it means.
+    Its file is an ordinary dictionary of fairseq, so stock architectures read the same folder.
 
     Args:
         dictionary: the same symbols as fairseq loaded them
@@ -74,11 +72,11 @@ class SymbolDictionary(Dictionary):
         self.notation = notation
 
     def table(self) -> SymbolTable:
-        """Arities and branches by id."""
+        """Returns arities and branches by id."""
         return SymbolTable.from_symbols(self.symbols, self.encoding)
 
     def index(self, sym: str) -> int:
-        """Id of a symbol, or that of the unknown symbol with its arity."""
+        """Returns the id of a symbol, or that of the unknown symbol with its arity."""
         if sym in self.indices:
             return self.indices[sym]
         try:
@@ -87,21 +85,23 @@ class SymbolDictionary(Dictionary):
             return self.unk_index
 
     def unknown_ids(self) -> list[int]:
-        """Ids of ``<unk>`` and of the unknown symbols of all arities."""
+        """Returns the ids of ``<unk>`` and of the unknown symbols of all arities."""
         return [self.unk_index, *(self.indices[name] for name in _unknown_symbols(self))]
 
     def tree(self, ids: Iterable[int]) -> Tree:
-        """The tree of a sequence of ids, special symbols such as EOS and padding left out.
+        """Returns the tree of a sequence of ids, without special symbols such as EOS and padding.
 
         Raises:
-            SymbolTreeError: the sequence is no tree
+            SymbolTreeError: the sequence is not a tree
         """
         return self.encoding.decode(self._symbols_of(ids))
 
     def string(
         self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
     ) -> str:
-        """The trees in the corpus's notation; symbols where they make no tree, as those of a truncated output do not."""
+        """Returns trees in the notation of the corpus, or the symbols of a sequence, such as a truncated output, that
+        is not a tree.
+        """
         if torch.is_tensor(tensor) and tensor.dim() == 2:
             return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
         ignored = set(extra_symbols_to_ignore or ())
@@ -125,7 +125,7 @@ def build_symbol_dictionary(
     nwords: int,
     padding_factor: int,
 ) -> Dictionary:
-    """A dictionary of symbols and words, and of all that a tree side needs beside them.
+    """Returns a dictionary of symbols and words, with all special symbols that a side of trees needs.
 
     Args:
         counts: how often each symbol (and, in a joined dictionary, each word of a sequence side) occurs
@@ -146,24 +146,21 @@ def build_symbol_dictionary(
 
 
 def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str) -> int:
-    """Makes sure that a dictionary is one of symbols in this form.
+    """Checks that a dictionary has symbols in this form, and returns its largest arity.
 
     Args:
         dictionary: as fairseq loaded it
         encoding: of the trees that it is to be used for
         place: its file, for the message
 
-    Returns:
-        its largest arity
-
     Raises:
-        DictionaryMismatchError: it is not
+        DictionaryMismatchError: it has not
     """
     unknown = _unknown_symbols(dictionary)
     if not unknown:
         raise DictionaryMismatchError(
-            f"{place} is no dictionary of tree symbols, it has no {unknown_symbol(0)}: make one with fairseq-preprocess "
-            "--source-modality tree or --target-modality tree"
+            f"{place} is not a dictionary of tree symbols, it has no {unknown_symbol(0)}: make one with "
+            "fairseq-preprocess --source-modality tree or --target-modality tree"
         )
     is_binary = NULL in dictionary
     if is_binary != (encoding.binarization == "lcrs"):
@@ -184,8 +181,8 @@ def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str
 
 
 def _unknown_symbols(dictionary: Dictionary) -> list[str]:
-    """The unknown symbols of arities 0, 1, ... that a dictionary has."""
-    names = []
+    """Returns the unknown symbols of arities 0, 1, ... that a dictionary has."""
+    names: list[str] = []
     while unknown_symbol(len(names)) in dictionary:
         names.append(unknown_symbol(len(names)))
     return names

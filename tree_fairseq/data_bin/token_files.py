@@ -1,4 +1,4 @@
-"""Token files as fairseq writes them, whatever their implementation: where they are, how long their lines are, their words."""
+"""Token files of fairseq, of any implementation: their names, the lengths of their lines, their words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
@@ -28,21 +29,21 @@ SUPPORTED = (*INDEXED, "raw")
 
 
 def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: str) -> str:
-    """Name of a token file without extension, as ``fairseq-preprocess`` forms it: ``train.en-de.en``."""
+    """Returns the name of a token file without extension, as ``fairseq-preprocess`` forms it: ``train.en-de.en``."""
     return f"{split}.{source_lang}-{target_lang}.{lang}"
 
 
 def token_file_names(prefix: str | os.PathLike, dataset_impl: str) -> list[str]:
-    """Names of the files of a token data set; ``raw`` is one text file."""
+    """Returns the names of the files of a token data set; ``raw`` is one text file."""
     name = Path(prefix).name
     return [name] if dataset_impl == "raw" else [f"{name}.bin", f"{name}.idx"]
 
 
 def found_impl(prefix: str | os.PathLike) -> str:
-    """Which implementation the files of a token data set have.
+    """Returns the implementation of a token data set.
 
     Raises:
-        CorruptFileError: there are none, or none that trees can be kept beside.
+        CorruptFileError: there are no files, or trees cannot be kept beside them.
     """
     prefix = os.fspath(prefix)
     try:
@@ -55,7 +56,7 @@ def found_impl(prefix: str | os.PathLike) -> str:
 
 
 def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
-    """Tokens of every line, without EOS, ``[lines]`` int64.
+    """Returns the number of tokens of every line, without EOS, ``[lines]`` int64.
 
     Raises:
         CorruptFileError: the files are missing or damaged.
@@ -70,10 +71,10 @@ def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
 
 
 def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
-    """The words of every line, ``<unk>`` for those that the dictionary did not have; those of ``raw`` are the text's own.
+    """Yields the words of every line, with ``<unk>`` for those that the dictionary lacked; ``raw`` has all words.
 
     Raises:
-        CorruptFileError: the files are missing or damaged, or hold ids that the dictionary does not have.
+        CorruptFileError: the files are missing or damaged, or hold ids that the dictionary lacks.
     """
     prefix = os.fspath(prefix)
     if found_impl(prefix) == "raw":
@@ -90,7 +91,7 @@ def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[l
 
 
 def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.ndarray]:
-    """The ids of every line, without EOS, ``[N]`` int64 each.
+    """Yields the ids of every line, without EOS, ``[N]`` int64.
 
     Raises:
         CorruptFileError: the files are missing or damaged.
@@ -110,14 +111,14 @@ def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.
 
 
 def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dictionary: Dictionary) -> None:
-    """Makes sure that a token data set was made from a text.
+    """Checks that a token data set was made from a text.
 
     Raises:
         LineCountError: they have different numbers of lines.
         InputError: it names the first line of the text whose words have other ids.
     """
-    missing = object()
-    pairs = zip_longest(read_lines(text), token_ids(prefix, dictionary), fillvalue=missing)
+    missing: Any = object()
+    pairs: Iterator[tuple[Any, Any]] = zip_longest(read_lines(text), token_ids(prefix, dictionary), fillvalue=missing)
     for number, (line, ids) in enumerate(pairs, start=1):
         if line is missing or ids is missing:
             longer, shorter = (prefix, text) if line is missing else (text, prefix)
@@ -147,21 +148,23 @@ def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
 
 
 def _mmap_sizes(prefix: str) -> np.ndarray:
-    """Tokens of every line, with EOS, ``[lines]`` int64, of files that are whole."""
+    """Returns the number of tokens of every line, with EOS, ``[lines]`` int64, after checking that the files are
+    whole."""
     value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
     require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
     return sizes.astype(np.int64)
 
 
 def _open_indexed(prefix: str, impl: str):
-    """fairseq's data set, its ways of failing on damaged files put into words."""
+    """Opens a data set of fairseq; errors say what is damaged."""
     if impl == "mmap":
         _mmap_sizes(prefix)
         return indexed_dataset.make_dataset(prefix, "mmap")
     try:
         # "cached" files are read without the prefetching that a cached data set insists on.
         dataset = indexed_dataset.make_dataset(prefix, "lazy", fix_lua_indexing=True)
-        # Header, offsets of items and of dimensions, one dimension for each item; fairseq itself reads a cut file as noise.
+        # Header, offsets of items and of dimensions, one dimension for each item; fairseq itself reads a cut file as
+        # noise.
         require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
         size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
     except (AssertionError, AttributeError, KeyError, MemoryError, OSError, ValueError, struct.error) as error:
@@ -171,10 +174,10 @@ def _open_indexed(prefix: str, impl: str):
 
 
 def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
-    """The token dictionary of a language.
+    """Loads the token dictionary of a language.
 
     Raises:
-        MissingTreesError: the folder has none, so it is no preprocessed folder of this language.
+        MissingTreesError: the folder does not have it, so it was not preprocessed for this language.
         DataFolderError: it cannot be read.
     """
     path = Path(folder) / f"dict.{lang}.txt"
@@ -183,24 +186,22 @@ def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
     try:
         return Dictionary.load(os.fspath(path))
     except Exception as error:  # fairseq itself raises a bare Exception for a wrong encoding.
-        raise DataFolderError(f"{path} is no dictionary: {error}") from None
-
-
-# FROM data/split_stores: Side files of the parts of a split, in the order in which fairseq joins its token files.
+        raise DataFolderError(f"{path} is not a dictionary: {error}") from None
 
 
 def side_prefixes(
     folder: Path, split: str, source_lang: str, target_lang: str, lang: str, suffix: str, combine: bool
 ) -> dict[str, Path]:
-    """Where the files of a split are, without ``.bin`` and ``.idx``, by the names of its parts: ``train``, ``train1``, ...
+    """Returns where the files of a split are, without ``.bin`` and ``.idx``, by the names of its parts: ``train``,
+    ``train1``, ...
 
     Args:
         folder: a preprocessed folder
         split: name of the first part
         source_lang, target_lang: languages of the task, in either order those of the folder
         lang: language of the files
-        suffix: what their names have after those of token files
-        combine: whether there may be more parts than one
+        suffix: what their names have after those of token files, before ``.bin`` and ``.idx``
+        combine: whether to look for more parts than the first
     """
     prefixes: dict[str, Path] = {}
     for number in itertools.count():
@@ -217,5 +218,5 @@ def side_prefixes(
 
 
 def joined(stores: Sequence, upsample_primary: int) -> Sequence:
-    """The parts of a split one after the other, the first repeated as ``--upsample-primary`` says."""
+    """Joins the parts of a split; the first is repeated as ``--upsample-primary`` says."""
     return stores[0] if len(stores) == 1 else ConcatDataset(stores, [upsample_primary, *[1] * (len(stores) - 1)])

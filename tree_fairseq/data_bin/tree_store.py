@@ -1,12 +1,12 @@
-"""Forests as arrays on disk: a memory-mapped indexed dataset of fairseq's, read and written without a loop over items.
+"""Forests as arrays on disk: an indexed dataset of fairseq, read and written without a loop over items.
 
 ``PREFIX.bin`` holds int32 items one after the other, ``PREFIX.idx`` the header, sizes and byte offsets that
 ``fairseq.data.indexed_dataset.MMapIndexedDataset`` writes (and reads: the files are valid for it). An item is
 
     ``[N, label, start, end, depth, label, start, end, depth, ...]``
 
-with N the number of leaves (no EOS) and one row of four for each of the M nodes of the full tree, in preorder: spans are
-half-open and relative to the line, depth is 0 at each root, preterminals and unary chains are among the nodes.
+with N the number of leaves (no EOS) and one row of four for each of the M nodes of the full tree, in preorder: spans
+are half-open and relative to the line, depth is 0 at each root, preterminals and unary chains are among the nodes.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class TreeBlock(NamedTuple):
 
 
 def tree_file_paths(prefix: str | os.PathLike) -> tuple[Path, Path]:
-    """The data file and the index file of a store: ``PREFIX.bin`` and ``PREFIX.idx``."""
+    """Returns the data file and the index file of a store: ``PREFIX.bin`` and ``PREFIX.idx``."""
     return Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
 
 
 def store_bytes(lines: int, nodes: int) -> int:
-    """Bytes that the two files of a store take together."""
+    """Returns the number of bytes that the two files of a store take together."""
     return 4 * (lines + _ROW * nodes) + _HEADER.size + 12 * lines
 
 
@@ -139,8 +139,8 @@ def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
 class TreeStore:
     """Random access to the forests of a split.
 
-    Opening maps the files and checks that index and data belong together; reading an item makes views into the map. A store
-    can be pickled (workers of a data loader open it again).
+    Opening maps the files and checks that index and data belong together; reading an item makes views into the map. A
+    store can be pickled (workers of a data loader open it again).
 
     Args:
         prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.en-de.en.tree``
@@ -150,7 +150,10 @@ class TreeStore:
     """
 
     def __init__(self, prefix: str | os.PathLike):
-        self.prefix = os.fspath(prefix)
+        self._open(os.fspath(prefix))
+
+    def _open(self, prefix: str) -> None:
+        self.prefix = prefix
         data_path, index_path = tree_file_paths(prefix)
         self._sizes = _read_sizes(index_path)
         self._offsets = np.zeros(len(self._sizes) + 1, np.int64)
@@ -161,7 +164,7 @@ class TreeStore:
         return self.prefix
 
     def __setstate__(self, prefix: str) -> None:
-        self.__init__(prefix)
+        self._open(prefix)
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -184,7 +187,7 @@ class TreeStore:
         return (self._sizes - 1) // _ROW
 
     def block(self, first: int = 0, last: int | None = None) -> TreeBlock:
-        """The forests of lines ``first`` to ``last`` (half-open, all by default) as one copy in memory."""
+        """Returns a copy of the forests of lines ``first`` to ``last`` (half-open, all by default)."""
         first, last, _ = slice(first, last).indices(len(self))
         values = self._values[self._offsets[first] : self._offsets[last]]
         is_row = np.ones(len(values), bool)
@@ -210,13 +213,14 @@ def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
 
 
 def read_index(path: Path) -> tuple[int, np.ndarray]:
-    """The index file of an indexed dataset of fairseq's ``mmap`` kind, after every check that it allows by itself.
+    """Reads the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
+    without data.
 
     Returns:
         the bytes of a value, and the number of values of each item, ``[lines]`` int32; items follow each other
 
     Raises:
-        CorruptFileError: the file is missing, cut off or no such index.
+        CorruptFileError: the file is missing, cut off or not such an index.
     """
     value_bytes, sizes, pointers = read_index_with_pointers(path)
     if not np.array_equal(pointers, value_bytes * (np.cumsum(sizes, dtype=np.int64) - sizes)):
@@ -225,13 +229,14 @@ def read_index(path: Path) -> tuple[int, np.ndarray]:
 
 
 def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """The same for an index whose items may lie anywhere in the data file, also in the same place.
+    """Reads an index whose items may be anywhere in the data file, also in the same place.
 
     Returns:
-        the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]`` int64 in bytes
+        the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
+        int64 in bytes
 
     Raises:
-        CorruptFileError: the file is missing, cut off or no such index.
+        CorruptFileError: the file is missing, cut off or not such an index.
     """
     try:
         content = path.read_bytes()
@@ -241,7 +246,7 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
         raise CorruptFileError(f"{path} is cut off: {len(content)} bytes, shorter than its header. {_REPAIR}")
     magic, version, code, lines = _HEADER.unpack_from(content)
     if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
-        raise CorruptFileError(f"{path} is no index: its header is {content[: _HEADER.size]!r}. {_REPAIR}")
+        raise CorruptFileError(f"{path} is not an index: its header is {content[: _HEADER.size]!r}. {_REPAIR}")
     expected = _HEADER.size + 12 * lines
     if len(content) != expected:
         raise CorruptFileError(f"{path} has {len(content)} bytes where its {lines} lines take {expected}. {_REPAIR}")
@@ -253,10 +258,10 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def require_data_size(path: Path, size: int) -> None:
-    """Makes sure that a file is as long as its index says.
+    """Checks that a file is as long as its index says.
 
     Raises:
-        CorruptFileError: it is missing or is not.
+        CorruptFileError: it is not, or it is missing.
     """
     try:
         found = path.stat().st_size
@@ -267,7 +272,7 @@ def require_data_size(path: Path, size: int) -> None:
 
 
 def _read_sizes(path: Path) -> np.ndarray:
-    """Values of each item of a tree file, ``[lines]`` int32."""
+    """Returns the number of values of each item of a tree file, ``[lines]`` int32."""
     value_bytes, sizes = read_index(path)
     if value_bytes != 4 or (sizes % _ROW != 1).any():
         raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
@@ -275,7 +280,7 @@ def _read_sizes(path: Path) -> np.ndarray:
 
 
 def map_values(path: Path, length: int) -> np.ndarray:
-    """The data file as a read-only ``[length]`` int32 array."""
+    """Maps the data file as a read-only ``[length]`` int32 array."""
     require_data_size(path, 4 * length)
     # An empty file cannot be mapped.
     return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)

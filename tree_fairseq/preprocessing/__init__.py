@@ -1,1 +1,1 @@
-"""What ``fairseq-preprocess`` does when it is asked for trees."""
+"""Preprocessing with trees, as an extension of ``fairseq-preprocess``."""

@@ -1,8 +1,8 @@
-"""What ``fairseq-preprocess`` gains when the plugin is imported: groups of arguments, and trees.
+"""The extension of ``fairseq-preprocess``: groups of arguments, and the registry of kinds of data set.
 
-The command imports ``--user-dir`` before it builds its parser and looks up ``main`` after it has parsed the arguments, so
-wrapping the two functions is enough. Under ``python -m fairseq_cli.preprocess`` the ``main`` that is called is that of the
-module ``__main__``.
+The command imports ``--user-dir`` before it builds its parser and looks up ``main`` after it has parsed the arguments,
+so wrapping the two functions is enough. Under ``python -m fairseq_cli.preprocess`` the ``main`` that is called is that
+of the module ``__main__``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from tree_fairseq.preprocessing.tree_arguments import add_symbol_arguments, add_
 
 
 class Preprocessing(NamedTuple):
-    """What ``fairseq-preprocess`` does for one kind of data set.
+    """How ``fairseq-preprocess`` makes one kind of data set.
 
     Attributes:
         tasks: values of ``--task`` that ask for this kind
-        own_flags: names of arguments, such as ``input_format``, that go with these tasks only; None where they are not given
+        own_flags: names of arguments, such as ``input_format``, that go with these tasks only; None where they are not
+            given
         add_arguments: adds the kind's group of arguments
         preprocess: does the work, given the arguments and fairseq's own ``main``
     """
@@ -45,7 +46,7 @@ _KINDS: dict[str, Preprocessing] = {}
 
 
 def register_preprocessing(name: str, kind: Preprocessing) -> None:
-    """Adds what ``fairseq-preprocess`` does for a kind of data set, or replaces that of the same name."""
+    """Adds a kind of data set to ``fairseq-preprocess``, or replaces the one of the same name."""
     _KINDS[name] = kind
 
 

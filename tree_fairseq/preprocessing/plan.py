@@ -1,4 +1,4 @@
-"""What a command will do to a data-bin folder: its arguments, understood and checked before anything is done."""
+"""The plan of a command that builds a data-bin folder: its arguments, checked before anything is done."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Split:
 
 @dataclass(frozen=True)
 class PreprocessPlan:
-    """What ``fairseq-preprocess`` will do.
+    """The plan of ``fairseq-preprocess``.
 
     A plan whose text files have to be made first, from other files, overrides :meth:`begin`, :meth:`stage`,
     :meth:`own_dictionaries` and :meth:`enter`.
@@ -74,7 +74,7 @@ class PreprocessPlan:
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> PreprocessPlan:
-        """Understands the arguments.
+        """Checks the arguments and makes a plan of them.
 
         Raises:
             InputError: they do not go together.
@@ -89,7 +89,8 @@ class PreprocessPlan:
             sides = tuple(side for side in sides if side.side != "source")
         if both := {side.lang for side in sides} & {side.lang for side in symbol_sides}:
             raise InputError(
-                f"the lines of {both.pop()} are trees already, they cannot be parsed: see --tree-sides and --target-modality"
+                f"the lines of {both.pop()} are trees already, they cannot be parsed: "
+                "see --tree-sides and --target-modality"
             )
         return cls(args, languages, _splits(args), sides, symbol_sides)
 
@@ -108,7 +109,8 @@ class PreprocessPlan:
         return [split.name for split in self.splits]
 
     def needs_leaves(self, side: TreeSide) -> bool:
-        """Returns whether the leaves of a side's trees have to be written as text; a ``raw`` data set is a copy of that text."""
+        """Returns whether the leaves of a side's trees have to be written as text; a ``raw`` data set is a copy of
+        that text."""
         return not side.leaves_are_tokens or self.args.dataset_impl == "raw"
 
     def inspect(self) -> Inputs:
@@ -138,7 +140,8 @@ class PreprocessPlan:
         return prefixes.get(split.name) == split.prefix and split.path(self.args.align_suffix).exists()
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
-        """Returns all that decides what the files will be; a stopped command is recognised by it when it is given again."""
+        """Returns all that decides what the files will be; a stopped command is recognised by it when it is given
+        again."""
         arguments = {name: value for name, value in vars(self.args).items() if name not in _INDIFFERENT}
         # Dictionaries in the destination itself are among the files that will be replaced, by equal ones.
         others = [
@@ -172,7 +175,8 @@ class PreprocessPlan:
         """Returns the manifest of the folder, ready for the sides that will be written.
 
         Raises:
-            DestinationExistsError: the folder has dictionaries that would be overwritten, which stock fairseq refuses too.
+            DestinationExistsError: the folder has dictionaries that would be overwritten, which stock fairseq refuses
+                too.
             DataFolderError: splits that stay were made differently.
         """
         for lang, dictionary in zip(self.languages, (self.args.srcdict, self.args.tgtdict)):
@@ -180,7 +184,8 @@ class PreprocessPlan:
             if not dictionary and os.path.exists(path):
                 raise DestinationExistsError(
                     f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its "
-                    "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with `python -m tree_fairseq.commands.annotate`"
+                    "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with "
+                    "`python -m tree_fairseq.commands.annotate`"
                 )
         manifest = Manifest.to_extend(self.args.destdir, self.args.source_lang, self.args.target_lang)
         start_sides(manifest, self.sides, dict.fromkeys(self.languages, self.written_splits))

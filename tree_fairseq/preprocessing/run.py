@@ -1,8 +1,8 @@
 """How a folder with trees is built: read and check all text, parse, make token files, write trees beside them, publish.
 
-Everything is built in a staging folder (:mod:`tree_fairseq.data_bin.staging`), where a stopped run is continued, and moved
-to the destination in the end. ``fairseq-preprocess`` makes token files and dictionaries with fairseq's own ``main``, called on
-the leaves; ``tree_fairseq.commands.annotate`` builds trees for token files that exist.
+Everything is built in a staging folder (:mod:`tree_fairseq.data_bin.staging`), where a stopped run is continued, and
+moved to the destination in the end. ``fairseq-preprocess`` makes token files and dictionaries with fairseq's own
+``main``, called on the leaves; ``tree_fairseq.commands.annotate`` builds trees for token files that exist.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
 
 from tree_fairseq.compat import binarizing_in
 from tree_fairseq.data_bin.constituency_sides import (
@@ -25,8 +24,7 @@ from tree_fairseq.data_bin.constituency_sides import (
     make_label_dictionary,
     write_side,
 )
-from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.records import MANIFEST_NAME
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.files import reporting_full_disk
@@ -37,29 +35,6 @@ from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 logger = logging.getLogger(__name__)
 
 _LOG = "preprocess.log"
-
-
-class FolderPlan(Protocol):
-    """What a command will do to a folder, as :class:`PreprocessPlan` explains."""
-
-    args: Namespace
-    sides: tuple[TreeSide, ...]
-
-    @property
-    def destination(self) -> Path: ...
-
-    @property
-    def written_splits(self) -> list[str]: ...
-
-    def splits_of(self, lang: str) -> Any: ...
-
-    def needs_leaves(self, side: TreeSide) -> bool: ...
-
-    def reused_labels(self, lang: str) -> Path | None: ...
-
-    def start_manifest(self) -> Manifest: ...
-
-    def command(self, inputs: Inputs) -> dict[str, Any]: ...
 
 
 def preprocess_with_trees(args: Namespace, stock_main: StockMain) -> None:
@@ -97,7 +72,7 @@ def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
 
 
 def build_folder(
-    plan: FolderPlan, inputs: Inputs, needed: int, build: Callable[[Manifest, Staging, Path, ProcessPool], None]
+    plan: PreprocessPlan, inputs: Inputs, needed: int, build: Callable[[Manifest, Staging, Path, ProcessPool], None]
 ) -> None:
     """Builds a folder in its staging folder and publishes it, or publishes what an earlier attempt has built.
 
@@ -105,8 +80,8 @@ def build_folder(
         plan: what is to be done
         inputs: the text files
         needed: bytes that building takes, the finished files among them
-        build: given the manifest of the folder, the staging folder, an empty folder and processes, writes the final files into the
-            empty folder
+        build: given the manifest of the folder, the staging folder, an empty folder and processes, writes the final
+            files into the empty folder
 
     Raises:
         TreeFairseqError: the class says what is wrong.
@@ -164,7 +139,7 @@ def _build(
     plan.enter(manifest, output, pool)
 
 
-def parse_cache(plan: FolderPlan, staging: Staging) -> Path:
+def parse_cache(plan: PreprocessPlan, staging: Staging) -> Path:
     """Returns the folder of the parse cache."""
     return Path(plan.args.parse_cache) if plan.args.parse_cache else staging.parse_cache
 
@@ -175,7 +150,7 @@ def leaves_folder(staging: Staging) -> Path:
 
 
 def encode_side(
-    plan: FolderPlan,
+    plan: PreprocessPlan,
     side: TreeSide,
     manifest: Manifest,
     inputs: Inputs,

@@ -1,4 +1,5 @@
-"""The symbol trees of a command: lines of trees, or of sentences, to lines of symbols, their dictionaries and their records."""
+"""The symbol trees of a command: lines of trees, or of sentences, to lines of symbols, their dictionaries and their
+records."""
 
 from __future__ import annotations
 
@@ -119,8 +120,8 @@ def encode_symbol_text(
     )
     if result.depth > USUAL_LEVELS:
         logger.warning(
-            "[trees] %s:%d: a symbol is %d levels below the root; tree positions remember the last --tree-levels %d steps to it, "
-            "unless more are asked for in training",
+            "[trees] %s:%d: a symbol is %d levels below the root; tree positions remember the last --tree-levels %d "
+            "steps to it, unless more are asked for in training",
             text.path,
             result.deepest_line,
             result.depth,
@@ -210,7 +211,8 @@ def _refuse_arity(symbol: str, text: SymbolText, side: SymbolSide, number: int) 
         f"{label!r} has {arity} children here, more than any node of the dictionary",
         text.source,
         number,
-        hint="Preprocess it together with the training data, or use --binarization lcrs, where no node has more than two.",
+        hint="Preprocess it together with the training data, or use --binarization lcrs, "
+        "where no node has more than two.",
     )
 
 

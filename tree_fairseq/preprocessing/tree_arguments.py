@@ -1,4 +1,5 @@
-"""The arguments about trees that commands share, and the flags of ``fairseq-preprocess`` that a kind of data set can refuse."""
+"""The arguments about trees that commands share, and the flags of ``fairseq-preprocess`` that a kind of data set can
+refuse."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def add_symbol_arguments(parser: ArgumentParser) -> None:
             f"--{side}-notation",
             choices=sorted(NOTATIONS),
             default="bracket",
-            help="how the trees are written; bracket: ( head child ... ), as s-expressions and treebanks (default: %(default)s)",
+            help="how the trees are written; bracket: ( head child ... ), as s-expressions and treebanks "
+            "(default: %(default)s)",
         )
     group.add_argument(
         "--traversal", choices=TRAVERSALS, default="dfs", help="depth-first or breadth-first (default: %(default)s)"
