@@ -143,7 +143,7 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return found
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
-        """Counts the trees of a batch that are right, up to the order of children as ``--eval-unordered`` says."""
+        """Counts the right trees of a batch; labels in ``--eval-unordered`` may have children in any order."""
         outputs = [self.tree_of(ranked[0]) if ranked else None for ranked in hypotheses]
         references = [self.target_dictionary.tree(target) for target in sample["target"].tolist()]
         return sum(exact_matches(outputs, references, (self.cfg.eval_unordered or "").split()))

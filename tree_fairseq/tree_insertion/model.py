@@ -16,7 +16,7 @@ from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDeco
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeInsertionModelConfig(FairseqDataclass):
-    """Flags of the model beside those of fairseq's transformer."""
+    """Flags of the model in addition to those of fairseq's transformer."""
 
     no_child_relations: bool = field(
         default=False, metadata={"help": "ablation: parents and children are one step apart, whichever child it is"}
@@ -84,7 +84,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
 
         Returns:
             - ``slot`` ``[Z]``, those slots
-            - ``logits`` ``[Z, V]``, of the labels that may be inserted there and of EOS, which stands for nothing
+            - ``logits`` ``[Z, V]``, of the labels that may be inserted there, and of EOS for inserting nothing
             - ``delete`` ``[B, M]``, logits of each node being wrong, for nodes other than roots and padding; None if
               the model was not built to delete
         """

@@ -23,7 +23,7 @@ from tree_fairseq.tree_insertion.partial_outputs import PartialTrees
 class InsertionGenerator(ParallelSearch):
     """Generates one tree for each sentence of a batch; a hypothesis is always a tree, if only a partial one.
 
-    The hypotheses have, beside the entries of :meth:`ParallelSearch.generate`,
+    The hypotheses have, in addition to the entries of :meth:`ParallelSearch.generate`,
 
     - ``tokens`` ``[T]`` int64: the tree as a sequence, see :meth:`InsertionDictionary.sequence`
     - ``labels``, ``parents`` ``[M]`` int64: its nodes in preorder, with the root that decoding begins with

@@ -173,7 +173,7 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         Returns:
             - ``slot`` ``[Z]`` int64, ascending: the existing slots, numbered ``T · row + place``, after the token at
               that place
-            - ``logits`` ``[Z, V]``, of the tokens that may be inserted there and of EOS, which stands for nothing
+            - ``logits`` ``[Z, V]``, of the tokens that may be inserted there, and of EOS for inserting nothing
             - ``delete``: None
         """
         return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)

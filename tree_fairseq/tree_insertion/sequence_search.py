@@ -97,7 +97,8 @@ class LeftToRightGenerator(SequenceGenerator):
 class SequenceInsertionGenerator(ParallelSearch):
     """Generates one sequence for each sentence of a batch by parallel insertions (Stern et al. 2019).
 
-    The hypotheses have, beside the entries of :meth:`ParallelSearch.generate`, those of :func:`balanced_hypothesis`.
+    The hypotheses have, in addition to the entries of :meth:`ParallelSearch.generate`, those of
+    :func:`balanced_hypothesis`.
 
     Args:
         models: that predict insertions
