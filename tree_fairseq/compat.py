@@ -1,7 +1,7 @@
 """All that depends on versions of other packages, and every change that the plugin makes to them.
 
-Each function is for fairseq 0.12.2 and torch from 2.6 on, unless its docstring says otherwise. tests/test_compat.py has a test
-for each that fails when the change is no longer needed.
+Each function is for fairseq 0.12.2 and torch from 2.6 on, unless its docstring names other versions.
+tests/test_compat.py has a test for each that fails when the change is no longer needed.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def be_one_package(name: str, path: str) -> None:
 def allow_checkpoint_classes() -> None:
     """Lets ``torch.load(weights_only=True)`` read what fairseq's trainer writes, and nothing that could run code.
 
-    fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default is true since torch 2.6. Its checkpoints hold the
-    command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``.
+    fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default is true since torch 2.6. Its checkpoints
+    have the command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``.
     """
     number, array = np.float64(0), np.zeros(0)
     torch.serialization.add_safe_globals(
@@ -118,7 +118,7 @@ def load_weights_only(path: Path) -> dict:
 
 
 def newest_readable(path: Path) -> Path | None:
-    """The most recent checkpoint that training left beside ``path`` and that loads, or None."""
+    """Returns the most recent checkpoint of training beside ``path`` that loads, or None."""
     others = [
         other for other in path.parent.glob("checkpoint*.pt") if other != path and _TRAINING.fullmatch(other.name)
     ]
@@ -132,11 +132,11 @@ def newest_readable(path: Path) -> Path | None:
 
 
 def load_checkpoints_with_care() -> None:
-    """Makes fairseq fall back to the newest readable file where ``checkpoint_last.pt`` is torn, and say
-    plainly that it does not load what could run code.
+    """Makes fairseq resume from the newest readable file if ``checkpoint_last.pt`` is torn, and refuse files that
+    could run code.
 
-    fairseq copies that file from a numbered one, and a kill in the middle of the copy leaves half of
-    it under its final name. Other checkpoints are loaded as ever: whoever names one wants that one.
+    fairseq copies that file from a numbered one. A kill during the copy leaves half of it under its final name. Other
+    checkpoints are loaded as before, because a user who names one wants that one.
     """
     wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
 
@@ -173,8 +173,8 @@ def _load_with_care(load: Callable) -> Callable:
 def resume_with_other_batches() -> None:
     """Makes fairseq notice that an epoch has another number of batches than when a checkpoint was saved.
 
-    It skips as many batches as were done, whatever is in them now. Another ``--max-tokens`` or number
-    of processes makes other batches: training goes on after the same share of the epoch, with a warning.
+    fairseq skips as many batches as were done, whatever is in them now. Another ``--max-tokens`` or number of
+    processes makes other batches: training then goes on after the same share of the epoch, with a warning.
     """
     wrap(iterators.EpochBatchIterator, "state_dict", _save_batches)
     wrap(iterators.EpochBatchIterator, "load_state_dict", _load_batches)
@@ -190,9 +190,9 @@ def _load_batches(load: Callable) -> Callable:
         if done and before and before != now:
             start = min(done * now // before, now - 1)
             logger.warning(
-                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another --max-tokens, "
-                "batch size, number of processes or data set): going on after %d of them; some sentences will be seen twice "
-                "in this epoch and others not at all",
+                "the checkpoint was saved after %d of %d batches of epoch %d, which has %d batches now (another "
+                "--max-tokens, batch size, number of processes or data set): going on after %d of them; some sentences "
+                "will be seen twice in this epoch and others not at all",
                 *(done, before, state["epoch"], now, start),
             )
             state = {**state, "iterations_in_epoch": start}
@@ -204,8 +204,8 @@ def _load_batches(load: Callable) -> Callable:
 def open_log_files_once() -> None:
     """Makes fairseq open a ``--log-file`` once.
 
-    It opens the file anew for every epoch and every validation. Each line is then in it as often as it was
-    opened, and a long training ends when the process may open no more files.
+    fairseq opens the file again for every epoch and every validation. Each line is then written as often as the file
+    is open, and a long training ends when the process may not open more files.
     """
     wrap(progress_bar, "progress_bar", _with_one_log)
 
@@ -227,8 +227,8 @@ def _with_one_log(build: Callable) -> Callable:
 def binarizing_in(pool: ProcessPool) -> Iterator[None]:
     """Makes fairseq count words and binarize text in our pool while the ``with`` block runs.
 
-    fairseq 0.12.2 starts a ``multiprocessing.Pool`` and waits for all of its results. When a worker is killed, for lack of
-    memory as a rule, its result never comes and fairseq waits for ever.
+    fairseq 0.12.2 starts a ``multiprocessing.Pool`` and waits for all of its results. When a worker is killed, for
+    lack of memory as a rule, its result never comes and fairseq waits for ever.
     """
     modules = (binarizer, fairseq_dictionary)
     stock = [module.Pool for module in modules]
@@ -242,7 +242,7 @@ def binarizing_in(pool: ProcessPool) -> Iterator[None]:
 
 
 class _PoolOfFairseq:
-    """The methods of ``multiprocessing.Pool`` that fairseq uses, on a pool of ours, which keeps its number of processes."""
+    """The methods of ``multiprocessing.Pool`` that fairseq uses, on our pool, which keeps its number of processes."""
 
     def __init__(self, pool: ProcessPool, processes: int):
         self._pool = pool
@@ -263,8 +263,8 @@ class _PoolOfFairseq:
 def print_after(commands: Collection[str], line_after: Callable[[str], str | None]) -> bool:
     """Makes a command print more lines from now on, if it is what runs; again is harmless.
 
-    fairseq's commands print a hypothesis themselves and offer no hook there, so the name ``print`` in their module becomes a
-    function that prints one more line, to where theirs goes, such as the file of ``--results-path``.
+    fairseq's commands print a hypothesis themselves and offer no hook there, so the name ``print`` in their module
+    becomes a function that prints one more line, to where theirs goes, such as the file of ``--results-path``.
 
     Args:
         commands: modules of the commands, such as ``fairseq_cli.interactive``
@@ -294,8 +294,9 @@ def _printing(line_after: Callable[[str], str | None]) -> Callable[..., None]:
 def mend_replace_unk() -> None:
     """Makes ``--replace-unk`` work: unknown words of a translation become the source words that they are aligned with.
 
-    fairseq computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they were positions, in text
-    whose subwords are joined already: the flag ends in an IndexError. Without a value it means a file called ``@@``.
+    fairseq computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they were positions,
+    in text whose subwords are joined already: the flag ends in an IndexError. Without a value it means a file called
+    ``@@``.
     """
     wrap(utils, "post_process_prediction", _with_source_words)
     wrap(utils, "load_align_dict", lambda load: lambda path: load("" if path == _NO_FILE else path))
@@ -355,7 +356,8 @@ def _with_source_words(stock: Callable) -> Callable:
 
 
 def stand_in_for_broken_torchaudio() -> None:
-    """Puts an empty module in the place of a torchaudio that was made for another torch; for ``transformers`` 4.40 and later.
+    """Puts an empty module in the place of a torchaudio that was made for another torch; for ``transformers`` 4.40 and
+    later.
 
     ``transformers`` takes any installed torchaudio for usable, and imports it for what is not needed here.
     """

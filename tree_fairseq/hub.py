@@ -1,10 +1,11 @@
-"""A trained model from Python: translate or classify sentences, see how they were parsed.
+"""A trained model in Python: translates or classifies sentences, and shows how they were parsed.
 
 >>> from tree_fairseq import hub
 >>> model = hub.from_pretrained("checkpoints", data_name_or_path="data-bin")
 >>> model.translate(["the old man the boat ."])
 >>> model.parse(["the old man the boat ."])
->>> hub.from_pretrained("checkpoints", data_name_or_path="data-bin").classify(["a moving film ."])
+
+A model of a classification task has ``model.classify(["a moving film ."])``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from tree_fairseq.trees.tree import Forest, Tree
 
 logger = logging.getLogger(__name__)
 
+# The package registers by itself only where fairseq was imported before it.
+tree_fairseq.register()
+
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _PATHS = (
     "user_dir",
@@ -45,12 +49,12 @@ _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
 
 
 class Classification(NamedTuple):
-    """The class of an example.
+    """The predicted class of an example.
 
     Attributes:
         label: the most probable class
-        probabilities: of all classes, the most probable first; none where a number is told
-        value: that number, whose label is how it is written
+        probabilities: of all classes, the most probable first; empty if the model predicts a number
+        value: the predicted number, which ``label`` spells out; None for classes
     """
 
     label: str
@@ -59,30 +63,30 @@ class Classification(NamedTuple):
 
 
 class TreeHubInterface(hub_utils.GeneratorHubInterface):
-    """fairseq's hub interface over a task that may parse its input.
+    """fairseq's hub interface for tasks that may parse their input.
 
-    ``translate(sentences, beam=5)`` is fairseq's; text takes the road of ``fairseq-interactive``.
+    ``translate(sentences, beam=5)`` is fairseq's. Text becomes tokens as in ``fairseq-interactive``.
     """
 
     def sample(self, sentences: list[str], beam: int = 1, verbose: bool = False, **kwargs) -> list[str]:
-        """Parses, translates and detokenises sentences, all in one batch of the parser.
+        """Parses all sentences at once, translates and detokenises them.
 
         Args:
-            sentences: raw text, or tokenised as the training data was where no tokeniser is given;
-                bracketed trees where the training data was bracketed
+            sentences: raw text, or text tokenised like the training data if the model has no tokeniser; bracketed trees
+                if the training data was bracketed
             beam: beam size
             verbose: log hypotheses
             **kwargs: generation options, such as ``lenpen``
 
         Returns:
-            one translation a sentence
+            one translation for each sentence
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
         return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
 
     def generate(self, tokenized_sentences, beam: int = 5, verbose: bool = False, **kwargs) -> list[list[dict]]:
-        """fairseq's method; where it logs hypotheses that are trees, their brackets follow, the best ones'."""
+        """fairseq's method. If hypotheses are trees and are logged, the best ones are also logged in brackets."""
         ranked = super().generate(tokenized_sentences, beam=beam, verbose=verbose, **kwargs)
         if verbose and isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             for hypotheses in ranked:
@@ -90,30 +94,31 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return ranked
 
     def translate_to_trees(self, sentences: list[str], beam: int = 5, **kwargs) -> list[Tree]:
-        """As ``translate``, where the targets are trees: the trees themselves, not what their notation writes.
+        """Translates sentences to trees, where ``translate`` returns them as written in their notation.
 
         Raises:
-            DataFolderError: the target is no trees
+            DataFolderError: the targets of the model are sequences
         """
         if not isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             raise DataFolderError("the targets of this model are sequences; use translate")
         return [self.tgt_dict.tree(tokens) for tokens in self._best(sentences, beam, **kwargs)]
 
     def classify(self, examples: list[str]) -> list[Classification] | Classification:
-        """Tells the class of sentences or documents.
+        """Predicts the class of sentences or documents.
 
         Args:
-            examples: raw text, or tokenised as the training data was where no tokeniser is given; a pair of sentences has a tab
-                between them; where the training data was bracketed, trees (whose labels are not looked at) or raw text
+            examples: raw text, or text tokenised like the training data if the model has no tokeniser; a pair of
+                sentences is separated by a tab; if the training data was bracketed, trees (their labels are ignored)
+                or raw text
 
         Returns:
-            a class and the probabilities of all, or a number, for each; for one string, its own
+            a class with the probabilities of all classes, or a number, for each example; for a single string, just one
 
         Raises:
-            DataFolderError: the model tells no classes
+            DataFolderError: the model does not classify
         """
         if not isinstance(self.task, ClassificationTask):
-            raise DataFolderError("this model tells no classes; use translate")
+            raise DataFolderError("this model does not classify; use translate")
         if isinstance(examples, str):
             return self.classify([examples])[0]
         if not examples:
@@ -131,24 +136,25 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return classified
 
     def _best(self, sentences: list[str], beam: int, **kwargs) -> list[Tensor]:
-        """Tokens of the best hypothesis of each sentence."""
+        """Returns the tokens of the best hypothesis of each sentence."""
         tokens, _ = self.task.get_interactive_tokens_and_lengths(sentences, self._segment)
         return [ranked[0]["tokens"] for ranked in self.generate(tokens, beam, **kwargs)]
 
     def parse(self, sentences: list[str]) -> list[Forest]:
-        """The trees that the model reads for sentences, subwords at the leaves; none where it reads sequences.
+        """Parses sentences as the model reads them, with subwords at the leaves; without trees if it reads sequences.
 
         Raises:
-            DataFolderError: the task is fairseq's own, which knows no trees
+            DataFolderError: the model was trained under a task of fairseq's own, which has no trees
         """
         if not hasattr(self.task, "source_forests"):
             raise DataFolderError(
-                "this model was trained without trees; those that a Treeformer makes: python -m tree_fairseq.commands.induce"
+                "this model was trained without trees; to see the trees of a Treeformer: "
+                "python -m tree_fairseq.commands.induce"
             )
         return self.task.source_forests(sentences, self._segment)
 
     def draw(self, sentence: str) -> str:
-        """The tree of one sentence as SVG."""
+        """Draws the tree of one sentence as SVG."""
         return tree_to_svg(self.parse([sentence])[0], title=sentence)
 
     def _segment(self, sentence: str) -> str:
@@ -166,14 +172,14 @@ def from_pretrained(
     Args:
         model_dir: folder of the checkpoint
         checkpoint_file: its name, or several joined by ``:`` for an ensemble; by default
-            ``checkpoint_best.pt``, ``checkpoint_last.pt`` or ``model.pt``, whichever is there first
-        data_name_or_path: folder of dictionaries and, where there are trees, label dictionary and ``tree.json``; by
-            default ``model_dir``. A path that the checkpoint names is never used.
-        **kwargs: options of the task, tokeniser or subword model to override, such as
+            the first that exists of ``checkpoint_best.pt``, ``checkpoint_last.pt`` and ``model.pt``
+        data_name_or_path: folder with the dictionaries and, for models of trees, label dictionary and ``tree.json``; by
+            default ``model_dir``. Paths in the checkpoint are never used.
+        **kwargs: options of task, tokeniser or subword model that replace those of the checkpoint, such as
             ``parser_dir="…"``, ``bpe="subword_nmt"`` and ``bpe_codes="…"``
 
     Raises:
-        DataFolderError: a folder or file is missing; the message says which
+        DataFolderError: a folder or file is missing
     """
     tree_fairseq.register()
     folder = Path(model_dir)
@@ -183,12 +189,13 @@ def from_pretrained(
     for name in checkpoint_file.split(os.pathsep):
         if not (folder / name).is_file():
             raise DataFolderError(f"there is no checkpoint {folder / name}")
-    # Treeformer and stock models read folders without trees; a task that needs tree.json asks for it by itself.
+    # Treeformer and stock models read folders without trees. A task that needs tree.json checks that itself.
     if not any(data.glob("dict.*.txt")):
         raise DataFolderError(
-            f"{data} has no dictionaries; name the folder that fairseq-preprocess made: from_pretrained(…, data_name_or_path='data-bin')"
+            f"{data} has no dictionaries; give the folder that fairseq-preprocess wrote: "
+            "from_pretrained(…, data_name_or_path='data-bin')"
         )
-    # What a checkpoint says of places on the machine that it was made on counts for nothing here.
+    # Paths in a checkpoint are of the machine that it was made on.
     kwargs = {**dict.fromkeys(_PATHS), **kwargs}
     loaded = hub_utils.from_pretrained(str(folder.resolve()), checkpoint_file, str(data.resolve()), **kwargs)
     return TreeHubInterface(loaded["args"], loaded["task"], loaded["models"]).eval()

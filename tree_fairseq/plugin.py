@@ -1,4 +1,4 @@
-"""Everything that tree-fairseq registers with fairseq or changes in it; importing this module does both."""
+"""Registers all models, tasks, criteria and scorers with fairseq, and mends fairseq, when it is imported."""
 
 from tree_fairseq import compat
 from tree_fairseq.classification import criterion as classification_criterion

@@ -169,7 +169,7 @@ def test_names_that_the_hub_does_not_have(monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
     with pytest.raises(
         InputError,
-        match="no-such-encoder is no folder, and no encoder of that name can be fetched from the hub: no route",
+        match="no-such-encoder is not a folder, and no encoder of that name can be fetched from the hub: no route",
     ):
         PretrainedEncoder.from_name(SOURCE, "no-such-encoder")
 

@@ -165,7 +165,7 @@ def test_other_kinds_of_model(tmp_path, folder):
     config = transformers.T5Config(vocab_size=24, d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2)
     transformers.T5Model(config).save_pretrained(other)
     (other / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
-    refused(other, "a model of type t5 is no encoder alone")
+    refused(other, "a model of type t5 is not just an encoder")
 
 
 def test_made_up_words_that_fill_a_dictionary_are_not_missed(folder, caplog):

@@ -22,7 +22,8 @@ from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
 
 _PREPROCESS = {
-    CONSTITUENCY: "constituency trees: preprocess with --tree-parser, and use --task tree_translation or another that reads trees",
+    CONSTITUENCY: "constituency trees: preprocess with --tree-parser, and use --task tree_translation or another "
+    "that reads trees",
     SYMBOLS: "symbol trees: preprocess with --source-modality tree, and use --task structural_translation",
 }
 
@@ -38,9 +39,9 @@ class EncoderType:
 
     Attributes:
         name: for flags
-        reads: modalities of the source that it reads; each can be read as a ``sequence``, its tokens alone
-        build: makes the encoder from a model's configuration, the source's dictionary and its embeddings. It sets
-            ``cfg.encoder.embed_dim`` if its states have another width
+        reads: modalities of sources that it reads; sources of all modalities can be read as a ``sequence`` of tokens
+        build: makes the encoder from a model's configuration, the source's dictionary and its embeddings, and sets
+            ``cfg.encoder.embed_dim`` if the encoder's states have another width
         memory: how decoders attend to its output
         config: its options; each is a flag of the models that leave the choice of an encoder to the user
         fill_in: sets in the configuration what the encoder needs of the source's side, before it is built

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import logging
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of, registered_encoders
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import TREE_INPUTS
+
+logger = logging.getLogger(__name__)
 
 
 class ExtendedTransformer(TransformerModelBase):
@@ -109,8 +112,8 @@ class ExtendedTransformer(TransformerModelBase):
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
             source_spans: constituency trees of the source, see :mod:`tree_fairseq.nn.tree_batch`
-            source_symbol_tree: where the source is symbol trees, parents and branches of ``src_tokens``
-            previous_symbol_tree: where the target is symbol trees, those of ``prev_output_tokens``; computed where left out
+            source_symbol_tree: if the source is symbol trees, parents and branches of ``src_tokens``
+            previous_symbol_tree: if the target is symbol trees, those of ``prev_output_tokens``; computed if left out
             return_all_hiddens: keep every layer's states
             **kwargs: of the decoder
 
@@ -125,7 +128,7 @@ class ExtendedTransformer(TransformerModelBase):
 
 
 class EncoderChoiceTransformer(ExtendedTransformer):
-    """A transformer whose encoder the user chooses. Its flags are those of all encoders beside its own."""
+    """A transformer whose encoder the user chooses. It has the flags of all encoders."""
 
     encoder_option = "source_encoder"
     """Name of the option that chooses the encoder."""
@@ -196,7 +199,7 @@ _OPTIONS = (
 
 
 def add_encoder_args(parser: ArgumentParser) -> None:
-    """Adds the flags by which fairseq's transformers describe their encoder; architectures set the defaults."""
+    """Adds fairseq's flags of a transformer's encoder; architectures set the defaults."""
     add_fields(parser, EncDecBaseConfig, _SIZES, "--encoder")
     add_fields(parser, TransformerConfig, _OPTIONS)
 
@@ -212,6 +215,18 @@ def add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefi
     )
 
 
+def add_initial_weights(state_dict: dict[str, Tensor], initial: dict[str, Tensor]) -> None:
+    """Adds the weights of a new part of a model to a checkpoint that has none of them, and logs their names.
+
+    Args:
+        state_dict: of the checkpoint; it is changed
+        initial: weights of the part as initialised, by their names in the whole model
+    """
+    if initial and not any(name in state_dict for name in initial):
+        state_dict.update(initial)
+        logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(initial))
+
+
 def set_sizes(args: Namespace, layers: int, width: int, feed_forward: int, heads: int) -> None:
     """Sets the sizes of encoder and decoder alike."""
     sizes = {"layers": layers, "embed_dim": width, "ffn_embed_dim": feed_forward, "attention_heads": heads}
@@ -221,25 +236,25 @@ def set_sizes(args: Namespace, layers: int, width: int, feed_forward: int, heads
 
 
 def set_defaults(args: Namespace, config: type) -> None:
-    """Sets the options of a dataclass: checkpoints keep them, so that other defaults of later versions leave them alone."""
+    """Sets the options of a dataclass that are not set. Checkpoints keep them if defaults change later."""
     for option in dataclasses.fields(config):
         if not option.name.startswith("_"):
             setattr(args, option.name, getattr(args, option.name, option.default))
 
 
 def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
-    """The words' vectors, drawn as fairseq's transformer draws them.
+    """Makes the vectors of words as fairseq's transformer does.
 
     Args:
-        cfg: with ``encoder_embed_dim``, ``encoder_embed_path``, whose vectors take the place of random ones where the file
-            has the word, and ``freeze_embeddings``
+        cfg: with ``encoder_embed_dim``, ``freeze_embeddings``, and ``encoder_embed_path``, a file whose vectors
+            replace random ones
         dictionary: V words
 
     Returns:
         ``[V, encoder_embed_dim]``
 
     Raises:
-        InputError: the file holds no vectors, or of another width
+        InputError: the file has no vectors, or vectors of another width
     """
     embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
     if cfg.encoder_embed_path:

@@ -57,7 +57,7 @@ def refuse_flags(
 
 
 def bracketed_line(line: str, dictionary: SymbolDictionary) -> Optional[str]:
-    """The ``B-`` line of an ``H-`` line: its tree in brackets. None for other lines, and for a hypothesis that is not a tree.
+    """Returns the ``B-`` line of an ``H-`` line, its tree in brackets, or None for other lines and hypotheses.
 
     Args:
         line: printed by ``fairseq-interactive``
@@ -85,7 +85,9 @@ class ValidationAccuracyConfig(FairseqDataclass):
 
     eval_accuracy: bool = field(
         default=False,
-        metadata={"help": "validate by generating, and report the share of targets that are met exactly as accuracy"},
+        metadata={
+            "help": "validate by generating, and report as accuracy the share of targets that are generated exactly"
+        },
     )
     eval_accuracy_args: str = field(
         default='{"beam": 1}',
@@ -94,12 +96,12 @@ class ValidationAccuracyConfig(FairseqDataclass):
 
 
 class ValidationAccuracyTask(FairseqTask):
-    """The part of a task that validates by generating; stands before fairseq's own task among the bases of a class."""
+    """The part of a task that validates by generating; comes before fairseq's own task among the bases of a class."""
 
     cfg: ValidationAccuracyConfig
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any architecture, and the generator that validates it where asked for."""
+        """Builds any architecture, and with ``--eval-accuracy`` the generator that validates it."""
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_accuracy:
             self.validation_generator = self.build_generator(
@@ -108,7 +110,7 @@ class ValidationAccuracyTask(FairseqTask):
         return model
 
     def valid_step(self, sample, model, criterion):
-        """The stock step, with ``--eval-accuracy`` also the number of targets that are met."""
+        """The stock step; with ``--eval-accuracy`` it also counts the targets that are generated exactly."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_accuracy:
             hypotheses = self.inference_step(self.validation_generator, [model], sample)
@@ -117,11 +119,11 @@ class ValidationAccuracyTask(FairseqTask):
         return loss, sample_size, logging_output
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
-        """How many targets of a batch are met.
+        """Counts the targets of a batch that are generated exactly.
 
         Args:
             sample: fairseq's batch
-            hypotheses: of each of its sentences, the best first; none where the search found none
+            hypotheses: of each of its sentences, the best first; empty if the search found none
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""Pairs of texts with trees, as fairseq datasets; new lines; and trees on their way through fairseq's interactive command."""
+"""Pairs of texts with trees as fairseq datasets, and new lines with trees for fairseq's interactive command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FIELDS = ("label", "start", "end", "depth")
 
 
 class KeepsRemainder(FairseqDataset):
-    """A data set that need not drop its last examples; stands before other data sets among the bases of a class.
+    """A data set that can keep its last examples; comes before other data sets among the bases of a class.
 
     Attributes:
-        keep_remainder: keep the examples that are left over when all batches but the last have a size
-            that divides as asked for; fairseq drops them, of sorted sentences the longest
+        keep_remainder: keep the examples that are left over after batches of a required multiple; fairseq drops them,
+            which are the longest of sorted sentences
     """
 
     keep_remainder = False
@@ -34,7 +34,7 @@ class KeepsRemainder(FairseqDataset):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
-        """Cuts sorted examples into batches, by their tokens as counted here."""
+        """Cuts sorted examples into batches by the tokens that this data set counts."""
         if not len(indices):
             return []
         # Not a wrapped data set's: it would count by itself.
@@ -116,7 +116,7 @@ class SpanPairDataset(PairDataset):
         return batch
 
     def num_tokens(self, index: int) -> int:
-        """Tokens of the longer side, the nodes counted with the source where asked for."""
+        """Tokens of the longer side; nodes count with the source if ``node_counts`` is given."""
         return int(self.num_tokens_vec(np.array([index]))[0])
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
@@ -130,8 +130,8 @@ class SpanPairDataset(PairDataset):
 class NewLines(list):
     """Token tensors of new lines, with what belongs to them.
 
-    fairseq's interactive command hands the list of token tensors from one method of the task to another and looks at nothing
-    but its items, so the trees travel with the list.
+    fairseq's interactive command passes the list of token tensors from one method of the task to another and only
+    reads its items, so the trees travel with the list.
 
     Args:
         tokens: ``[N]`` int64 each

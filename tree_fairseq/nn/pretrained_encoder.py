@@ -28,19 +28,20 @@ _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
 class PretrainedEncoder(FairseqEncoder):
     """The last layer's states of a pretrained encoder such as BERT.
 
-    Sources are its word pieces: every symbol of the dictionary is a piece of its vocabulary, or its unknown one. EOS becomes its
-    separator, and its start is put before each sentence. What follows the first EOS, the second sentence of a pair, has segments of
-    its own where the model knows them.
+    Sources are its word pieces: every symbol of the dictionary is a piece of its vocabulary, or unknown to it. EOS
+    becomes its separator, and its start is put before each sentence. The second sentence of a pair, after the first
+    EOS, gets segment 1 if the model has segments.
 
     Args:
         dictionary: of the source
-        model: of ``transformers``; reads ``input_ids`` and ``attention_mask``, and ``token_type_ids`` where its configuration has
-            more than one type
-        pieces: ``[symbols]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the separator and padding
+        model: of ``transformers``; reads ``input_ids`` and ``attention_mask``, and ``token_type_ids`` if its
+            configuration has more than one type
+        pieces: ``[symbols]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the
+            separator and padding
         max_pieces: longest source, EOS included
 
     Attributes:
-        width: of the states, C
+        width: of the states, E
     """
 
     def __init__(self, dictionary: Dictionary, model: nn.Module, pieces: Tensor, max_pieces: int):
@@ -54,10 +55,10 @@ class PretrainedEncoder(FairseqEncoder):
     def from_name(
         cls, dictionary: Dictionary, name: str | os.PathLike, **dropout: Optional[float]
     ) -> PretrainedEncoder:
-        """As :meth:`from_folder`, of a folder or of what the hub has under a name such as ``albert-base-v2``.
+        """Loads an encoder as :meth:`from_folder` does, from a folder or a name on the hub like ``albert-base-v2``.
 
         Raises:
-            InputError: as there; or nothing of that name can be fetched
+            InputError: as :meth:`from_folder`, or the name cannot be fetched
         """
         return cls.from_folder(dictionary, encoder_folder(name), **dropout)
 
@@ -74,11 +75,11 @@ class PretrainedEncoder(FairseqEncoder):
         Args:
             dictionary: of the source
             folder: with ``config.json``, the tokenizer's files and weights in the form of safetensors
-            dropout, attention_dropout: in the place of those that the configuration has
+            dropout, attention_dropout: replace those of the configuration
 
         Raises:
-            InputError: the folder is none, or holds weights in a form that can run code; it is not of an encoder, or the dictionary
-                not one of its pieces; or ``transformers`` is missing
+            InputError: the folder does not exist, is not of an encoder, or has weights in a form that can run code; the
+                dictionary has none of its pieces; or ``transformers`` is missing
         """
         path = _checked(folder)
         transformers = library()
@@ -109,7 +110,7 @@ class PretrainedEncoder(FairseqEncoder):
 
     @classmethod
     def from_description(cls, dictionary: Dictionary, description: str) -> PretrainedEncoder:
-        """Builds what `describe` describes; weights and pieces are to come from a checkpoint.
+        """Builds an encoder from the result of :meth:`describe`. Weights and pieces come from a checkpoint afterwards.
 
         Args:
             dictionary: of the source
@@ -126,7 +127,7 @@ class PretrainedEncoder(FairseqEncoder):
         return cls(dictionary, model, pieces, facts["max_pieces"])
 
     def describe(self) -> str:
-        """What a checkpoint remembers beside the weights, so that its folder is not needed again, as JSON."""
+        """Describes the encoder for checkpoints as JSON, so that its folder is not needed again."""
         return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
 
     def forward(
@@ -145,7 +146,7 @@ class PretrainedEncoder(FairseqEncoder):
             token_embeddings: unread
 
         Returns:
-            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, C]``, the start first
+            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, E]``, the start first
         """
         pad = self.dictionary.pad()
         # Pretrained positions count from the left.
@@ -188,13 +189,13 @@ class PretrainedEncoder(FairseqEncoder):
 
 
 def _checked(folder: Optional[str | os.PathLike]) -> Path:
-    """The folder, if it looks like one with safe weights."""
+    """Makes sure that a folder has a configuration and safe weights."""
     if folder is None:
         raise InputError("a pretrained encoder needs its folder", hint="Give it: --encoder-path DIR.")
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise InputError(
-            "no folder of a pretrained encoder, it has no config.json", path, hint="Save one with save_pretrained()."
+            "not a folder of a pretrained encoder: it has no config.json", path, hint="Save one with save_pretrained()."
         )
     if not any(path.glob("*.safetensors")):
         pickled = ", ".join(sorted(file.name for pattern in ("*.bin", "*.pt", "*.ckpt") for file in path.glob(pattern)))
@@ -209,7 +210,7 @@ def _checked(folder: Optional[str | os.PathLike]) -> Path:
 
 
 def _set_dropout(config, dropout: Optional[float], attention_dropout: Optional[float]) -> None:
-    """Sets what is given, under whichever of the names that configurations have for it."""
+    """Sets dropout under the names that configurations have for it."""
     for value, names in ((dropout, _DROPOUT), (attention_dropout, _ATTENTION_DROPOUT)):
         for name in names if value is not None else ():
             if hasattr(config, name):
@@ -217,10 +218,10 @@ def _set_dropout(config, dropout: Optional[float], attention_dropout: Optional[f
 
 
 def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:
-    """The encoder without the layer over its first state, which gets no gradient."""
+    """Removes the layer over the first state, which would get no gradient."""
     if model.config.is_encoder_decoder or not hasattr(model.config, "max_position_embeddings"):
         raise InputError(
-            f"a model of type {model.config.model_type} is no encoder alone", path, hint="Take one such as BERT."
+            f"a model of type {model.config.model_type} is not just an encoder", path, hint="Take one such as BERT."
         )
     if hasattr(model, "pooler"):
         model.pooler = None
@@ -228,7 +229,7 @@ def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:
 
 
 def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
-    """The piece of each symbol."""
+    """Finds the piece of each symbol."""
     vocabulary = tokenizer.get_vocab()
     special = {
         dictionary.bos(): tokenizer.cls_token_id,
@@ -248,13 +249,14 @@ def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
     unknown = [dictionary[index] for index in words if found[index] == _UNKNOWN]
     if words and len(unknown) == len(words):
         raise InputError(
-            f"none of the {len(words)} symbols of the source's dictionary is a piece of the pretrained encoder, such as {unknown[-1]!r}",
+            f"none of the {len(words)} symbols of the source's dictionary, such as {unknown[-1]!r}, is a piece of the "
+            "pretrained encoder",
             path,
             hint="Its sources are sequences of its own word pieces.",
         )
     if unknown:
         logger.warning(
-            "%d of %d symbols of the source's dictionary are no pieces of %s and unknown to it, such as %r",
+            "%d of %d symbols of the source's dictionary are not pieces of %s and unknown to it, such as %r",
             len(unknown),
             len(words),
             path,

@@ -1,4 +1,4 @@
-"""HuggingFace's ``transformers``, which is optional, and folders of its encoders: the only file that imports that package."""
+"""HuggingFace's optional package ``transformers``, which only this file imports: encoders, tokenizers, word pieces."""
 
 import functools
 import importlib
@@ -20,7 +20,7 @@ _WANTED = ["*.json", "*.model", "*.txt", "*.safetensors"]
 
 
 def library() -> ModuleType:
-    """The package.
+    """Imports the package.
 
     Raises:
         InputError: it is missing
@@ -33,10 +33,10 @@ def library() -> ModuleType:
 
 
 def encoder_folder(name: str | os.PathLike) -> Path:
-    """The folder of an encoder: the name itself where it is one or looks like a path, otherwise what the hub has under that name.
+    """Returns the folder of an encoder: its name if that is a path, otherwise the folder is fetched from the hub.
 
     Raises:
-        InputError: it cannot be fetched
+        InputError: the encoder cannot be fetched
     """
     path = Path(name)
     if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
@@ -46,48 +46,49 @@ def encoder_folder(name: str | os.PathLike) -> Path:
     hub = importlib.import_module("huggingface_hub")
     try:
         return Path(hub.snapshot_download(repo_id=os.fspath(name), allow_patterns=_WANTED))
-    # Of its own, of the network and of the file system: there is no common base.
+    # Errors of the hub, the network and the file system have no common base.
     except Exception as error:
         raise InputError(
-            f"{name} is no folder, and no encoder of that name can be fetched from the hub: {error}",
+            f"{name} is not a folder, and no encoder of that name can be fetched from the hub: {error}",
             hint="Give a folder, or check the name.",
         ) from error
 
 
 def load_tokenizer(folder: str | os.PathLike):
-    """The tokenizer of an encoder's folder.
+    """Loads the tokenizer of an encoder's folder.
 
     Raises:
         InputError: the package is missing, or there is no tokenizer
     """
     transformers = library()
-    hint = "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...) belong beside config.json; its save_pretrained() writes them."
+    hint = (
+        "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...) belong beside config.json; its "
+        "save_pretrained() writes them."
+    )
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         raise InputError(f"no tokenizer can be loaded: {error}", folder, hint=hint) from error
-    # Where its files are missing, config.json suffices for a tokenizer without any words.
+    # If its files are missing, transformers makes a tokenizer without any words from config.json.
     if not set(tokenizer.get_vocab()).difference(tokenizer.all_special_tokens):
         raise InputError("no tokenizer can be loaded: there is no vocabulary", folder, hint=hint)
     return tokenizer
 
 
-# FROM data/pretrained_pieces: ``--bpe pretrained_pieces``: raw text as the pieces of a pretrained encoder's tokenizer, which its encoder reads as words.
-
-
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class PretrainedPiecesConfig(FairseqDataclass):
-    """Options of the segmentation."""
+    """Options of ``--bpe pretrained_pieces``."""
 
     pieces_of: Optional[str] = field(
-        default=None, metadata={"help": "whose pieces: the folder of a pretrained encoder, or its name on the hub"}
+        default=None,
+        metadata={"help": "folder of the pretrained encoder whose pieces are used, or its name on the hub"},
     )
 
 
 @register_bpe("pretrained_pieces", dataclass=PretrainedPiecesConfig)
 class PretrainedPieces:
-    """Cuts text as a pretrained tokenizer does, without its starts and separators.
+    """Cuts raw text into the word pieces of a pretrained tokenizer, without its start and separator.
 
     Args:
         cfg (PretrainedPiecesConfig): options
@@ -105,13 +106,13 @@ class PretrainedPieces:
 
     @functools.cached_property
     def tokenizer(self):
-        """The tokenizer itself."""
+        """The tokenizer, loaded when it is needed."""
         return load_tokenizer(self.folder)
 
     def encode(self, text: str) -> str:
-        """The pieces of a text, with blanks between."""
+        """Returns the pieces of a text, separated by blanks."""
         return " ".join(self.tokenizer.tokenize(text))
 
     def decode(self, text: str) -> str:
-        """The text itself: models read pieces, but what they say are trees and classes, which a tokenizer would tidy up."""
+        """Returns the text itself, because models generate trees and classes, which a tokenizer would change."""
         return text

@@ -1,4 +1,4 @@
-"""The memory that an encoder leaves for decoders, and cross-attention to it: one copy of each sentence, whatever the beam."""
+"""The memory that encoders leave for decoders, and cross-attention to it with one copy of a sentence for all beams."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from torch.nn import functional
 
 
 def row_order(encoder_out: dict[str, list]) -> Optional[Tensor]:
-    """``[rows]`` int64, sentence that each row of the decoder reads; None where rows are sentences."""
+    """``[R]`` int64, sentence that each row of the decoder reads; None where rows are sentences."""
     return encoder_out["order"][0] if encoder_out["order"] else None
 
 
 def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-    """The same sentences for other rows.
+    """Returns the same sentences for other rows.
 
-    Beam search repeats and permutes rows. Where this index is moved instead of the states, there is one copy of each sentence.
+    Beam search repeats and permutes rows. It moves this index instead of the states, so there is one copy of each
+    sentence.
 
     Args:
-        encoder_out: of an encoder; ``order`` is empty or holds the sentence of each row
-        new_order: ``[new rows]`` int64, the row that each row is to be
+        encoder_out: of an encoder; ``order`` is empty or has the sentence of each row
+        new_order: ``[R']`` int64, the old row of each new row
     """
     order = [held.index_select(0, new_order) for held in encoder_out["order"]] or [new_order]
     return {**encoder_out, "order": order}
 
 
 def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor], int]:
-    """Which sentences a decoder reads, each for as many rows as there are beams.
+    """Finds the sentences that a decoder reads, each for as many rows as there are beams.
 
     Args:
-        order: ``[rows]`` int64, sentence that each row reads; None where rows are sentences
+        order: ``[R]`` int64, sentence that each row reads; None where rows are sentences
         count: B, of sentences
 
     Returns:
-        ``[rows / beams]`` int64, sentences; None where they are all B in order. And how many beams read each; 1 where
-        not all have equally many
+        ``[R / K]`` int64, sentences, or None for all B in order; and K, the beams that read each, or 1 if their
+        numbers differ
     """
     if order is None:
         return None, 1
@@ -83,8 +84,8 @@ class ProjectedMemory:
 class SharedMemoryAttention(MultiheadAttention):
     """fairseq's decoder cross-attention, whose keys and values are projected once a sentence and layer.
 
-    In a decoding from left to right they take the place of those that fairseq keeps, so fairseq's own attention does the rest.
-    Decoders that read the memory many times as a whole call :meth:`project` first and pass its result as the key.
+    When decoding from left to right, fairseq keeps them between steps and its own attention does the rest. Decoders
+    that read the memory many times as a whole call :meth:`project` first and pass its result as the key.
     Subclasses define :meth:`read`.
     """
 
@@ -93,11 +94,12 @@ class SharedMemoryAttention(MultiheadAttention):
 
         Args:
             states: states of the encoder
-            memory: what else the attention needs; its attribute ``order`` is ``[R]`` int64, the sentence of each row, or None
-                where rows are sentences
+            memory: what else the attention needs; its attribute ``order`` is ``[R]`` int64, the sentence of each row,
+                or None where rows are sentences
 
         Returns:
-            ``prev_key`` and ``prev_value`` ``[B, H, S, D / H]``, ``prev_key_padding_mask`` ``[B, S]`` bool, nowhere all true
+            ``prev_key`` and ``prev_value`` ``[B, H, S, D / H]``, ``prev_key_padding_mask`` ``[B, S]`` bool, nowhere
+            all true
         """
         raise NotImplementedError
 
@@ -202,8 +204,9 @@ class MemoryType:
         attention: builds a cross-attention from a model's configuration and keywords of
             :class:`fairseq.modules.MultiheadAttention`
         view: takes the encoder's output apart: what :meth:`SharedMemoryAttention.read` takes for states and for memory
-        describe: entries for the decoder's dict from attention weights ``[R, T, S]``, or None, and the encoder's output:
-            ``attn`` are the weights ``[R, T, N]`` of source tokens, so that alignments and ``--replace-unk`` point to words
+        describe: makes entries of the decoder's dict from attention weights ``[R, T, S]``, or None, and the encoder's
+            output. ``attn`` are weights ``[R, T, N]`` of source tokens, so that alignments and ``--replace-unk`` point
+            to words
     """
 
     attention: Callable[..., SharedMemoryAttention]
@@ -241,7 +244,7 @@ def cross_attention_options(cfg) -> dict[str, Any]:
 class MemoryDecoder(TransformerDecoderBase):
     """fairseq's transformer decoder over the memory of any encoder; over plain states it is fairseq's own.
 
-    The layers hand the padding mask to their cross-attention unread: it carries the structure of the memory there.
+    Layers pass the padding mask to their cross-attention unread, so the structure of the memory travels in its place.
 
     Args:
         cfg: sizes and options

@@ -138,8 +138,8 @@ class ConstituencySide(ParsedSide):
         manifest = Manifest.load(folder)
         if load_label_dictionary(folder / manifest.side(self.lang).labels) != self.labels:
             raise DictionaryMismatchError(
-                f"{folder} has other labels than {self.folder}; preprocess it with --srcdict and --tgtdict of the first folder, "
-                "which takes its labels along"
+                f"{folder} has other labels than {self.folder}; preprocess it with --srcdict and --tgtdict of the "
+                "first folder, which also takes its labels"
             )
         source, target = self.cfg.source_lang, self.cfg.target_lang
         prefixes = side_prefixes(folder, split, source, target, self.lang, "tree", combine)
@@ -200,7 +200,8 @@ class SymbolTreeSide(ParsedSide):
         other = manifest.symbols.get(self.lang)
         if other is None or not other.makes_same_symbols(self.record):
             raise DictionaryMismatchError(
-                f"{folder} does not hold the same kind of trees for {self.lang} as {self.folder}: preprocess it with the same options"
+                f"{folder} does not hold the same kind of trees for {self.lang} as {self.folder}: preprocess it with "
+                "the same options"
             )
         manifest.verify_quickly(folder, self.lang, [split])
 

@@ -37,7 +37,8 @@ class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
     unary_chains: ChoiceEnum(["lowest", "join"]) = field(
         default="lowest",
         metadata={
-            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or all labels joined"
+            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or with all "
+            "labels joined"
         },
     )
     count_nodes: bool = field(
@@ -89,8 +90,8 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: TranslationWithTreesConfig, **kwargs):
-        """Loads the dictionaries. Languages that are not given are those of ``tree.json``, also where a folder holds no data
-        that names them.
+        """Loads the dictionaries. If no languages are given, those of ``tree.json`` are taken, even if the folder has
+        no data.
 
         Raises:
             MissingTreesError: the folder has no trees
@@ -216,7 +217,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates. Where the interactive command rebuilt a batch from tokens and constraints, its trees are put back."""
+        """Generates. If the interactive command rebuilt a batch from tokens and constraints, its trees are put back."""
         net_input = dict(sample["net_input"])
         if isinstance(generator, SequenceGenerator):
             # The search knows the trees that it makes, and encoders read none of the target.

@@ -1,7 +1,7 @@
 """The one batch type of constituency trees, and the reduction of stored trees to the nodes that a model reads.
 
-A batch of trees travels in ``net_input`` as a plain dict of tensors, because fairseq moves dicts to the GPU and leaves dataclasses
-behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape letters: :mod:`tree_fairseq.nn`.
+A batch of trees travels in ``net_input`` as a plain dict of tensors, because fairseq moves dicts to the GPU and leaves
+dataclasses behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape letters: :mod:`tree_fairseq.nn`.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ class TreeBatch:
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
-        """Views the collated dict as a batch over ``src_tokens``.
+        """Makes a batch over ``src_tokens`` from the collated dict.
 
         Args:
-            source_spans: what :func:`collate_trees` returned
+            source_spans: result of :func:`collate_trees`
             src_tokens: ``[B, N]``, padded on either side
             pad: padding id, the same for leaves and labels
         """
         is_leaf = src_tokens.ne(pad)
         is_node = source_spans["end"] > source_spans["start"]
-        # Sentences that are padded on the left begin later: the only place that knows it.
+        # Sentences that are padded on the left begin later. No other place has to know it.
         first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)
         return cls(
             label=source_spans["label"],
@@ -101,8 +101,6 @@ class TreeBatch:
             is_leaf=is_leaf,
         )
 
-
-# FROM data/tree_reader: Full trees, as stored, reduced to the nodes that a model reads.
 
 _LINES_AT_A_TIME = 100_000
 
@@ -136,13 +134,13 @@ class TreeReader:
         return NodeArrays(label, start, end, reduced_depth(start, end))
 
     def from_spans(self, forest: SpanForest) -> NodeArrays:
-        """Reduces a forest that is not stored yet, such as that of a line to translate."""
+        """Reduces a forest that is not stored, such as that of a line to translate."""
         label = np.array([self.labels.index(label) for label in forest.labels], np.int32)
         return self(StoredTree(len(forest.leaves), label, *forest.spans.T))
 
 
 def kept_counts(store: TreeStore) -> np.ndarray:
-    """``[lines]`` int64: how many nodes of each line a model reads."""
+    """Counts the nodes of each line that a model reads, ``[lines]`` int64."""
     counts = []
     for first in range(0, len(store), _LINES_AT_A_TIME):
         block = store.block(first, first + _LINES_AT_A_TIME)

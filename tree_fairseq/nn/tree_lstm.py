@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# FROM modules/branch_linear: A linear layer with weights of its own for each branch of a tree.
-
 
 class BranchLinear(nn.Module):
     """Linear layers for n branches, applied to nodes that are sorted by branch.
@@ -56,15 +54,12 @@ def by_branch(inputs: Tensor, sizes: list[int], layers: list[tuple[Tensor, Tenso
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-# FROM modules/tree_levels: The nodes of a batch of trees, level by level: what recurrent networks over trees compute together.
-
-
 @dataclass(frozen=True)
 class TreeLevels:
     """M nodes of B trees over N columns, in order of their depth, then of their branch.
 
-    The children of a level are the next level, so that a network goes down or up in as many steps as the deepest tree has
-    levels. Only their sizes are known to Python: the device is waited for once a batch.
+    The children of a level are the next level, so a network goes down or up in as many steps as the deepest tree has
+    levels. Python only reads the sizes of levels, so it waits for the device once a batch.
 
     Attributes:
         columns: ``[M]`` int64, row * N + column of each node
@@ -127,7 +122,7 @@ class TreeLevels:
         return empty.index_copy(0, self.columns, values).unflatten(0, self.shape)
 
     def slots_by_row(self) -> tuple[tuple[Tensor, ...], list[int]]:
-        """Where the nodes of a level stand in a grid with a row for each tree.
+        """Finds the places of the nodes of a level in a grid with a row for each tree.
 
         Returns:
             for each level ``[nodes]`` int64, row * width + place in the row, and its width
@@ -145,7 +140,7 @@ class TreeLevels:
 
 
 def node_depths(parents: Tensor) -> Tensor:
-    """Steps from each column up to its root, ``[B, N]``; they double, so that the device is not asked when to stop."""
+    """Counts steps from each column to its root, ``[B, N]``, by doubling: the device is not asked when to stop."""
     depths, ancestors = (parents >= 0).long(), parents
     for _ in range(max(parents.size(1) - 1, 1).bit_length()):
         here = ancestors.clamp(min=0)
@@ -169,8 +164,8 @@ class TreeLSTM(nn.Module):
         input_dim: width I of the features
         hidden_dim: width D of the states
         degree: number of branches n
-        full_forget_gates: whether the gate of a child looks at its siblings too; otherwise U_fkl is zero for k ≠ l, as the
-            paper proposes for large n. True for binary trees where left out
+        full_forget_gates: whether the gate of a child also depends on its siblings; otherwise U_fkl is zero for k ≠ l,
+            as the paper proposes for large n. By default true for binary trees only
     """
 
     def __init__(self, input_dim: int, hidden_dim: int, degree: int, full_forget_gates: bool | None = None):
@@ -208,7 +203,7 @@ class TreeLSTM(nn.Module):
         return levels.put(h), levels.put(c)
 
     def _level(self, gates: Tensor, children: tuple | None, layers: list) -> tuple[Tensor, Tensor]:
-        """h and c of a level from what its features say, ``[nodes, 4 D]``, and the level below."""
+        """h and c of a level from its gates, ``[nodes, 4 D]``, and the level below."""
         width = self.hidden_dim
         if children is None:
             i, o, u = gates[:, : 3 * width].chunk(3, dim=1)
@@ -216,7 +211,7 @@ class TreeLSTM(nn.Module):
             return o.sigmoid() * c.tanh(), c
         h_below, c_below, above, branch, sizes = children
         terms = by_branch(h_below, sizes, layers)  # children x (3 + gates) D
-        # Sums begin at zero: two summands then give the same in any order, whatever the device does.
+        # Sums begin at zero, so two summands give the same sum in any order on any device.
         sums = terms.new_zeros(len(gates), terms.size(1) if self.full_forget_gates else 3 * width)
         sums = sums.index_add(0, above, terms[:, : sums.size(1)])
         i, o, u = (gates[:, : 3 * width] + sums[:, : 3 * width]).chunk(3, dim=1)

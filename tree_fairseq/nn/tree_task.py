@@ -1,4 +1,4 @@
-"""The base class of all tasks of this package: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
+"""The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
 
 import functools
 from collections.abc import Collection, Iterator
@@ -17,14 +17,15 @@ from tree_fairseq.errors import DictionaryMismatchError
 
 
 def trees_read(model) -> tuple[str, ...]:
-    """Names of the trees that a model, or the class of one, reads in ``net_input``; fairseq's models read none."""
+    """Names of the trees in ``net_input`` that a model, or its class, reads; fairseq's models read none."""
     return getattr(model, "tree_inputs", ())
 
 
 def drop_trees(model: nn.Module, names: Collection[str]) -> None:
     """Drops trees from the input of a model that does not read them, in training and in generation.
 
-    A stock architecture can then train on a folder with trees, and be a member of an ensemble with models that read them.
+    A stock architecture can then train on a folder with trees, and be a member of an ensemble with models that read
+    them.
 
     Args:
         model: an encoder-decoder, or any model that is called with ``net_input`` alone
@@ -65,8 +66,8 @@ def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
         differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
     if differing:
         raise DictionaryMismatchError(
-            f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it was trained on, "
-            "or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
+            f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it "
+            "was trained on, or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
         )
 
 
@@ -94,15 +95,15 @@ class TreeTaskConfig(FairseqDataclass):
 
 
 class TreeTask(FairseqTask):
-    """A task over a folder with a ``tree.json``; stands before fairseq's own task among the bases of a class.
+    """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class.
 
     Attributes:
-        trees_of_models: names of the trees that models read which were built
+        trees_of_models: names of the trees that the models built so far read
     """
 
     cfg: TreeTaskConfig
     tree_inputs: tuple[str, ...] = ()
-    """Names of the trees in ``net_input``, which models that read none never see."""
+    """Names of the trees in ``net_input``; they are dropped for models that do not read them."""
 
     def __init__(self, cfg, *args, **kwargs):
         super().__init__(cfg, *args, **kwargs)
@@ -114,10 +115,10 @@ class TreeTask(FairseqTask):
         return bool(self.trees_of_models)
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
-        """fairseq's iterator, over the same batches in a resumed run as in an unbroken one.
+        """fairseq's iterator, with the same batches in a resumed run as in an unbroken one.
 
-        fairseq draws ties of length by seed and epoch when it makes batches. An unbroken run makes them
-        in its first epoch for all; a resumed one would make others in the epoch that it begins with.
+        fairseq orders sentences of equal length by seed and epoch when it makes batches. An unbroken run makes them
+        once, in its first epoch; a resumed run would make other batches in the epoch that it begins with.
         """
         makes_batches_once = (
             self.can_reuse_epoch_itr(dataset)
@@ -133,7 +134,7 @@ class TreeTask(FairseqTask):
         return iterator
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any architecture; one that reads no trees never sees them."""
+        """Builds any architecture; trees that it does not read are dropped from its input."""
         model = super().build_model(cfg, from_checkpoint)
         read = trees_read(model)
         if unread := [name for name in self.tree_inputs if name not in read]:
@@ -174,7 +175,7 @@ class TreeTask(FairseqTask):
             return criterion
 
         def in_half_precision(*args, **kwargs):
-            # The fused attention of torch for CPUs has a backward pass in bfloat16 that is many times slower than its parts.
+            # The backward pass of torch's fused attention on CPUs in bfloat16 is many times slower than its parts.
             with torch.autocast("cpu", dtype=torch.bfloat16), sdpa_kernel(SDPBackend.MATH):
                 return criterion(*args, **kwargs)
 

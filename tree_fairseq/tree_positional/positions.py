@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.extended_transformer import add_initial_weights
 
 logger = logging.getLogger(__name__)
 
@@ -173,10 +174,7 @@ class TreePositions(nn.Module):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adds initial weights to the checkpoint of a model with sequence positions, and logs their names."""
-        own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
-        if own and not any(key in state_dict for key in own):
-            state_dict.update(own)
-            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
+        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
         for key in _SEQUENCE_POSITIONS:
             state_dict.pop(f"{name}.{key}", None)
 

@@ -1,15 +1,16 @@
 """Hierarchical accumulation (Nguyen et al. 2020, sections 4.1 and 4.2) in closed form.
 
-The paper builds a tensor of (M + 1) * N * D values, adds embeddings to it, averages it upwards
-along branches and sums it over the leaves of each node. All of that is linear in the values, so
-node i is one weighted sum over its leaves, each with the nodes on the branch to it:
+The paper builds a tensor of (M + 1) * N * D values and adds hierarchical embeddings to it (eq. 9). The upward
+cumulative average (eq. 6) averages it along branches, and the weighted aggregation (eq. 7) sums it over the leaves of
+each node. All of that is linear in the values, so node i is one weighted sum over its leaves, each with the nodes on
+the branch to it:
 
     n_i = sum_j C_ij (l_j + sum_{t from i to j} n_t) + e_i
     C_ij = cov(i, j) w_j / (c_i (l_ij + kappa))
 
-with cov(i, j) = "i covers j", w_j the learned weight of leaf j, c_i the leaves of i, l_ij the nodes
-from i to j, and kappa = 1 (the leaf counts) in the paper or 0 in the authors' code. What is on the
-branch from i to j is what is above j, less what is above i:
+with cov(i, j) = "i covers j", w_j the learned weight of leaf j, c_i the leaves of i, l_ij the nodes from i to j, and
+kappa = 1 (the leaf counts) in the paper or 0 in the authors' code. The branch from i to j has the nodes above j, less
+those above i:
 
     n_i = sum_j C_ij (l_j + a_j) - (sum_j C_ij) a_i + e_i,    a_s = sum_{t above s} n_t
 
@@ -50,7 +51,7 @@ class AccumulationConfig(FairseqDataclass):
         default=False, metadata={"help": "ablation: no embeddings of height and sibling rank in the accumulation"}
     )
     no_subtree_mask: bool = field(
-        default=False, metadata={"help": "ablation: in the encoder every leaf and node sees every other"}
+        default=False, metadata={"help": "ablation: in the encoder every leaf and node attends to every other"}
     )
     max_vertical_positions: int = field(
         default=50, metadata={"help": "vertical embeddings a layer; greater heights share the last"}
@@ -79,7 +80,7 @@ class HierarchicalEmbeddings(nn.Module):
             nn.init.normal_(table.weight, std=head_dim**-0.5)
 
     def forward(self, leaf_weight: Tensor, structure: TreeStructure) -> Tensor:
-        """Computes e_i for every node, less what :meth:`of_depths` gives.
+        """Computes e_i for every node, without the part of :meth:`of_depths`.
 
         Args:
             leaf_weight: ``[B, N, H]`` float, w
@@ -94,11 +95,11 @@ class HierarchicalEmbeddings(nn.Module):
         return mass.permute(0, 3, 1, 2).to(table.dtype) @ table
 
     def of_depths(self, depth: Tensor) -> Tensor:
-        """Vertical embeddings that only look at the depth of the node, ``[..., head_dim]``: they count as part of its value."""
+        """Vertical embeddings by the depth of the node alone, ``[..., head_dim]``; they count as part of its value."""
         return self.vertical_only(self.vertical(depth.clamp(max=self.vertical.num_embeddings - 1)))
 
     def table(self, num_ranks: int, longest: int) -> Tensor:
-        """Embeddings of leaves, as :class:`TreeStructure` sums them up.
+        """Embeddings of leaves in the order of the sums of :attr:`TreeStructure.branches`.
 
         Args:
             num_ranks: ranks from 0
@@ -126,7 +127,7 @@ def _rows(table: nn.Embedding, count: int) -> Tensor:
 
 
 class HierarchicalAccumulation(nn.Module):
-    """Replaces the value of each node by the accumulation of its subtree (eqs. 10 and 16).
+    """Replaces the value of each node by the weighted aggregation of its subtree (eqs. 10 and 16).
 
     Args:
         embed_dim: D
@@ -146,9 +147,9 @@ class HierarchicalAccumulation(nn.Module):
             self.embeddings = HierarchicalEmbeddings(embed_dim // num_heads, config)
 
     def weigh(self, leaves: Tensor) -> Tensor:
-        """Weights w of the leaves ``[N, B, leaf_dim]``: ``[B, N, H]``.
+        """Computes the weights w ``[B, N, H]`` of leaves ``[N, B, leaf_dim]``.
 
-        In single precision at least: coefficients are sums of many small shares of them.
+        They are in single precision at least, because coefficients are sums of many small shares of them.
         """
         leaf_weight = self.leaf_weight(leaves).transpose(0, 1)
         return leaf_weight.to(torch.promote_types(leaf_weight.dtype, torch.float32))
@@ -162,7 +163,7 @@ class HierarchicalAccumulation(nn.Module):
             structure: the trees
 
         Returns:
-            ``[B, H, S, D / H]``: the leaves' values as they were, the nodes' accumulated
+            ``[B, H, S, D / H]``: unchanged values of leaves, accumulated values of nodes
         """
         leaf_weight = self.weigh(leaves)
         leaf_values, node_values = values.split([structure.num_leaves, values.size(2) - structure.num_leaves], dim=2)
@@ -177,7 +178,9 @@ class HierarchicalAccumulation(nn.Module):
 
 
 def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, structure: TreeStructure) -> Tensor:
-    """The closed form without embeddings, in the dtype of the weights: differences of sums want its precision.
+    """Upward cumulative average and weighted aggregation in closed form, without embeddings.
+
+    It is computed in the dtype of the weights, whose precision differences of sums need.
 
     Args:
         leaf_weight: ``[B, N, H]``, w
@@ -189,7 +192,7 @@ def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, st
         ``[B, H, M, D / H]``
     """
     num_nodes, num_leaves = structure.covers.shape[1:]
-    # Products have the layout of their factors, and this one is to be a batch of matrices.
+    # A product has the layout of its factors, and this one has to be a batch of matrices.
     by_head = leaf_weight.transpose(1, 2).contiguous()[:, :, None]
     share = by_head * structure.share[:, None].to(leaf_weight)  # B x H x M x N, C
     # All heads have the same trees: one product for all of them.

@@ -1,4 +1,4 @@
-"""Encoder of the Tree-Transformer: leaves and nodes side by side in fairseq's encoder layers."""
+"""The encoder of the Tree-Transformer: leaves and nodes together in fairseq's encoder layers."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -30,8 +30,8 @@ class TreeModelConfig(AccumulationConfig):
 class TreeTransformerEncoder(TransformerEncoderBase):
     """fairseq's transformer encoder over N leaves and M nodes, which share all weights.
 
-    Leaves are embedded as ever. A node is embedded by its label, from a table of its own and
-    without a position: its place in the tree enters through accumulation and masking.
+    Leaves are embedded as in fairseq. A node is embedded by its label, from a table of labels and without a position:
+    its place in the tree enters through accumulation and masking.
 
     Args:
         cfg (TreeTransformerConfig): sizes, ``num_labels`` and options of the accumulation
@@ -46,7 +46,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         self.embed_labels = Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx)
 
     def build_encoder_layer(self, cfg):
-        """fairseq's layer with tree attention in the place of its self-attention."""
+        """Builds fairseq's layer with tree attention instead of its self-attention."""
         layer = super().build_encoder_layer(cfg)
         layer.self_attn = self.attention(
             cfg.encoder.embed_dim,
@@ -67,7 +67,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         return self.dropout_module(nodes)
 
     def build_structure(self, batch: TreeBatch) -> TreeStructure:
-        """Derives from the trees what all layers need to know of them."""
+        """Derives the tensors that all layers share from the trees."""
         return TreeStructure.build(
             batch,
             count_leaf=self.cfg.accumulation_denominator == "with-leaf",
@@ -83,11 +83,11 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         Args:
             embedded: ``[B, S, D]``
             padding: ``[B, S]`` bool, true at padding
-            structure: what the layers' attention takes for the padding mask
+            structure: passed to the layers' attention instead of a padding mask
             return_all_hiddens: keep every layer's states
 
         Returns:
-            ``[S, B, D]``, and the states that are kept
+            ``[S, B, D]``, and the states of all layers, if they are kept
         """
         x = embedded.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # S x B x D
         states = [x] if return_all_hiddens else []
@@ -111,12 +111,12 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             src_tokens: ``[B, N]``, padded on either side
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N, D]``, in the place of a look-up
+            token_embeddings: ``[B, N, D]``, instead of looking tokens up
             source_spans: collated trees, see :mod:`tree_fairseq.nn.tree_batch`
 
         Returns:
-            fairseq's dict of lists. ``encoder_out`` is ``[S, B, D]``, leaves first;
-            ``tree_structure`` holds the trees, ``order`` the sentence of each decoder row; it is empty where rows are sentences
+            fairseq's dict of lists. ``encoder_out`` is ``[S, B, D]``, leaves first; ``tree_structure`` has the trees,
+            ``order`` the sentence of each decoder row, or nothing if rows are sentences
         """
         if source_spans is None:
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
@@ -137,7 +137,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-        """Moves the index of rows; the sentences themselves stay where they are, one copy each."""
+        """Moves the index of rows; the states stay where they are, one copy for each sentence."""
         return with_rows_moved(encoder_out, new_order)
 
 

@@ -1,6 +1,6 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
 
-import logging
+import re
 from dataclasses import dataclass
 
 from fairseq.models import register_model, register_model_architecture
@@ -13,10 +13,8 @@ from fairseq.models.transformer.transformer_legacy import (
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import ExtendedTransformer, set_sizes
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, set_sizes
 from tree_fairseq.tree_transformer.encoder import ENCODER, TreeModelConfig
-
-logger = logging.getLogger(__name__)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -52,13 +50,11 @@ class TreeTransformerModel(ExtendedTransformer):
         return super().build_model(TreeTransformerConfig.from_namespace(args), task)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
-        """Completes a stock transformer's weights with this model's initial ones, and says which."""
+        """Adds initial weights of labels and accumulation to the checkpoint of a stock transformer."""
         super().upgrade_state_dict(state_dict)
-        own = self.state_dict()
-        new = [name for name in own if "embed_labels" in name or ".accumulation." in name]
-        if not any(name in state_dict for name in new):
-            state_dict.update({name: own[name] for name in new})
-            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(new))
+        own = self.state_dict().items()
+        is_new = re.compile(r"embed_labels|\.accumulation\.").search
+        add_initial_weights(state_dict, {name: weight for name, weight in own if is_new(name)})
 
 
 @register_model_architecture("tree_transformer", "tree_transformer")

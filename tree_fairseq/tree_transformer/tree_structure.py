@@ -107,8 +107,8 @@ class AttentionMask:
         first: position of the first query
         last: position after the last one
         num_keys: keys are the positions before it
-        bias: ``[B, 1, queries, num_keys]`` float, or ``[B, 1, 1, num_keys]`` for all queries, 0 where a query may attend to a key, else
-            -inf; None where every query attends to every key
+        bias: ``[B, 1, queries, num_keys]`` float, or ``[B, 1, 1, num_keys]`` for all queries, 0 where a query may
+            attend to a key, else -inf; None where every query attends to every key
     """
 
     first: int

@@ -11,6 +11,7 @@ from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.extended_transformer import add_initial_weights
 from tree_fairseq.treeformer.cells import ChartCells
 from tree_fairseq.treeformer.levels import ChartFunction, build_levels
 
@@ -122,10 +123,7 @@ class Chart(nn.Module):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adds initial weights to the checkpoint of a model without a chart, and logs their names."""
-        own = {f"{name}.{key}": weight for key, weight in self.state_dict().items()}
-        if not any(key in state_dict for key in own):
-            state_dict.update(own)
-            logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(own))
+        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
 
     def _warn_if_low(self, cells: ChartCells) -> None:
         if cells.height < self.height and self.height not in _warned:
