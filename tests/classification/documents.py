@@ -1,4 +1,4 @@
-"""What classifiers need of a task, and models in double precision against their second implementations."""
+"""A task for classifiers, and models in double precision to compare with second implementations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARCHITECTURES = [f"{name}_classifier_tiny" for name in ("tree_transformer", "tre
 
 
 def class_task() -> SimpleNamespace:
-    """What a classifier asks its task for."""
+    """A task with all that a classifier uses."""
     task = tiny_task(words=SYMBOLS - 4, labels=SYMBOLS - 4)
     task.num_classes = NUM_CLASSES
     return task

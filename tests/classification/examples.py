@@ -27,7 +27,7 @@ def random_tree(chooser: random.Random, words: int, classes: str = "01234") -> T
 
 
 def write_trees(folder: Path, seed: int = 0, **splits: int) -> Path:
-    """Writes ``SPLIT.trees`` with so many lines each; every class stands at a root of train if that has five lines.
+    """Writes ``SPLIT.trees`` with given numbers of lines; every class is that of a root if there are five lines.
 
     Returns:
         the folder

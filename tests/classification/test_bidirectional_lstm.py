@@ -55,7 +55,7 @@ class _Written(TorchDispatchMode):
 
 
 def work(states: Callable, longest: int) -> int:
-    """What forward and backward pass of two texts of different lengths write."""
+    """Counts the bytes that the forward and backward pass of two texts of different lengths write."""
     lstm = nn.LSTM(2, 2, bidirectional=True)
     with _Written() as written:
         states(

@@ -18,7 +18,7 @@ def view(rows: dict[str, torch.Tensor]) -> TreeBatch:
 
 
 def column_labels(rows: dict[str, torch.Tensor], binary: BinaryBranches) -> list[list[str]]:
-    """What stands in each column, as a binarised tree has it."""
+    """The label of each column, as in a binarised tree."""
     label = rows["label"].tolist()
     labels = []
     for row, tokens in enumerate(rows["tokens"].tolist()):

@@ -44,7 +44,7 @@ def inner_nodes(tree: Tree) -> list[Tree]:
 
 
 def spans_and_labels(forest: Forest) -> list[tuple[tuple[int, int], str]]:
-    """Span and label of every node that is no word, in preorder, by counting leaves."""
+    """Span and label of every node but words, in preorder, by counting leaves."""
     found = []
 
     def visit(tree: Tree, start: int) -> None:
@@ -124,7 +124,7 @@ def test_binary_trees_keep_all_constituents(tree):
     assert all(len(node.children) == 2 or node.is_preterminal for node in inner_nodes(binary))
     spans, wider = ({span for span, _ in spans_and_labels((each,))} for each in (tree, binary))
     assert spans <= wider
-    # What is new is what remains of a constituent, its first children taken off.
+    # A new span is that of a constituent without its first children.
     for start, end in wider - spans:
         assert any(end == other_end and other_start < start for other_start, other_end in spans)
 

@@ -1,4 +1,4 @@
-"""What holds of every model that classifies."""
+"""Properties of every model that classifies."""
 
 from __future__ import annotations
 

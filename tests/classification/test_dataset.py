@@ -221,7 +221,7 @@ def test_the_classes_of_nodes_are_no_input(trees, tree_data, tmp_path):
 # Long documents
 
 
-def test_long_documents_are_cut_to_whole_sentences_and_it_is_said(documents, document_data, caplog):
+def test_long_documents_are_cut_to_whole_sentences_with_a_warning(documents, document_data, caplog):
     whole = load(document_data, "train")[1]
     limit = 12
     _, dataset = load(document_data, "train", max_source_positions=limit)
@@ -234,8 +234,10 @@ def test_long_documents_are_cut_to_whole_sentences_and_it_is_said(documents, doc
         assert torch.equal(dataset[index]["source"], whole[index]["source"][: kept[-1]])
         cut += kept != ends
         sentences += len(ends) - len(kept)
-    said = f"[train] {cut} documents of more than {limit} tokens were cut at a sentence: {sentences} sentences left out"
-    assert cut and warnings == [said]
+    warning = (
+        f"[train] {cut} documents of more than {limit} tokens were cut at a sentence: {sentences} sentences left out"
+    )
+    assert cut and warnings == [warning]
 
 
 def test_a_sentence_that_is_too_long_is_named(documents, document_data):

@@ -145,7 +145,7 @@ def test_gradients_do_not_leak_between_documents_or_from_padding():
 
 
 def test_single_sentences_are_documents_too():
-    """What joins the leaves of one sentence changes nothing, so that such batches can do without."""
+    """Joining the leaves of one sentence changes nothing, so such batches do not need it."""
     documents, module = Documents([[4], [1], [6]]), attention()
     _, rows = trees_of(documents.rows["tokens"], documents.rows, AccumulationConfig())
     states = torch.randn(*rows.padding.T.shape, WIDTH, dtype=torch.double)

@@ -88,7 +88,7 @@ def test_long_documents(document_root):
 
 
 def test_documents_are_read_at_their_root():
-    """What is not the first sentence matters where it is read."""
+    """Later sentences matter if the document is read at all of its sentences."""
     one, two = (Tree("4", [Tree(word), Tree("6")]) for word in "57")
     for document_root, equal in (("first", True), ("mean", False), ("super", False)):
         model = build_classifier(ARCH, document_root=document_root)

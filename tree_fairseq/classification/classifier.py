@@ -71,16 +71,29 @@ class Classifier(FairseqEncoderModel):
         super().__init__(encoder)
         self.readout = readout
 
-    @staticmethod
-    def check_task(arch: str, task) -> None:
-        """Makes sure that a task has classes.
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a task with ``num_classes`` and, if the model reads trees, ``label_dictionary``.
 
         Raises:
-            InputError: otherwise
+            InputError: the task has no classes
         """
+        cls.check_task(task)
+        encoder, width = cls.build_encoder(args, task)
+        dropout = ClassifierConfig.from_namespace(args).classifier_dropout
+        return cls(encoder, ClassReadout(width, task.num_classes, dropout))
+
+    @classmethod
+    def build_encoder(cls, args, task) -> tuple[FairseqEncoder, int]:
+        """Builds the encoder and returns it with the width of its states; ``args`` gets the model's defaults."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_task(cls, task) -> None:
+        """Makes sure that a task has classes."""
         if not hasattr(task, "num_classes"):
             raise InputError(
-                f"--arch {arch} classifies; use --task tree_classification, or tree_sentence_classification"
+                f"a {cls.__name__} classifies; use --task tree_classification, or tree_sentence_classification"
             )
 
     def get_normalized_probs(self, net_output: dict, log_probs: bool, sample: Optional[dict] = None) -> Tensor:

@@ -183,7 +183,7 @@ class DocumentDataset(TextDataset):
         }
 
     def _collate(self, samples: list[dict]) -> dict:
-        """Adds ``sentence_trees``; of nodes with classes also ``node_target`` ``[R, M]``, ``leaf_target`` ``[R, N]``."""
+        """Adds ``sentence_trees`` and, if known, ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``."""
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), self.label_pad)

@@ -145,8 +145,8 @@ class Placement:
     """Positions of R rows, laid out one after another in B documents of at most X positions.
 
     Attributes:
-        source: ``[B, X]`` int64, the position of rows, in flattened ``[P, R]``, that each place holds; 0 at padding
-        target: ``[P, R]`` int64, the place, in flattened ``[B, X]``, of each position; 0 at padding
+        source: ``[B, X]`` int64, the position of rows, in flattened ``[S, R]``, that each place holds; 0 at padding
+        target: ``[S, R]`` int64, the place, in flattened ``[B, X]``, of each position; 0 at padding
         padding: ``[B, X]`` bool, true at padding
     """
 
@@ -159,7 +159,7 @@ class Placement:
         """Lays out the positions that are not padding, row by row.
 
         Args:
-            real: ``[R, P]`` bool, false at padding
+            real: ``[R, S]`` bool, false at padding
             document: ``[R]`` int64, ascending from 0, with every number in between
         """
         num_documents = int(document[-1]) + 1
@@ -167,7 +167,7 @@ class Placement:
         width = int(length.max())
         earlier = length.cumsum(0) - length  # B, positions in the documents before
         column = real.flatten().cumsum(0).view_as(real) - 1 - earlier[document].unsqueeze(1)
-        target = (document.unsqueeze(1) * width + column).masked_fill(~real, 0).t().contiguous()  # P x R
+        target = (document.unsqueeze(1) * width + column).masked_fill(~real, 0).t().contiguous()  # S x R
         flat = real.t().flatten().nonzero().squeeze(1)
         source = document.new_zeros(num_documents * width)
         source[target.flatten()[flat]] = flat
@@ -176,7 +176,7 @@ class Placement:
 
     @property
     def column(self) -> Tensor:
-        """``[R, P]`` int64, the column of each position in its document; any value at padding."""
+        """``[R, S]`` int64, the column of each position in its document; any value at padding."""
         return self.target.t() % self.source.size(1)
 
     @property
@@ -186,11 +186,11 @@ class Placement:
         return bias.masked_fill(self.padding, float("-inf"))[:, None, None]
 
     def to_documents(self, rows: Tensor) -> Tensor:
-        """Moves ``[P or more, R, ...]`` to ``[B, X, ...]``; padding gets arbitrary positions."""
+        """Moves ``[S or more, R, ...]`` to ``[B, X, ...]``; padding gets arbitrary positions."""
         return rows.flatten(0, 1).index_select(0, self.source.flatten()).unflatten(0, self.source.shape)
 
     def to_rows(self, documents: Tensor) -> Tensor:
-        """Moves ``[B, X, ...]`` to ``[P, R, ...]``; padding gets arbitrary positions."""
+        """Moves ``[B, X, ...]`` to ``[S, R, ...]``; padding gets arbitrary positions."""
         return documents.flatten(0, 1).index_select(0, self.target.flatten()).unflatten(0, self.target.shape)
 
 

@@ -161,13 +161,13 @@ class TreeClassificationTask(ClassificationTask):
         return model
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """Also the labels of nodes, and the reading of unary chains."""
+        """Returns the classes, the labels of nodes and the reading of unary chains."""
         facts = super().checkpoint_facts()["classification"]
         trees = {"labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
         return {"classification": {**facts, **trees}}
 
     def state_dict(self) -> dict:
-        """What a checkpoint remembers of the task; of trees only if its model reads them."""
+        """Returns what a checkpoint keeps of the task; the labels of trees only if its model reads trees."""
         state = super().state_dict()
         if not self.has_tree_model:
             state["classification"] = super().checkpoint_facts()["classification"]

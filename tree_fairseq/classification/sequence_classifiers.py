@@ -12,7 +12,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
+from tree_fairseq.classification.classifier import ClassifierConfig, SequenceClassifier
 from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults, set_sizes
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -26,11 +26,11 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
 
     Args:
         lstm: bidirectional, with biases
-        texts: ``[N, B, D]``, padded at the end
+        texts: ``[N, B, E]``, padded at the end
         lengths: ``[B]`` int64, 1 or more
 
     Returns:
-        ``[B, 2 H]``, forward and backward
+        ``[B, 2 D]``, forward and backward
     """
     if texts.device.type != "cpu":
         return packed_last_states(lstm, texts, lengths)
@@ -49,7 +49,7 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
             weights = [getattr(lstm, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
             directions.append(torch.lstm(inputs, (start, start), weights, True, 1, 0.0, lstm.training, False, False)[0])
         ahead, behind = directions
-        texts = torch.cat([ahead, turn(behind)], dim=2)  # N x B x 2H
+        texts = torch.cat([ahead, turn(behind)], dim=2)  # N x B x 2D
     return torch.cat([states[lengths - 1, rows] for states in directions], dim=1)
 
 
@@ -77,19 +77,12 @@ class TransformerClassifier(SequenceClassifier):
         gen_parser_from_dataclass(parser, ClassifierConfig(), delete_default=True, with_prefix="")
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task with ``num_classes``.
-
-        Raises:
-            InputError: the task has no classes
-        """
-        cls.check_task("transformer_classifier", task)
+    def build_encoder(cls, args, task):
+        """Builds fairseq's encoder."""
         transformer_classifier(args)
         cfg = TransformerClassifierConfig.from_namespace(args)
-        encoder = TransformerEncoderBase(
-            cfg, task.source_dictionary, build_word_embeddings(cfg, task.source_dictionary)
-        )
-        return cls(encoder, ClassReadout(cfg.encoder.embed_dim, task.num_classes, cfg.classifier_dropout))
+        embeddings = build_word_embeddings(cfg, task.source_dictionary)
+        return TransformerEncoderBase(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
         """Returns the mean of the states of all tokens, ``[B, D]``."""
@@ -115,13 +108,8 @@ class LSTMClassifier(SequenceClassifier):
     """fairseq's bidirectional LSTM, read at the last states of both directions."""
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task with ``num_classes``.
-
-        Raises:
-            InputError: the task has no classes
-        """
-        cls.check_task("lstm_classifier", task)
+    def build_encoder(cls, args, task):
+        """Builds fairseq's encoder."""
         cfg = LSTMClassifierConfig.from_namespace(args)
         encoder = LSTMEncoder(
             task.source_dictionary,
@@ -134,11 +122,11 @@ class LSTMClassifier(SequenceClassifier):
             embed_dim=cfg.encoder_embed_dim,
             pretrained_embed=build_word_embeddings(cfg, task.source_dictionary),
         )
-        return cls(encoder, ClassReadout(2 * cfg.encoder_hidden_size, task.num_classes, cfg.classifier_dropout))
+        return encoder, 2 * cfg.encoder_hidden_size
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
         """Returns the last states of both directions in the upper layer, concatenated: ``[B, D]``."""
-        words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x D
+        words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x E
         return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
 
 

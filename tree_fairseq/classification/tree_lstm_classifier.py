@@ -11,13 +11,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import (
-    POOLING,
-    ClassReadout,
-    DocumentStates,
-    TreeClassifier,
-    TreeReadoutConfig,
-)
+from tree_fairseq.classification.classifier import POOLING, DocumentStates, TreeClassifier, TreeReadoutConfig
 from tree_fairseq.nn.extended_transformer import build_word_embeddings, set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import TreeLSTM
@@ -231,17 +225,12 @@ class TreeLSTMClassifier(TreeClassifier):
     """A Tree-LSTM from the leaves up and a readout of its roots, nodes and leaves."""
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task with ``label_dictionary`` and ``num_classes``.
-
-        Raises:
-            InputError: the task has no classes
-        """
-        cls.check_task("tree_lstm_classifier", task)
+    def build_encoder(cls, args, task):
+        """Builds a Tree-LSTM over documents."""
         cfg = TreeLSTMClassifierConfig.from_namespace(args)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         encoder = TreeLSTMEncoder(cfg, task.source_dictionary, len(task.label_dictionary), embeddings)
-        return cls(encoder, ClassReadout(cfg.encoder_hidden_size, task.num_classes, cfg.classifier_dropout))
+        return encoder, cfg.encoder_hidden_size
 
 
 @register_model_architecture("tree_lstm_classifier", "tree_lstm_classifier_tiny")

@@ -12,13 +12,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import (
-    POOLING,
-    ClassReadout,
-    DocumentStates,
-    TreeClassifier,
-    TreeReadoutConfig,
-)
+from tree_fairseq.classification.classifier import POOLING, DocumentStates, TreeClassifier, TreeReadoutConfig
 from tree_fairseq.classification.document_structure import DocumentStructure, Placement
 from tree_fairseq.classification.sentence_trees import Packing
 from tree_fairseq.errors import InputError
@@ -255,19 +249,13 @@ class TreeTransformerClassifier(TreeClassifier):
         gen_parser_from_dataclass(parser, TreeClassifierConfig(), delete_default=True, with_prefix="")
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task with ``label_dictionary`` and ``num_classes``.
-
-        Raises:
-            InputError: the task has no classes
-        """
-        cls.check_task("tree_transformer_classifier", task)
+    def build_encoder(cls, args, task):
+        """Builds an encoder of documents."""
         tree_transformer_classifier(args)
         cfg = TreeTransformerClassifierConfig.from_namespace(args)
         cfg.num_labels = len(task.label_dictionary)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
-        encoder = DocumentEncoder(cfg, task.source_dictionary, embeddings)
-        return cls(encoder, ClassReadout(cfg.encoder.embed_dim, task.num_classes, cfg.classifier_dropout))
+        return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
 
 @register_model_architecture("tree_transformer_classifier", "tree_transformer_classifier")

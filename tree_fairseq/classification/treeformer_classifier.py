@@ -117,7 +117,7 @@ class TreeformerClassifier(SequenceClassifier):
             InputError: the task has no classes, the options of the chart contradict each other, or the pretrained
                 encoder cannot be loaded
         """
-        cls.check_task("treeformer_classifier", task)
+        cls.check_task(task)
         treeformer_classifier(args)
         if args.no_chart and args.treeformer_within_sentences:
             raise InputError(
