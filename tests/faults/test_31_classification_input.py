@@ -142,7 +142,7 @@ def test_a_one_word_sentence_is_an_example(tmp_path):
 def test_a_dictionary_with_the_mark_of_no_class(tmp_path):
     write_lines(tmp_path / "train.tsv", GOOD_ROWS)
     write_lines(tmp_path / "dict", ["pos 1", "neg 1", "- 1"])
-    with pytest.raises(errors.UnknownClassError, match="stands for no class"):
+    with pytest.raises(errors.UnknownClassError, match="marks nodes without a class"):
         classify(
             "--trainpref",
             tmp_path / "train",

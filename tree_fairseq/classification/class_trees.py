@@ -6,8 +6,10 @@ the labels that a parser gives to constituents of the same words.
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from fairseq.data import Dictionary
@@ -16,9 +18,11 @@ from tree_fairseq.classification.targets import UNLABELLED
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError, EmptyDocumentError, OutsideTreeError, UnlabelledExampleError
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model
 from tree_fairseq.trees.bracket import read_spans
-from tree_fairseq.trees.spans import SpanForest, decode
-from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
+from tree_fairseq.trees.spans import SpanForest, decode, encode
+from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, split_words
+from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.transforms import binarize, collapse_unary
 from tree_fairseq.trees.tree import Forest, Tree
 
@@ -97,6 +101,42 @@ def put_symbols(tree: SpanForest, parse: SpanForest | None = None) -> SpanForest
     lowest = dict(zip(map(tuple, parse.spans[:, :2].tolist()), parse.labels))
     symbols = [lowest.get(tuple(span), NODE_SYMBOL) for span in tree.spans[:, :2].tolist()]
     return SpanForest(tree.leaves, symbols, tree.spans)
+
+
+def split_tree(tree: SpanForest, model: SubwordModel | None) -> SpanForest:
+    """Splits the words of a tree into subwords, if there is a model for that."""
+    return tree if model is None else encode(split_words(decode(tree), model.split(tree.leaves)))
+
+
+@dataclass(frozen=True)
+class ClassTreeReader:
+    """Reads lines of a file of class trees as the trees that a model reads.
+
+    Attributes:
+        subword_model: path of the model that splits words; None to keep them whole
+        parses: files of bracketed parses of the words of all lines, whose labels become the symbols; none for
+            `NODE_SYMBOL`
+    """
+
+    subword_model: str | None = None
+    parses: tuple[Path, ...] = ()
+
+    def __call__(self, line: str, path: Path, number: int) -> SpanForest:
+        """Reads a line, given with its file and its number from 1."""
+        tree = read_class_tree(line, path, number, needs_class=False).tree
+        if self.parses:
+            tree = put_symbols(tree, read_spans(_lines_of(self.parses)[number - 1]))
+        return split_tree(tree, _subword_model(self.subword_model))
+
+
+@functools.lru_cache(maxsize=1)
+def _lines_of(paths: tuple[Path, ...]) -> list[str]:
+    return [line for path in paths for line in read_lines(path)]
+
+
+@functools.lru_cache(maxsize=1)
+def _subword_model(path: str | None) -> SubwordModel | None:
+    return load_subword_model(path)
 
 
 def binary_tree(tree: Tree) -> Tree:

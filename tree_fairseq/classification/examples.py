@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tree_fairseq.classification.class_trees import put_symbols, read_class_tree
+from tree_fairseq.classification.class_trees import read_class_tree
 from tree_fairseq.classification.folder import SENTENCE_FORMATS, SEPARATOR
 from tree_fairseq.classification.targets import UNLABELLED, check_class, is_number, require_known_class
 from tree_fairseq.errors import ClassError, EmptyDocumentError, LabelColumnError, UnlabelledExampleError
 from tree_fairseq.files import atomic_file
-from tree_fairseq.trees.bracket import read_spans, write_forest
-from tree_fairseq.trees.spans import SpanForest, decode, reduce_spans
+from tree_fairseq.trees.spans import SpanForest, reduce_spans
 from tree_fairseq.trees.text import read_lines, tokens
 
 _COLUMNS = "A line is a text, a tab and a class."
@@ -37,7 +35,7 @@ class Example:
 
     number: int
     classes: list[str]
-    text: str = ""
+    text: str
     tree: SpanForest | None = None
 
 
@@ -210,37 +208,12 @@ def take_class_census(
     return census
 
 
-def write_examples(examples: Iterable[Example], text: Path, classes: Path | None) -> None:
-    """Writes examples as two parallel files; trees are written in brackets, labelled with symbols.
-
-    Args:
-        examples: of one split
-        text: file for texts or trees
-        classes: file for classes, if they have any
-    """
+def write_columns(examples: Iterable[Example], text: Path | None, classes: Path | None) -> None:
+    """Writes the texts and the classes of examples as parallel files, each of which may be left out."""
     with contextlib.ExitStack() as stack:
-        texts = stack.enter_context(atomic_file(text, sync=False))
-        labels = stack.enter_context(atomic_file(classes, sync=False)) if classes is not None else None
+        texts, labels = (path and stack.enter_context(atomic_file(path, sync=False)) for path in (text, classes))
         for example in examples:
-            texts.write((example.text if example.tree is None else write_forest(decode(example.tree))) + "\n")
-            if labels is not None:
+            if texts:
+                texts.write(f"{example.text}\n")
+            if labels:
                 labels.write(" ".join(example.classes) + "\n")
-
-
-def write_words(examples: Iterable[Example], path: Path) -> None:
-    """Writes the words of trees, one line each."""
-    with atomic_file(path, sync=False) as file:
-        for example in examples:
-            file.write(" ".join(example.tree.leaves) + "\n")
-
-
-def with_labels_of_parses(examples: Iterable[Example], parses: Iterable[Path]) -> Iterator[Example]:
-    """Trees whose nodes have the labels of the constituents with the same spans.
-
-    Args:
-        examples: trees
-        parses: files with the parses of their words, in order
-    """
-    lines = itertools.chain.from_iterable(map(read_lines, parses))
-    for example, line in zip(examples, lines, strict=True):
-        yield Example(example.number, example.classes, tree=put_symbols(example.tree, read_spans(line)))

@@ -374,7 +374,8 @@ def _refuse_trees(folder: Path, manifest: Manifest) -> None:
     if manifest.section(ClassificationRecord) is not None:
         raise InputError(
             f"{folder} is for classification: its trees and classes belong together",
-            hint="Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and --tgtdict.",
+            hint="Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and "
+            "--tgtdict.",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Callable, Protocol
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, word_options
+from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, split_tree, word_options
 from tree_fairseq.classification.dataset import document_lengths
 from tree_fairseq.classification.examples import joined_sentences
 from tree_fairseq.classification.folder import ClassificationRecord, refuse_long_text
@@ -21,7 +21,6 @@ from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.trees.spans import SpanForest, decode, encode
-from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line
 
 _PATH = "input"
@@ -114,16 +113,12 @@ class TreeLines:
         trees = []
         for index in range(len(lines)):
             tree = given[index] if index in given else self._as_given(texts[index])
-            trees.append(self._split(put_symbols(tree, parses.get(index))))
+            trees.append(split_tree(put_symbols(tree, parses.get(index)), self._subwords))
         return trees
 
     def _as_given(self, parse: SpanForest) -> SpanForest:
         """Gives a parse the form of the folder's trees."""
         return encode(tuple(map(binary_tree, decode(parse)))) if self._record.binarize else parse
-
-    def _split(self, tree: SpanForest) -> SpanForest:
-        """Splits words into the subwords of the folder."""
-        return tree if self._subwords is None else encode(split_words(decode(tree), self._subwords.split(tree.leaves)))
 
     @functools.cached_property
     def _text_parser(self) -> LineParser:

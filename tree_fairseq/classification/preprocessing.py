@@ -1,8 +1,8 @@
-"""``fairseq-preprocess --task tree_classification``, or ``tree_sentence_classification``: examples become a pair of languages,
-texts and their classes.
+"""The course of ``fairseq-preprocess`` with ``--task tree_classification`` or ``--task tree_sentence_classification``.
 
-The files of examples are read and judged first. Each becomes two files in the staging folder, texts (or trees without
-their classes) and classes; from there on all is as in translation.
+The files of examples are read and checked first. Their texts and classes then take the places of a source and a target
+language: columns are cut into two files in the staging folder, and trees are encoded from the user's own file, with
+symbols instead of their classes.
 """
 
 from __future__ import annotations
@@ -10,26 +10,19 @@ from __future__ import annotations
 import functools
 import logging
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.class_trees import NODE_SYMBOL, word_options
-from tree_fairseq.classification.examples import (
-    ClassCensus,
-    read_examples,
-    take_class_census,
-    with_labels_of_parses,
-    write_examples,
-    write_words,
-)
+from tree_fairseq.classification.class_trees import NODE_SYMBOL, ClassTreeReader, word_options
+from tree_fairseq.classification.examples import ClassCensus, read_examples, take_class_census, write_columns
 from tree_fairseq.classification.flags import OWN_FLAGS, add_classification_arguments, given_classes, settled_arguments
 from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TASK, TEXT, ClassificationRecord, ClassSplitRecord
 from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
 from tree_fairseq.data_bin.constituency_sides import TreeSide
-from tree_fairseq.data_bin.inputs import TextInput, inspect_text, require_parallel
+from tree_fairseq.data_bin.inputs import inspect_text, require_parallel
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import PARSED, Staging, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
@@ -38,27 +31,30 @@ from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
-from tree_fairseq.preprocessing.plan import PreprocessPlan, Split
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, StockMain
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.preprocessing.tree_arguments import sides_from_arguments
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 
-# FROM preprocessing/classification_folder: What a folder for classification keeps: its trees' symbols, and how the
-# splits that it has were made.
+logger = logging.getLogger(__name__)
+
+_FOLDER = "examples"
 
 
 @dataclass(frozen=True)
 class ClassTreeSide(TreeSide):
-    """Trees that were given with classes at their nodes and are read with symbols in their place.
+    """A side of trees that were given with classes at their nodes and are read with symbols instead.
 
     Attributes:
-        symbols: options of the parser whose labels they have; None where all have the same symbol
+        symbols: options of the parser that gives the symbols; None if all nodes have the same one
+        parses: files with the parses of each split's words, in order, once they are made
     """
 
     symbols: ParserOptions | None = None
+    parses: dict[str, tuple[Path, ...]] = field(default_factory=dict, compare=False)
 
     def known_labels(self, cache: Path) -> tuple[list[str], list[str]]:
-        """All symbols that a tree can have."""
+        """Returns all symbols of trees, and those of them that can stand directly above words."""
         labels, tags = ([], [])
         if self.symbols is not None:
             labels, tags = TreeSide(self.side, self.lang, word_options(self.symbols)).known_labels(cache)
@@ -66,37 +62,38 @@ class ClassTreeSide(TreeSide):
         pieces = [tag + SUBWORD_SUFFIX for tag in tags] if self.options.subword_model else []
         return sorted({*labels, *tags, *pieces}), tags
 
-
-logger = logging.getLogger(__name__)
-
-Inputs = dict[tuple[str, str], TextInput]
-
-_FOLDER = "examples"
+    def line_reader(self, split: str) -> ClassTreeReader:
+        """Returns the reader of class trees."""
+        return ClassTreeReader(self.options.subword_model, self.parses.get(split, ()))
 
 
-def preprocess_classification(args: Namespace, stock_main: Callable[[Namespace], None]) -> None:
-    """Does what ``fairseq-preprocess --task tree_classification`` or ``tree_sentence_classification`` does.
+def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
+    """Does the work of ``fairseq-preprocess --task tree_classification`` or ``tree_sentence_classification``.
 
     Args:
         args: of ``fairseq-preprocess``, among them ours
         stock_main: fairseq's own ``main``
 
     Raises:
-        TreeFairseqError: of the class that says what is wrong; it names the user's own files.
+        TreeFairseqError: its class says what is wrong, and its message names the user's own files.
     """
     plan = ClassificationPlan.from_arguments(args)
     try:
         run_plan(plan, stock_main)
     except InputError as error:
-        raise (error.at(plan.own_file(error.path)) if error.path else error) from None
+        own = plan.own_files.get(error.path, error.path)
+        raise (error.at(own) if own else error) from None
     except ParserError as error:
-        # These have their place in the message.
-        raise type(error)(plan.with_own_files(str(error))) from None
+        # These errors have their place in the message.
+        message = str(error)
+        for staged, own in plan.own_files.items():
+            message = message.replace(staged, own)
+        raise type(error)(message) from None
 
 
 @dataclass(frozen=True)
 class ClassificationPlan(PreprocessPlan):
-    """What is to be done with examples and their classes.
+    """The plan for examples and their classes.
 
     Attributes:
         text_options: of the parser for new text in a folder of trees, if there is one
@@ -106,13 +103,13 @@ class ClassificationPlan(PreprocessPlan):
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> ClassificationPlan:
-        """Understands the arguments.
+        """Makes the plan that arguments ask for.
 
         Raises:
             InputError: they do not go together.
         """
         args = settled_arguments(args)
-        if args.task == SENTENCE_TASK or args.input_format == "tsv":
+        if args.input_format != "trees":
             plan = PreprocessPlan.from_arguments(args)
             return cls(args, plan.languages, plan.splits, plan.sides)
         plan = PreprocessPlan.from_arguments(Namespace(**{**vars(args), "tree_parser": None}))
@@ -126,13 +123,21 @@ class ClassificationPlan(PreprocessPlan):
         return cls(args, plan.languages, plan.splits, (side,), text_options=text_options)
 
     @property
+    def has_trees(self) -> bool:
+        """Whether the examples are bracketed trees."""
+        return self.args.input_format == "trees"
+
+    @property
     def has_classes(self) -> bool:
-        """Whether the examples have classes to be learned."""
+        """Whether the classes of the examples are read."""
         return not self.args.only_source
+
+    def _file(self, split: Split) -> Path:
+        return split.path("trees" if self.has_trees else "tsv")
 
     @functools.cached_property
     def census(self) -> dict[str, ClassCensus]:
-        """What the splits hold, every line judged.
+        """Counts of every split, whose lines are all checked.
 
         Raises:
             InputError: a line is not as it should be.
@@ -149,82 +154,74 @@ class ClassificationPlan(PreprocessPlan):
 
     @functools.cached_property
     def classes(self) -> list[str]:
-        """The classes, in the order of their dictionary."""
+        """The classes, or the characters of numbers, in the order of their dictionary."""
         if self.args.regression:
             return NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
         given = self._given_classes()
         return sorted(self.census["train"].classes, key=class_order) if given is None else given
 
     def _given_classes(self) -> list[str] | None:
-        """The classes where train need not tell them; of numbers there are none."""
+        """Returns the classes that the user names; None if they are those of train."""
         if self.args.regression:
             return []
         if self.args.tgtdict and self.has_classes:
             dictionary = Dictionary.load(self.args.tgtdict)
             names = dictionary.symbols[dictionary.nspecial :]
             if UNLABELLED in names:
-                raise UnknownClassError(f"{UNLABELLED} stands for no class, and here it is one", self.args.tgtdict)
+                raise UnknownClassError(
+                    f"{UNLABELLED} marks nodes without a class, and here it is a class", self.args.tgtdict
+                )
             return names
         given = given_classes(self.args)
         return None if given is None else sorted(given, key=class_order)
 
-    def _file(self, split: Split) -> Path:
-        """The user's file of a split."""
-        return split.path("trees" if self.args.input_format == "trees" else "tsv")
-
     def inspect(self) -> Inputs:
-        """Reads all files of examples; they stand under the text's language until they are cut in two.
+        """Reads all files of examples, which are listed under the language of the texts.
 
         Raises:
-            InputError: a file is missing or empty, or a line is no example.
+            InputError: a file is missing or empty, or a line is not an example.
         """
         inputs = {(split.name, TEXT): inspect_text(self._file(split)) for split in self.splits}
         for file in inputs.values():
             require_parallel([file])
         for split, census in self.census.items():
-            self._say(split, census)
+            if self.has_classes:
+                self._log_counts(split, census)
         return inputs
 
-    def _say(self, split: str, census: ClassCensus) -> None:
-        if not self.has_classes:
-            return
+    def _log_counts(self, split: str, census: ClassCensus) -> None:
         if self.args.regression:
             logger.info("[classes] %s: %d examples with numbers", split, census.lines)
             return
         counts = ", ".join(f"{name} ({census.of_examples[name]})" for name in self.classes)
         logger.info("[classes] %s: %d examples: %s", split, census.lines, counts)
-        if self.args.input_format == "trees":
-            logger.info(
-                "[classes] %s: %d nodes, %d of them without a class",
-                split,
-                census.counts.total(),
-                census.counts[UNLABELLED],
-            )
+        if self.has_trees:
+            nodes, unlabelled = census.counts.total(), census.counts[UNLABELLED]
+            logger.info("[classes] %s: %d nodes, %d of them without a class", split, nodes, unlabelled)
         if split == "train" and (absent := [name for name in self.classes if not census.of_examples[name]]):
             logger.warning("[classes] no training example has the class %s", ", ".join(absent))
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
-        """All that decides what the files will be."""
-        return {**super().command(inputs), "text_parser": self._text_record()}
+        """Returns all that decides what the files will be."""
+        return {**super().command(inputs), "text_parser": self._text_identity()}
 
-    def _text_record(self) -> dict[str, Any] | None:
+    def _text_identity(self) -> dict[str, Any] | None:
         return None if self.text_options is None else TreeSide("source", TEXT, self.text_options).record().identity
 
     def begin(self, manifest: Manifest) -> None:
-        """Makes the record of classes, or takes over that of the folder.
+        """Makes the record of classes, or extends that of the folder.
 
         Raises:
-            DataFolderError: splits that stay were made in another way.
+            DataFolderError: splits that stay were made differently.
         """
-        args = self.args
         record = ClassificationRecord(
-            input_format=args.input_format,
-            node_labels=args.input_format == "trees",
-            node_symbols=args.node_symbols,
-            binarize=args.input_format == "trees" and next(iter(self.census.values())).is_binary,
+            input_format=self.args.input_format,
+            node_labels=self.has_trees,
+            node_symbols=self.args.node_symbols,
+            binarize=self.has_trees and next(iter(self.census.values())).is_binary,
             text_parser=None if self.text_options is None else self.text_options.to_json(),
-            text_identity=self._text_record(),
-            regression=args.regression,
+            text_identity=self._text_identity(),
+            regression=self.args.regression,
         )
         old = manifest.section(ClassificationRecord)
         manifest.keep_splits(old, record, self.written_splits, record.contents)
@@ -235,27 +232,28 @@ class ClassificationPlan(PreprocessPlan):
         manifest.set_section(record)
 
     def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
-        """Writes texts (or trees labelled with symbols) and classes of every split."""
-        folder = staging.folder(_FOLDER)
-        staged = {}
+        """Writes classes, and texts unless they are trees, as files; parses the words of trees that need symbols."""
+        folder, staged = staging.folder(_FOLDER), {}
         for split in self.splits:
-            examples = read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
-            if self.args.node_symbols == "parser" and self.args.input_format == "trees":
-                examples = with_labels_of_parses(examples, self._parse_words(split, staging, cache, pool))
             files = {lang: folder / f"{split.name}.{lang}" for lang in self.languages}
-            write_examples(examples, files[TEXT], files.get(CLASS))
+            if self.has_trees:
+                del files[TEXT]
+                staged[split.name, TEXT] = inputs[split.name, TEXT]
+            write_columns(self._examples(split), files.get(TEXT), files.get(CLASS))
             staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
+            if self.has_trees and self.args.node_symbols == "parser":
+                words = folder / f"{split.name}.words"
+                write_columns(self._examples(split), words, None)
+                parsed, options = staging.folder(f"{PARSED}/{words.name}"), word_options(self.text_options)
+                shards = parse_corpus(words, parsed, options, pool=pool, cache=cache).shards
+                self.sides[0].parses[split.name] = tuple(map(Path, shards))
         return staged
 
-    def _parse_words(self, split: Split, staging: Staging, cache: Path, pool: ProcessPool) -> list[Path]:
-        """Files with the parses of the words of a split's trees."""
-        words = staging.folder(_FOLDER) / f"{split.name}.words"
-        write_words(read_examples(self._file(split), self.args.input_format, self.has_classes), words)
-        parsed = staging.folder(f"{PARSED}/{words.name}")
-        return parse_corpus(words, parsed, word_options(self.text_options), pool=pool, cache=cache).shards
+    def _examples(self, split: Split):
+        return read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
 
     def own_dictionaries(self, staging: Staging) -> Namespace:
-        """The dictionary of classes: fairseq's own would be sorted by frequency. That of numbers is always the same."""
+        """Writes the dictionary of classes, which fairseq would sort by frequency, or that of numbers."""
         if (self.args.tgtdict and not self.args.regression) or not self.has_classes:
             return Namespace()
         dictionary = Dictionary()
@@ -269,23 +267,21 @@ class ClassificationPlan(PreprocessPlan):
         """Enters the classes of the written splits.
 
         Raises:
-            DictionaryMismatchError: the label dictionary that came with a given dictionary is not one of such trees.
+            DictionaryMismatchError: the label dictionary beside a given dictionary was made for other trees.
         """
         for split in self.splits if self.written_splits and self.sides else ():
-            trees = manifest.split(TEXT, split.name)
+            trees, file = manifest.split(TEXT, split.name), self._file(split)
             if trees.failed:
-                logger.warning(
-                    "[classes] %s: lines with a flat tree: %s", self._file(split), ", ".join(map(str, trees.failed))
-                )
-            if trees.unknown_labels and self.args.input_format == "trees":
-                # All of them are known beforehand, and which nodes are pieces of words is told by them.
+                logger.warning("[classes] %s: lines with a flat tree: %s", file, ", ".join(map(str, trees.failed)))
+            if trees.unknown_labels and self.has_trees:
+                # All symbols are known beforehand, and by them pieces of words are recognised.
                 raise DictionaryMismatchError(
-                    f"the label dictionary beside {self.args.srcdict} lacks the symbols of {trees.unknown_labels} nodes of {self._file(split)}: "
-                    "it was made for other trees. Give the dictionaries of a folder that was preprocessed in the same way"
+                    f"the label dictionary beside {self.args.srcdict} lacks the symbols of {trees.unknown_labels} "
+                    f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was preprocessed "
+                    "in the same way"
                 )
         for split in self.written_splits if self.has_classes else ():
-            prefix = token_prefix(split, TEXT, CLASS, CLASS)
-            census = self.census[split]
+            prefix, census = token_prefix(split, TEXT, CLASS, CLASS), self.census[split]
             manifest.section(ClassificationRecord).splits[split] = ClassSplitRecord(
                 prefix,
                 census.lines,
@@ -294,17 +290,9 @@ class ClassificationPlan(PreprocessPlan):
                 token_file_names(output / prefix, found_impl(output / prefix)),
             )
 
-    def own_file(self, path: str) -> str:
-        """The user's file that a file in the staging folder was made of."""
-        return self._own_files().get(path, path)
-
-    def with_own_files(self, message: str) -> str:
-        """A message that names the user's files in place of those in the staging folder."""
-        for staged, own in self._own_files().items():
-            message = message.replace(staged, own)
-        return message
-
-    def _own_files(self) -> dict[str, str]:
+    @property
+    def own_files(self) -> dict[str, str]:
+        """The user's file from which each file in the staging folder is made."""
         folder = staging_path(self.args.destdir) / _FOLDER
         return {
             str(folder / f"{split.name}.{kind}"): str(self._file(split))

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.encode import ChunkTask, EncodedChunk, encode_chunks
+from tree_fairseq.data_bin.encode import ChunkTask, EncodedChunk, ReadLine, encode_chunks
 from tree_fairseq.data_bin.inputs import Chunk, TextInput
 from tree_fairseq.data_bin.label_dictionary import (
     build_label_dictionary,
@@ -84,6 +84,10 @@ class TreeSide:
             parser = LineParser(self.options, cache=known)
             return parser.inventory(), parser.tags()
 
+    def line_reader(self, split: str) -> ReadLine | None:
+        """Returns a function that reads the lines of a split instead of the parser; None for the parser."""
+        return None
+
     @property
     def leaves_are_tokens(self) -> bool:
         """Whether the leaves of a line's trees are the tokens of the line, so that the text itself can be binarized."""
@@ -136,6 +140,7 @@ def encode_split(
     cache: Path,
     store: Path | None,
     leaves: Path | None,
+    read: ReadLine | None = None,
 ) -> SplitTrees:
     """Parses a text file and encodes its trees.
 
@@ -151,6 +156,7 @@ def encode_split(
         cache: folder of the parse cache
         store: path of the tree files to write, without ``.bin`` and ``.idx``; None to count only
         leaves: file for the leaves, one line for each line; None if they are not needed
+        read: reads each line in place of the parser
 
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.
@@ -164,7 +170,7 @@ def encode_split(
         shards = [Path(shard) for shard in summary.shards]
         tasks = [ChunkTask(shard, Chunk(0, shard.stat().st_size, 1), None) for shard in shards]
     else:
-        tasks = [ChunkTask(text.path, chunk, options) for chunk in text.chunks]
+        tasks = [ChunkTask(text.path, chunk, options, read) for chunk in text.chunks]
     sentences = failed_sentences = 0
     with contextlib.ExitStack() as stack:
         writer = None if store is None else stack.enter_context(TreeStoreWriter(store))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -25,6 +25,9 @@ from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.spans import SpanForest
 
+ReadLine = Callable[[str, Path, int], SpanForest]
+"""Reads a line, given with its file and its number from 1; it can be pickled."""
+
 
 class ChunkTask(NamedTuple):
     """Lines to encode.
@@ -33,11 +36,13 @@ class ChunkTask(NamedTuple):
         source: their file
         chunk: which of its lines
         options: how to parse them; None for bracketed lines that this package has written
+        read: reads each line instead, whatever the options are
     """
 
     source: Path
     chunk: Chunk
     options: Optional[ParserOptions]
+    read: Optional[ReadLine] = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,10 @@ def encode_chunk(task: ChunkTask) -> EncodedChunk:
     """Encodes one chunk; errors as :func:`encode_chunks`."""
     builder = _ChunkBuilder()
     lines = chunk_lines(task.source, task.chunk)
-    if task.options is None:
+    if task.read is not None:
+        for number, line in lines:
+            builder.add(task.read(line, task.source, number))
+    elif task.options is None:
         for number, line in lines:
             builder.add(read_spans(line, path=task.source, line_number=number))
     elif is_ready_made(task.options):

@@ -173,6 +173,7 @@ def encode_side(
             cache=parse_cache(plan, staging),
             store=output / f"{prefix}.tree" if split in plan.written_splits else None,
             leaves=leaves if plan.needs_leaves(side) else None,
+            read=side.line_reader(split),
         )
     return trees
 
