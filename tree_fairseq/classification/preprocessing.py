@@ -277,8 +277,8 @@ class ClassificationPlan(PreprocessPlan):
                 # All symbols are known beforehand, and by them pieces of words are recognised.
                 raise DictionaryMismatchError(
                     f"the label dictionary beside {self.args.srcdict} lacks the symbols of {trees.unknown_labels} "
-                    f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was preprocessed "
-                    "in the same way"
+                    f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was "
+                    "preprocessed in the same way"
                 )
         for split in self.written_splits if self.has_classes else ():
             prefix, census = token_prefix(split, TEXT, CLASS, CLASS), self.census[split]
