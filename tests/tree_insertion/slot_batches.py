@@ -45,9 +45,9 @@ def random_tree(random: np.random.Generator, nodes: int) -> Tree:
 def random_state(random: np.random.Generator, wrong_nodes: float | None = None) -> PartialTree:
     """A partial tree of a random tree, with wrong nodes or without."""
     target = TargetTree.of(random_tree(random, int(random.integers(1, 12))))
-    way = trajectory(CentralityOracle(target), random)
+    path = trajectory(CentralityOracle(target), random)
     labels = np.array([DICTIONARY.index(label) for label in target.labels])
-    state = way.partial_tree(labels, np.array(target.parents), int(random.integers(way.length + 1)))
+    state = path.partial_tree(labels, np.array(target.parents), int(random.integers(path.length + 1)))
     return state if wrong_nodes is None else state.corrupted(wrong_nodes, DICTIONARY.label_ids, random)
 
 

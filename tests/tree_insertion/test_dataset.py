@@ -35,7 +35,7 @@ from tree_fairseq.trees.notations import notation_named
 
 LINES = ("( f ( g a b ) c )", "( g a )", "x", "( f ( f ( g a b c ) d ) ( g a b ) x )")
 TREES = [notation_named("bracket").read(line) for line in LINES]
-WAYS = 4
+TRAJECTORIES = 4
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def dictionary():
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory, dictionary):
-    return stored_in(tmp_path_factory.mktemp("store") / "all", dictionary, ("centrality",), WAYS)
+    return stored_in(tmp_path_factory.mktemp("store") / "all", dictionary, ("centrality",), TRAJECTORIES)
 
 
 def stored_in(prefix, dictionary, oracles: tuple[str, ...], count: int) -> InsertionStore:
@@ -72,7 +72,7 @@ def data_of(stored, dictionary, every_epoch=True, **draw) -> TreeInsertionDatase
         pairs,
         stored,
         dictionary,
-        sampler=PartialTreeSampler(**{"first": 0, "count": WAYS, "distribution": TargetDistribution(), **draw}),
+        sampler=PartialTreeSampler(**{"first": 0, "count": TRAJECTORIES, "distribution": TargetDistribution(), **draw}),
         every_epoch=every_epoch,
     )
 
@@ -125,12 +125,12 @@ def test_following_the_best_answers_leads_to_the_target(stored, dictionary):
 def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictionary):
     data = data_of(stored, dictionary)
     index = 0
-    ways = [stored[index].trajectory(number) for number in range(WAYS)]
+    trajectories = [stored[index].trajectory(number) for number in range(TRAJECTORIES)]
     expected: Counter = Counter()
     labels = ids_of(TREES[index], dictionary)
-    for way in ways:
-        for step in range(way.length + 1):
-            expected[tuple(labels[way.steps <= step].tolist())] += 1 / (WAYS * (way.length + 1))
+    for each in trajectories:
+        for step in range(each.length + 1):
+            expected[tuple(labels[each.steps <= step].tolist())] += 1 / (TRAJECTORIES * (each.length + 1))
     epochs = 3000
     found: Counter = Counter()
     for epoch in range(1, epochs + 1):
@@ -143,8 +143,8 @@ def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictiona
 
 def test_only_some_trajectories_may_be_drawn(stored, dictionary):
     data = data_of(stored, dictionary, first=2, count=1)
-    way, labels = stored[3].trajectory(2), ids_of(TREES[3], dictionary)
-    allowed = {tuple(labels[way.steps <= step].tolist()) for step in range(way.length + 1)}
+    path, labels = stored[3].trajectory(2), ids_of(TREES[3], dictionary)
+    allowed = {tuple(labels[path.steps <= step].tolist()) for step in range(path.length + 1)}
     assert {drawn(data, epoch)[3] for epoch in range(1, 200)} == allowed
 
 

@@ -76,8 +76,13 @@ def test_the_papers_example_takes_five_steps():
 
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_a_single_node(oracle):
-    way = trajectory(ORACLES[oracle](TargetTree.of(Tree("x"))))
-    assert (way.length, way.steps.tolist(), way.slots.tolist(), way.ranks.tolist()) == (1, [0, 1], [DESCENDANT], [0])
+    path = trajectory(ORACLES[oracle](TargetTree.of(Tree("x"))))
+    assert (path.length, path.steps.tolist(), path.slots.tolist(), path.ranks.tolist()) == (
+        1,
+        [0, 1],
+        [DESCENDANT],
+        [0],
+    )
 
 
 def walked(neighbours: dict[int, set[int]], start: int) -> dict[int, int]:
@@ -92,7 +97,7 @@ def walked(neighbours: dict[int, set[int]], start: int) -> dict[int, int]:
 
 
 def some_state(target: TargetTree, data: st.DataObject):
-    """A partial tree on the way of random insertions."""
+    """A partial tree on the path of random insertions."""
     used = [True] + [False] * (len(target) - 1)
     state = allowed_sets(target, used)
     for _ in range(data.draw(st.integers(0, len(target) - 1))):
@@ -151,19 +156,19 @@ def test_ranks_by_sorting_each_slot(tree, data):
         assert (behind[own] == costs[own] - costs[own].min()).all()
 
 
-def replay(oracle, way: Trajectory) -> None:
+def replay(oracle, path: Trajectory) -> None:
     """Inserts the nodes of a trajectory, all slots at once, and compares each partial tree and its allowed sets."""
     target = oracle.target
     parents, nodes = np.array([-1]), np.array([0])
-    for state in range(way.length + 1):
-        expected = allowed_sets(target, way.steps <= state)
+    for state in range(path.length + 1):
+        expected = allowed_sets(target, path.steps <= state)
         assert parents.tolist() == expected.parents.tolist() and nodes.tolist() == expected.nodes.tolist()
-        here = slice(way.starts[state], way.starts[state + 1])
-        slots, candidates, ranks = way.slots[here], way.candidates[here], way.ranks[here]
+        here = slice(path.starts[state], path.starts[state + 1])
+        slots, candidates, ranks = path.slots[here], path.candidates[here], path.ranks[here]
         assert slots.tolist() == expected.slots.tolist() and candidates.tolist() == expected.candidates.tolist()
         assert ranks.tolist() == ranks_of(oracle, expected).tolist()
         assert slot_mask(parents).flat[slots].all()
-        chosen = way.steps[candidates] == state + 1
+        chosen = path.steps[candidates] == state + 1
         assert slots[chosen].tolist() == np.unique(slots).tolist() == np.unique(slots[ranks == 0]).tolist()
         sources, parents = insert(parents, slots[chosen].tolist())
         nodes = np.concatenate([nodes, candidates[chosen]])[sources]
@@ -176,18 +181,18 @@ def test_trajectories_replayed(tree, name, seed):
     target = TargetTree.of(tree)
     oracle, exact = ORACLES[name](target), ExactOracle(target)
     generator = None if seed is None else np.random.default_rng(seed)
-    way = trajectory(oracle, generator)
-    replay(oracle, way)
+    path = trajectory(oracle, generator)
+    replay(oracle, path)
     fewest = exact.forest[0]
-    assert way.length == fewest if name == "exact" else way.length >= fewest
+    assert path.length == fewest if name == "exact" else path.length >= fewest
     assert step_count(oracle) == trajectory(oracle).length
 
 
 def test_ties_are_drawn():
     oracle = CentralityOracle(TargetTree.of(read("( r a b c d )")))
     generator = np.random.default_rng(0)
-    ways = {tuple(trajectory(oracle, generator).steps.tolist()) for _ in range(20)}
-    assert len(ways) > 1
+    paths = {tuple(trajectory(oracle, generator).steps.tolist()) for _ in range(20)}
+    assert len(paths) > 1
     again = [trajectory(oracle, np.random.default_rng(1)).steps.tolist() for _ in range(2)]
     assert again[0] == again[1]
 

@@ -111,7 +111,7 @@ class Search:
         self.known: dict[frozenset[str], tuple[float, set]] = {self.all: (0, set())}
 
     def solve(self, used: frozenset[str]) -> tuple[float, set[tuple[tuple[str, int], str]]]:
-        """The fewest steps to the target, and the insertions (slot, label) that some such way begins with."""
+        """The fewest steps to the target, and the insertions (slot, label) that some such path begins with."""
         if used not in self.known:
             fewest, first = math.inf, set()
             for insertions in self.steps(used):

@@ -49,10 +49,10 @@ def states(trees: list[TargetTree]) -> tuple[list[int], list]:
     owners, found = [], []
     for number, tree in enumerate(trees):
         labels = np.array([ROOT, *map(int, tree.labels[1:])])
-        way = trajectory(ExactOracle(tree))
-        for step in range(way.length + 1):
-            state = way.partial_tree(labels, np.array(tree.parents), step)
-            follows = np.isin(state.insertions, labels[way.steps == step + 1])
+        path = trajectory(ExactOracle(tree))
+        for step in range(path.length + 1):
+            state = path.partial_tree(labels, np.array(tree.parents), step)
+            follows = np.isin(state.insertions, labels[path.steps == step + 1])
             owners.append(number)
             found.append(
                 replace(

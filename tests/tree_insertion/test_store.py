@@ -27,7 +27,7 @@ FIELDS = ("steps", "starts", "slots", "candidates", "ranks")
 def made_of(tree: Tree, seed: int = 0):
     target, generator = TargetTree.of(tree), np.random.default_rng(seed)
     return target.parents, [
-        way for oracle in (CentralityOracle, ExactOracle) for way in trajectories(oracle(target), 2, generator)
+        path for oracle in (CentralityOracle, ExactOracle) for path in trajectories(oracle(target), 2, generator)
     ]
 
 
@@ -48,12 +48,12 @@ def test_what_was_written_comes_back(tmp_path, trees, repeated):
         len(TargetTree.of(tree)) for tree in lines
     ] and store.trajectory_counts.tolist() == [4] * len(lines)
     for index, tree in enumerate(lines):
-        parents, ways = made_of(tree)
-        assert store[index].parents.tolist() == parents and store[index].trajectory_count == len(ways)
-        for number, way in enumerate(ways):
+        parents, paths = made_of(tree)
+        assert store[index].parents.tolist() == parents and store[index].trajectory_count == len(paths)
+        for number, path in enumerate(paths):
             found = store[index].trajectory(number)
-            assert found.length == way.length
-            assert all(getattr(found, name).tolist() == getattr(way, name).tolist() for name in FIELDS)
+            assert found.length == path.length
+            assert all(getattr(found, name).tolist() == getattr(path, name).tolist() for name in FIELDS)
 
 
 def test_fairseq_reads_the_files_and_equal_lines_share_an_item(tmp_path):

@@ -18,12 +18,12 @@ ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
 
 
 def some_state(tree, oracle: str, chooser: np.random.Generator) -> tuple[TargetTree, np.ndarray, PartialTree, int]:
-    """A target, the ids of its labels, and a state on the way to it."""
+    """A target, the ids of its labels, and a state on the path to it."""
     target = TargetTree.of(tree)
     labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
-    way = trajectory(ORACLES[oracle](target), chooser)
-    step = int(chooser.integers(way.length + 1))
-    return target, labels, way.partial_tree(labels, np.array(target.parents, np.int32), step), step
+    path = trajectory(ORACLES[oracle](target), chooser)
+    step = int(chooser.integers(path.length + 1))
+    return target, labels, path.partial_tree(labels, np.array(target.parents, np.int32), step), step
 
 
 @given(symbol_trees(max_leaves=16), st.sampled_from(sorted(ORACLES)), st.integers(0, 99))
@@ -32,10 +32,10 @@ def test_states_are_the_partial_trees_of_the_trajectory(tree, oracle, seed):
     target = TargetTree.of(tree)
     chooser = np.random.default_rng(seed)
     labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
-    way = trajectory(ORACLES[oracle](target), chooser)
-    for step in range(way.length + 1):
-        state = way.partial_tree(labels, np.array(target.parents, np.int32), step)
-        expected = allowed_sets(target, way.steps <= step)
+    path = trajectory(ORACLES[oracle](target), chooser)
+    for step in range(path.length + 1):
+        state = path.partial_tree(labels, np.array(target.parents, np.int32), step)
+        expected = allowed_sets(target, path.steps <= step)
         assert (
             state.labels.tolist() == labels[expected.nodes].tolist()
             and state.parents.tolist() == expected.parents.tolist()
