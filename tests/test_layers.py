@@ -108,6 +108,7 @@ def test_no_two_files_share_a_name_by_accident():
         "decoder",
         "model",
         "dataset",
+        "folder",
         "search",
         "criterion",
         "task",

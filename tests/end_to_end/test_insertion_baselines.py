@@ -123,5 +123,5 @@ def test_sequences_that_are_no_trees_are_invalid(system, tmp_path):
 
 @pytest.mark.parametrize("system", ["binary"], indirect=True)
 def test_limits(system):
-    output = generate(system, "--max-nodes", 1, "--max-insertion-steps", 4)
+    output = generate(system, "--max-nodes", 1, "--max-insertion-steps", 2)
     assert len(hypotheses(output)) == 16 and "are partial (--max-nodes 1)" in output
