@@ -29,6 +29,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 
 logger = logging.getLogger(__name__)
@@ -71,23 +72,21 @@ class Parse:
     Args:
         options: of the parser
         work: folder for parses that are not finished
-        workers: parsing processes
+        pool: of processes, in which all files are parsed
         cache: folder that keeps parses
     """
 
-    def __init__(self, options: ParserOptions, work: Path, workers: int = 1, cache: str | None = None):
+    def __init__(self, options: ParserOptions, work: Path, pool: ProcessPool, cache: str | None = None):
         self._options = options
         self._work = work
-        self._workers = workers
+        self._pool = pool
         self._cache = cache
         self._files = 0
 
     def __call__(self, path: Path) -> Iterator[str]:
         """The bracketed forest of each line. Raises ParserError."""
         self._files += 1
-        summary = parse_corpus(
-            path, self._work / str(self._files), self._options, workers=self._workers, cache=self._cache
-        )
+        summary = parse_corpus(path, self._work / str(self._files), self._options, pool=self._pool, cache=self._cache)
         for shard in summary.shards:
             yield from raw_lines(shard)
 
@@ -130,11 +129,11 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
         raise CorpusError(f"{args.data} holds neither {TEST}.text and {TEST}.gold nor {TABLE}.gz")
     test = load_test(text)  # before hours are spent on parsing
     train_paths, valid_paths = sources(args.training or [args.data])
-    parse = Parse(options_from_arguments(args), work, args.workers, args.parse_cache)
-    train = found_in(train_paths, SUBJECTS[args.subjects], parse)
-    if valid_paths:
+    with ProcessPool(args.workers) as pool:
+        parse = Parse(options_from_arguments(args), work, pool, args.parse_cache)
+        train = found_in(train_paths, SUBJECTS[args.subjects], parse)
         valid = found_in(valid_paths, SUBJECTS[args.subjects], parse)
-    else:
+    if not valid_paths:
         train, valid = hold_out(train, args.valid, args.seed)
     return {"train": train, "valid": valid, "test": test}
 

@@ -1,12 +1,13 @@
-"""Parse tokenised text with benepar, for languages without a Stanza constituency model (French), one line of brackets a line.
+"""Parse tokenised text with benepar, for languages without a Stanza constituency model (French), one line of brackets a
+line.
 
     pip install benepar                     # in an environment of its own: it wants older libraries than fairseq does
     python -m preprocess.benepar_trees --model benepar_fr2 --input words/train.fr --output trees/train.fr
 
 The leaves of the output are the words of the input, one for one, Moses entities included, so ``fairseq-preprocess
 --tree-parser brackets`` can read the file in the place of the text. A line that benepar cannot parse (too long) becomes
-``(FRAG (XX word) ...)`` and is reported. benepar: Kitaev, Cao and Klein (2019); nothing of fairseq or of this
-project's plugin is imported here.
+``(FRAG (XX word) ...)`` and is reported. benepar: Kitaev, Cao and Klein (2019). Of this project's plugin only ``files``
+and ``errors`` are imported, which need the standard library alone.
 """
 
 from __future__ import annotations

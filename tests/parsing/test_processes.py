@@ -58,6 +58,11 @@ def die_at(number: int, other: int) -> int:
     return other
 
 
+def die_soon() -> None:
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def leave(number: int) -> None:
     os._exit(number)
 
@@ -157,6 +162,10 @@ class TestForked:
             result = pool.submit(partial(die_at, 7, 7), "encoded y")
             with pytest.raises(WorkerDiedError, match="encoded y"):
                 result()
+            others = [pool.submit(die_soon, "encoded z") for _ in range(4)]
+            for result in others:
+                with pytest.raises(WorkerDiedError, match="encoded z"):
+                    result()
             # New processes take the place of the old ones.
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
             with pytest.raises(WorkerDiedError, match="ended with exit status 3"):

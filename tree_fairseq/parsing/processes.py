@@ -107,7 +107,7 @@ class ProcessPool:
         """Calls a function in a forked process and returns a function that waits for its result.
 
         Raises:
-            WorkerDiedError: (when waiting) a process was killed.
+            WorkerDiedError: (also when waiting) a process was killed.
         """
         return self._forks().submit(function, work)
 
@@ -209,6 +209,8 @@ class _Group:
 
         def result() -> Result:
             while not reply:
+                if not self._processes:
+                    raise WorkerDiedError(f"a process that {work} was ended because another one was killed")
                 for target, value, error in self._receive(work):
                     target.append((value, error))
             value, error = reply[0]
