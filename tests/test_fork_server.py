@@ -27,7 +27,7 @@ def test_streams_folder_environment_and_status(tmp_path):
     [
         (["python", "-m", "tree_fairseq"], 0),
         (["fairseq-train", "--help"], 0),
-        (["fairseq-train", "--no-such-flag"], 2),
+        (["fairseq-preprocess", "--no-such-flag"], 2),
         (["python", "-m", "no_such_module"], 1),
         (["python", "-c", "import os; os.kill(os.getpid(), 9)"], 137),
         (["python", "--version"], 0),
