@@ -145,13 +145,15 @@ class Manifest:
         if values is None:
             raise MissingTreesError(
                 f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or "
-                "--source-modality tree or --target-modality tree, or add trees with `python -m tree_fairseq.commands.annotate`"
+                "--source-modality tree or --target-modality tree, or add trees with "
+                "`python -m tree_fairseq.commands.annotate`"
             )
         try:
             if values["format_version"] > FORMAT_VERSION:
                 raise DataFolderError(
-                    f"{path} has format {values['format_version']}, written by tree_fairseq {values['package_version']}; "
-                    f"this is {__version__}, which reads formats up to {FORMAT_VERSION}. Use that version or a later one"
+                    f"{path} has format {values['format_version']}, written by tree_fairseq "
+                    f"{values['package_version']}; this is {__version__}, which reads formats up to {FORMAT_VERSION}. "
+                    "Use that version or a later one"
                 )
             return _from_json(values)
         except (KeyError, TypeError, AttributeError) as error:
@@ -246,8 +248,8 @@ class Manifest:
         self.forget_splits(old, rewritten)
         if old.splits and (differences := old.differences(new)):
             raise DataFolderError(
-                f"the {contents} for {', '.join(old.splits)} in this folder were made differently from what is asked for "
-                f"now ({'; '.join(differences)}): ask for the same, or choose another destination"
+                f"the {contents} for {', '.join(old.splits)} in this folder were made differently from what is asked "
+                f"for now ({'; '.join(differences)}): ask for the same, or choose another destination"
             )
         new.splits = old.splits
 

@@ -197,7 +197,11 @@ class LineParser:
             raw = join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
         split = join_pieces(tokens(line), self.options, self._model)
-        visible = [unescape_entities(word) for word in split.words] if self.options.unescape_moses else split.words
+        visible = (
+            [unescape_entities(word) for word in split.words]
+            if self.options.unescape_moses and "&" in line
+            else split.words
+        )
         spans = split_sentences(visible) if self.options.ssplit == "punct" else [(0, len(visible))] if visible else []
         return PreparedLine(
             number,

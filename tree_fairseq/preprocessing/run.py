@@ -128,7 +128,8 @@ def _build(
     leaves = _link_texts(plan, inputs, staging)
     made = vars(symbols.write_text(leaves)) if symbols is not None else {}
     made.update(vars(plan.own_dictionaries(staging)))
-    with binarizing_in(pool), _closing_log_handlers():
+    # With one worker, fairseq does not start processes.
+    with binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext(), _closing_log_handlers():
         stock_main(plan.stock_arguments(leaves, output, Namespace(**made)))
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.sides:
