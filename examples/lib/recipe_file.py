@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import configparser
 import re
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from itertools import count, groupby
 from pathlib import Path
@@ -36,7 +37,8 @@ LOOPS = {"split": "splits", "set": "set_names", "sweep_layer": "sweep_layers", "
 """Consecutive lines that mention the first are repeated for each word of the second."""
 _TOKEN = re.compile(r"\s+|'[^']*'|\"[^\"]*\"|\{[a-z0-9_]+\}|[\[\]]|[^\s'\"\[\]{]+|\{")
 _GAP = re.compile(r"\{([a-z0-9_]+)\}")
-Word = list  # parts: str (literal), Gap or Group
+Word = list
+"""Its parts: literal text, gaps and groups."""
 
 
 class RecipeError(Exception):
@@ -139,6 +141,29 @@ def read_sections(path: Path) -> list[Section]:
         if "like" in section.values:
             return read_sections(LIBRARY / f"{section.values['like']}.ini") + sections
     return sections
+
+
+def check_names(sections: list[Section], known: Iterable[str]) -> None:
+    """Looks for gaps whose settings nobody sets, such as misspelt ones.
+
+    Args:
+        known: names that are set elsewhere
+
+    Raises:
+        RecipeError: there is such a gap
+    """
+    options = {
+        setting_name(option.split()[0])
+        for section in sections
+        if section.title == "options"
+        for option in section.values
+    }
+    set_somewhere = {name for section in sections for name in section.values} | options | {*known} | {*LOOPS}
+    for section in sections:
+        for name, text in section.values.items():
+            for gap in _GAP.findall(text):
+                if gap not in set_somewhere:
+                    raise RecipeError(f"{name} in [{section.title}] needs {{{gap}}}, which is not set anywhere")
 
 
 class Settings:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recipe_file import LIBRARY, RecipeError, Settings, read_sections, setting_name
+from recipe_file import LIBRARY, RecipeError, Settings, check_names, read_sections, setting_name
 from runner import Runner, extra_suffix, key_of
 from stages import batch_flags
 
@@ -97,17 +97,19 @@ def check(settings: Settings, checks: dict[str, str]) -> None:
     Raises:
         RecipeError: one of them is not what the option needs
     """
-    for name, check in checks.items():
-        value, kind = settings.text(name), check.partition(": ")
+    for name, rule in checks.items():
+        value = settings.text(name)
         if not value:
             continue
-        choices = settings.expand(check[len("one of ") :])
-        if check.startswith("one of "):
+        if rule.startswith("one of "):
+            choices = settings.expand(rule[len("one of ") :])
             if value not in choices:
                 listed = " ".join(choices) or "none, there is nothing to choose here"
                 raise RecipeError(f"--{name.replace('_', '-')} {value}: give {listed}")
-        elif not re.fullmatch(kind[0], value):
-            raise RecipeError(settings.fill(kind[2]))
+        else:
+            pattern, _, message = rule.partition(": ")
+            if not re.fullmatch(pattern, value):
+                raise RecipeError(settings.fill(message))
     if settings.text("seeds") and settings.text("seed"):
         raise RecipeError("give --seed or --seeds, not both")
     architectures = [pattern for section in settings.sections for pattern in section.architectures]
@@ -182,6 +184,9 @@ COMPUTED = {
     "train_digest": lambda s: [key_of(s, s.raw("train_key"))],
 }
 
+RUN_SETTINGS = "data out toy extra run run_seed variant variant_flags others main_run rows".split()
+"""Settings that come from the command line or are different for every run."""
+
 
 def settings_of(folder: Path, arguments: list[str], script: str) -> tuple[Settings, dict]:
     """The settings of a recipe under these arguments, and the arguments that were given."""
@@ -192,6 +197,7 @@ def settings_of(folder: Path, arguments: list[str], script: str) -> tuple[Settin
         "recipe": folder.resolve().name,
         "workers": str(os.cpu_count() or 1),
     }
+    check_names(sections, [*given, *COMPUTED, *RUN_SETTINGS])
     settings = Settings(sections, given, COMPUTED)
     try:
         options = read_options({**settings.options, "data": "", "out": ""}, arguments)

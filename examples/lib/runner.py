@@ -97,6 +97,8 @@ class Runner:
             return
         if not settings.text("toy") and not settings.text("fetch"):
             raise RecipeError(f"{folder} is empty; the README says where its files come from")
+        if settings.text("toy") and not settings.text("dataset"):
+            raise RecipeError("--toy makes up no data for this recipe; give --data")
         self.stages.run(["touch", str(unfinished)])
         if settings.text("toy"):
             self.stages.run(["python", "-m", "preprocess.toy_corpus", settings.text("dataset"), "--output", folder])
