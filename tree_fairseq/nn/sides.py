@@ -198,7 +198,7 @@ class SymbolTreeSide(ParsedSide):
         """
         manifest = Manifest.load(folder)
         other = manifest.symbols.get(self.lang)
-        if other is None or not other.makes_same_symbols(self.record):
+        if other is None or other.differences(self.record):
             raise DictionaryMismatchError(
                 f"{folder} does not hold the same kind of trees for {self.lang} as {self.folder}: preprocess it with "
                 "the same options"
