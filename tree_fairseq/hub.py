@@ -25,6 +25,7 @@ from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError
+from tree_fairseq.nn.tasks import TranslationWithTreesTask
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
@@ -146,7 +147,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         Raises:
             DataFolderError: the model was trained under a task of fairseq's own, which has no trees
         """
-        if not hasattr(self.task, "source_forests"):
+        if not isinstance(self.task, (ClassificationTask, TranslationWithTreesTask)):
             raise DataFolderError(
                 "this model was trained without trees; to see the trees of a Treeformer: "
                 "python -m tree_fairseq.commands.induce"
