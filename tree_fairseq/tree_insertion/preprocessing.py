@@ -59,7 +59,7 @@ def add_insertion_arguments(parser: ArgumentParser) -> None:
     )
 
     def add(name: str, text: str, **options) -> None:
-        # A flag that is not given is None, so that fairseq-preprocess can refuse those that are given with another task.
+        # A flag that is not given is None: fairseq-preprocess refuses those that are given with another task.
         group.add_argument(_flag(name), help=f"{text} (default: {_DEFAULTS[name]})", **options)
 
     add(
@@ -218,4 +218,6 @@ def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int
     return unknown.total()
 
 
-register_preprocessing("insertion", Preprocessing([TASK], list(_DEFAULTS), add_insertion_arguments, preprocess_insertion))
+register_preprocessing(
+    "insertion", Preprocessing([TASK], list(_DEFAULTS), add_insertion_arguments, preprocess_insertion)
+)
