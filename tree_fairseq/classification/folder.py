@@ -307,7 +307,7 @@ def _class_problem(ids: np.ndarray, due: int, dictionary: Dictionary) -> str | N
     if not len(ids) or ids[0] < dictionary.nspecial:
         return "the example has no class"
     if ((ids < dictionary.nspecial) & (ids != dictionary.unk())).any():
-        return "a special symbol stands for a class"
+        return "a special symbol is in the place of a class"
     return None
 
 

@@ -54,7 +54,7 @@ class ClassTreeSide(TreeSide):
     parses: dict[str, tuple[Path, ...]] = field(default_factory=dict, compare=False)
 
     def known_labels(self, cache: Path) -> tuple[list[str], list[str]]:
-        """Returns all symbols of trees, and those of them that can stand directly above words."""
+        """Returns all symbols of trees, and those of them that can be directly above words."""
         labels, tags = ([], [])
         if self.symbols is not None:
             labels, tags = TreeSide(self.side, self.lang, word_options(self.symbols)).known_labels(cache)
