@@ -1,1 +1,1 @@
-"""Makers of corpora: raw or invented material becomes aligned lines and trees."""
+"""Converters of data sets: published or invented data become aligned lines and trees."""

@@ -1,7 +1,8 @@
-"""Active sentences and logical forms, tree to tree (Soulos et al. 2023): one JSON object a line, its sides bracketed trees.
+"""Active sentences and logical forms, tree to tree (Soulos et al. 2023).
 
-``{"source": "( S ( NP ... ) ( VP ... ) )", "target": "( LF ( V ... ) ( ARGS ... ) )"}``, in either direction: which one a
-line asks for is told by the root of its source. ``test1`` is the set whose nouns and adjectives training does not have.
+Every line is a JSON object with two bracketed trees,
+``{"source": "( S ( NP ... ) ( VP ... ) )", "target": "( LF ( V ... ) ( ARGS ... ) )"}``. The root of the source shows
+the direction of the line. The nouns and adjectives of ``test1`` do not occur in training.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ NOTATION = "bracket"
 
 
 def read_pair(line: str) -> Pair:
-    """Both trees of a line, as they stand in it. Raises CorpusError where it is no object with two strings."""
+    """Returns both trees of a line as they are written there.
+
+    Raises:
+        CorpusError: the line is not a JSON object with two strings
+    """
     try:
         value = json.loads(line)
     except ValueError as error:
@@ -33,11 +38,11 @@ def read_pair(line: str) -> Pair:
 
 
 def directed(pair: Pair, direction: str) -> Pair:
-    """The pair in the direction asked for; with ``both``, as it is.
+    """Returns the pair in the given direction; ``both`` leaves it as it is.
 
     Raises:
-        CorpusError: it is no sentence and logical form
-        SymbolTreeError: a side is no tree
+        CorpusError: the pair does not consist of a sentence and a logical form
+        SymbolTreeError: a side is not a tree
     """
     roots = [notation_named(NOTATION).read(side).label for side in pair]
     if sorted(roots) != sorted(ROOTS.values()):
@@ -48,10 +53,10 @@ def directed(pair: Pair, direction: str) -> Pair:
 
 
 def load(data: Path, direction: str = "both") -> Splits:
-    """The splits of a folder.
+    """Reads the splits of a folder.
 
     Args:
-        direction: ``both``, as published: some lines ask for the logical form, some for the sentence; else all are turned
+        direction: ``both`` keeps the published mixture of directions; the others turn every line into one direction
 
     Raises:
         CorpusError: a file is missing or malformed

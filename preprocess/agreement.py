@@ -1,14 +1,16 @@
-"""Subject-verb agreement: from the words before a verb, and from nothing else, its number is to be told.
+"""Subject-verb agreement: the number of a verb is predicted from the words before it.
 
     python -m preprocess.agreement --data DIR --training FOLDER_OR_FILE ... --output DIR [parser flags]
 
-Writes ``OUTPUT/{train,valid,test}.tsv``, ``prefix<TAB>singular|plural`` a line in lower case, and ``OUTPUT/test.groups``, the number of
-attractors. ``--data`` holds the test set of Gulordava et al. (2018), which is a part of Linzen et al.'s (2016), or the whole of the
-latter, which needs no other training data.
+Writes ``OUTPUT/{train,valid,test}.tsv``, a line ``prefix<TAB>singular|plural`` in lower case for each example, and
+``OUTPUT/test.groups``, the number of attractors. ``--data`` contains either the test set of Gulordava et al. (2018),
+which is a part of the set of Linzen et al. (2016), or the whole set of Linzen et al., which needs no other training
+data.
 
-Training examples are found in trees (``*.mrg``, ``*.trees``) and in text (any other file, tokenised, a sentence or a document a line), which is
-parsed for this: the parse of a whole sentence says which noun is a verb's subject. It goes no further. What is written are
-the words of the prefix, so that a parser of prefixes sees no more than a model does; the rest of a sentence would tell the number.
+Training examples are extracted from trees (``*.mrg``, ``*.trees``) and from tokenised text (any other file, a sentence
+or a document on each line). Text is parsed, because the parse of a whole sentence shows which noun is the subject of a
+verb. The parse is used for nothing else: only the words of the prefix are written, because the rest of the sentence
+would reveal the number to a parser of the prefixes.
 """
 
 from __future__ import annotations
@@ -42,10 +44,12 @@ _VALID = ("valid", "dev")
 
 
 def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Files to train and to validate on: of a folder those called train, and valid or dev; a file that is named itself is for training.
+    """Returns the training files and the validation files.
+
+    In a folder these are the files called train, and valid or dev. A path to a file is a training file.
 
     Raises:
-        CorpusError: one is missing, or a folder has nothing to train on
+        CorpusError: a path is missing, or a folder has no training file
     """
     train: list[Path] = []
     valid: list[Path] = []
@@ -58,9 +62,7 @@ def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
             for part in (_TRAIN, _VALID)
         }
         if not found[_TRAIN]:
-            raise CorpusError(
-                f"{path} holds no train.mrg (trees) and no train.txt (text) to find training sentences in"
-            )
+            raise CorpusError(f"{path} holds neither train.mrg (trees) nor train.txt (text) with training sentences")
         train += found[_TRAIN]
         valid += found[_VALID]
     return train, valid
@@ -70,9 +72,9 @@ class Parse:
     """Parses text files.
 
     Args:
-        options: of the parser
-        work: folder for parses that are not finished
-        pool: of processes, in which all files are parsed
+        options: options of the parser
+        work: folder for unfinished parses
+        pool: processes that parse all files
         cache: folder that keeps parses
     """
 
@@ -84,7 +86,7 @@ class Parse:
         self._files = 0
 
     def __call__(self, path: Path) -> Iterator[str]:
-        """The bracketed forest of each line. Raises ParserError."""
+        """Yields the bracketed forest of each line. Raises ParserError."""
         self._files += 1
         summary = parse_corpus(path, self._work / str(self._files), self._options, pool=self._pool, cache=self._cache)
         for shard in summary.shards:
@@ -92,14 +94,14 @@ class Parse:
 
 
 def found_in(paths: Iterable[Path], subjects: dict[str, str], parse: Callable[[Path], Iterable[str]]) -> list[Labelled]:
-    """The examples in files of trees and of text.
+    """Returns the examples in files of trees and of text.
 
     Args:
-        subjects: tags of subjects that count, with their numbers
-        parse: gives the bracketed lines of a text file
+        subjects: tags of the heads of subjects that count, with their numbers
+        parse: returns the bracketed lines of a text file
 
     Raises:
-        CorpusError: a line is no tree
+        CorpusError: a line is not a tree
     """
     lines: list[Labelled] = []
     for path in paths:
@@ -117,7 +119,7 @@ def found_in(paths: Iterable[Path], subjects: dict[str, str], parse: Callable[[P
 
 
 def load(args: argparse.Namespace, work: Path) -> Splits:
-    """The splits that a command line asks for.
+    """Returns the splits that a command line asks for.
 
     Raises:
         CorpusError: files are missing or malformed
@@ -127,7 +129,7 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
         return load_table(table, args.test_size, args.seed)
     if (text := find(args.data, f"{TEST}.text")) is None:
         raise CorpusError(f"{args.data} holds neither {TEST}.text and {TEST}.gold nor {TABLE}.gz")
-    test = load_test(text)  # before hours are spent on parsing
+    test = load_test(text)  # its errors must be found before hours of parsing
     train_paths, valid_paths = sources(args.training or [args.data])
     with ProcessPool(args.workers) as pool:
         parse = Parse(options_from_arguments(args), work, pool, args.parse_cache)
@@ -153,31 +155,33 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--subjects",
         choices=sorted(SUBJECTS),
         default="common",
-        help="common: verbs whose subject is a common noun, as in the test set; nouns: names too (default: %(default)s)",
+        help=(
+            "common: verbs whose subject is a common noun, as in the test set; nouns: names too (default: %(default)s)"
+        ),
     )
     parser.add_argument(
         "--valid",
         type=int,
         default=400,
-        help="examples held out of train where no file validates (default: %(default)s)",
+        help="examples to hold out of train if there is no validation file (default: %(default)s)",
     )
-    parser.add_argument("--test-size", type=int, help="test on a sample of that many examples of the whole set")
+    parser.add_argument("--test-size", type=int, help="test on a random sample of that many examples of the whole set")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
-    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse text (default: %(default)s)")
-    add_parser_arguments(parser.add_argument_group("parser", "of text to train on"))
+    add_parser_arguments(parser.add_argument_group("parser", "parser of the training text"))
     parser.set_defaults(tree_ssplit="punct")
     return parser.parse_args(arguments)
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
-    """Writes what the command line asks for; how many examples each split has."""
+    """Writes the splits that the command line asks for; returns the number of examples of each."""
     args.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.output) as work:
         splits = load(args, Path(work))
     splits = shorten(splits, args.subset, args.limit, args.seed)
-    # Attractors are looked at where models are tested.
+    # Attractors matter in the test set only.
     splits = {
         split: lines if split == "test" else [line._replace(groups=()) for line in lines]
         for split, lines in splits.items()

@@ -1,8 +1,9 @@
-"""Published sets of subject-verb agreement: Linzen, Dupoux and Goldberg (2016), and the part of it that Gulordava et al. (2018) test on.
+"""The published data sets of subject-verb agreement.
 
-The whole set is ``agr_50_mostcommon_10K.tsv``, perhaps gzipped: a table with a sentence and the places of subject and verb
-a row, not split. The part is ``subj_agr_filtered.text``, a sentence a line, and ``.gold``, in the same order: the verb's
-position from 0, its right and its wrong form, and the number of attractors (nouns of the other number) before it.
+The set of Linzen, Dupoux and Goldberg (2016) is ``agr_50_mostcommon_10K.tsv``, which may be gzipped: a table without
+splits whose rows have a sentence and the positions of its subject and verb. Gulordava et al. (2018) test on a part of
+it: ``subj_agr_filtered.text`` has a sentence on each line, and ``.gold`` has, in the same order, the position of the
+verb from 0, its right and its wrong form, and the number of attractors (nouns of the other number) before it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TABLE = "agr_50_mostcommon_10K.tsv"
 TEST = "subj_agr_filtered"
 
 TRAIN_SHARE, VALID_SHARE = 0.09, 0.01
-"""Of the whole set, as in the paper; nine tenths test."""
+"""Shares of the whole set, as in the paper; the other nine tenths are the test set."""
 
 _IRREGULAR = {("is", "are"), ("was", "were"), ("has", "have")}
 _TAGS = {"VBZ": SINGULAR, "VBP": PLURAL}
@@ -33,12 +34,15 @@ _COLUMNS = ("orig_sentence", "verb_index", "verb_pos", "n_diff_intervening")
 
 
 def example(words: list[str], number: str, attractors: int) -> Labelled:
-    """The words before a verb, in lower case as in the test sets, and the verb's number."""
+    """Returns an example: the words before a verb, in lower case as in the test sets, and the number of the verb."""
     return Labelled(" ".join(words).lower(), number, (f"attractors_{attractors}",))
 
 
 def form_number(right: str, wrong: str) -> str | None:
-    """The number of a verb's form, given its other form; None where they do not differ in the third person's ending."""
+    """Returns the number of a verb form, given the other form of the verb.
+
+    None means that the two forms do not differ in the ending of the third person.
+    """
     right, wrong = right.lower(), wrong.lower()
     if _is_singular(right, wrong):
         return SINGULAR
@@ -46,7 +50,7 @@ def form_number(right: str, wrong: str) -> str | None:
 
 
 def find(data: Path, *names: str) -> Path | None:
-    """The first file of one of these names, in the folder or below it."""
+    """Returns the first file with one of these names in the folder or below it, or None."""
     for name in names:
         if found := sorted(path for path in data.rglob(name) if path.is_file()):
             return found[0]
@@ -54,13 +58,13 @@ def find(data: Path, *names: str) -> Path | None:
 
 
 def load_test(text: Path) -> list[Labelled]:
-    """The test sentences; those whose two forms do not tell the number are left out, and counted.
+    """Reads the test sentences. Those whose two verb forms do not show the number are left out and logged.
 
     Args:
-        text: path of ``subj_agr_filtered.text``; ``.gold`` stands beside it
+        text: path of ``subj_agr_filtered.text``, which has ``.gold`` beside it
 
     Raises:
-        CorpusError: a line of ``.gold`` is malformed, or not of its sentence
+        CorpusError: a line of ``.gold`` is malformed or does not match its sentence
     """
     gold = text.with_suffix(".gold")
     sentences, rows = list(raw_lines(text)), list(raw_lines(gold))
@@ -80,7 +84,7 @@ def load_test(text: Path) -> list[Labelled]:
         lines.append(example(words[:place], form, int(columns[3])))
     if unclear:
         logger.info(
-            "%s: %d of %d sentences are left out, their two forms do not tell the number: lines %s",
+            "%s: %d of %d sentences are left out because their two forms do not show the number: lines %s",
             gold,
             len(unclear),
             len(rows),
@@ -90,12 +94,12 @@ def load_test(text: Path) -> list[Labelled]:
 
 
 def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
-    """The whole set, drawn into splits.
+    """Reads the whole set and splits it at random.
 
     Args:
-        path: of the table
-        test_size: a random sample of that many test examples; None for all, about 1.4 million
-        seed: of the draw
+        path: the table
+        test_size: number of test examples to sample; None for all, about 1.4 million
+        seed: seed of the random split
 
     Raises:
         CorpusError: the table is malformed
@@ -103,7 +107,7 @@ def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
     lines = list(_rows(path))
     random.Random(seed).shuffle(lines)
     train, valid = int(TRAIN_SHARE * len(lines)), int(VALID_SHARE * len(lines))
-    # What follows is in random order, so its beginning is a sample.
+    # The lines are in random order, so the first of the rest are a random sample.
     test = lines[train + valid :][:test_size]
     return {"train": lines[:train], "valid": lines[train : train + valid], "test": test}
 
@@ -130,7 +134,7 @@ def _rows(path: Path) -> Iterator[Labelled]:
                 or not attractors.isdecimal()
             ):
                 raise CorpusError(
-                    f"{path}:{table.line_num}: the row does not tell a verb and its place in the sentence"
+                    f"{path}:{table.line_num}: the row does not have a verb and its position in the sentence"
                 )
             yield example(words[: int(verb) - 1], _TAGS[row["verb_pos"]], int(attractors))
 

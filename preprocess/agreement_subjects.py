@@ -1,8 +1,8 @@
-"""Subjects and their verbs in constituency trees: what the words before a verb have to tell of its number.
+"""Finds subjects and their verbs in constituency trees.
 
-Trees have the Penn treebank's tags (and no need of function tags). As in Linzen, Dupoux and Goldberg (2016), who read them off
-dependencies, only verbs count whose subject is a noun that stands before them and whose form shows its number, and a pair
-whose numbers differ ("a number of books are") is left out.
+Trees have the tags of the Penn treebank; function tags are not needed. The selection follows Linzen, Dupoux and
+Goldberg (2016), who read it off dependencies: a verb counts if its subject is a noun before it and if its form shows
+its number. A subject and a verb of different numbers ("a number of books are") are left out.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Agreement:
     """A verb and its subject in a sentence.
 
     Attributes:
-        words: of the sentence
-        subject: position of the subject's head
+        words: words of the sentence
+        subject: position of the head of the subject
         verb: position of the verb
-        number: of both, `SINGULAR` or `PLURAL`
-        attractors: common nouns of the other number between them
+        number: number of both, `SINGULAR` or `PLURAL`
+        attractors: number of common nouns of the other number between them
     """
 
     words: Sequence[str]
@@ -45,13 +45,13 @@ class Agreement:
 
     @property
     def prefix(self) -> list[str]:
-        """The words before the verb: all that a model may see."""
+        """The words before the verb, which are all that a model may read."""
         return list(self.words[: self.verb])
 
 
 @dataclass(frozen=True)
 class _Node:
-    """A constituent in its sentence: its parent's number in preorder (-1 at the root), its place among the children, its first leaf."""
+    """A constituent: its parent in preorder (-1 at the root), its place among the children, and its first leaf."""
 
     tree: Tree
     parent: int
@@ -60,7 +60,10 @@ class _Node:
 
 
 def verb_number(tag: str, word: str) -> str | None:
-    """The number that a finite verb's form shows; None where it shows none (``walked``, ``can``) or is first person (``am``)."""
+    """Returns the number that the form of a finite verb shows.
+
+    None means that the form does not show it (``walked``, ``can``) or is first person (``am``).
+    """
     word = word.lower()
     if tag == "VBD":
         return _PAST.get(word)
@@ -68,14 +71,14 @@ def verb_number(tag: str, word: str) -> str | None:
 
 
 def agreements(forest: Forest, subjects: dict[str, str] = COMMON_NOUNS) -> Iterator[Agreement]:
-    """The verbs whose subjects precede them, from left to right.
+    """Yields the verbs whose subjects precede them, from left to right.
 
-    A verb's subject is the last noun phrase before its verb phrase in the same clause. A verb that follows another finite one
-    in its clause (``sleeps and eats``) does not count: the first tells its number.
+    The subject of a verb is the last noun phrase before its verb phrase in the same clause. A verb that follows another
+    finite verb in its clause (``sleeps and eats``) is left out, because the first verb already shows the number.
 
     Args:
         forest: trees of one or more sentences
-        subjects: tags of the subjects' heads that count, with their numbers
+        subjects: tags of the heads of subjects that count, with their numbers
     """
     for tree in forest:
         yield from _agreements(tree, subjects)
@@ -102,7 +105,7 @@ def _agreements(tree: Tree, subjects: dict[str, str]) -> Iterator[Agreement]:
 
 
 def _placed(tree: Tree) -> list[_Node]:
-    """All constituents in preorder, preterminals included."""
+    """Returns all constituents in preorder, preterminals included."""
     nodes: list[_Node] = []
     leaf = 0
     stack = [(tree, -1, 0)]
@@ -118,7 +121,7 @@ def _placed(tree: Tree) -> list[_Node]:
 
 
 def _subject_phrase(nodes: list[_Node], number: int) -> _Node | None:
-    """The last noun phrase before the verb's topmost verb phrase in its clause; None where the clause has none there."""
+    """Returns the last noun phrase before the topmost verb phrase of a verb in its clause, or None."""
     node = nodes[number]
     parent = nodes[node.parent] if node.parent >= 0 else None
     if parent is None or parent.tree.label != "VP":
@@ -136,9 +139,10 @@ def _subject_phrase(nodes: list[_Node], number: int) -> _Node | None:
 
 
 def _head(phrase: _Node) -> tuple[int | None, int]:
-    """Position of a noun phrase's head, None where it is no noun, and the position after the phrase.
+    """Returns the position of the head of a noun phrase (None if it is not a noun) and the position after the phrase.
 
-    The last noun (or nominal phrase) among the children; without one that of the first noun phrase: ``(NP (NP keys) (PP to doors))``.
+    The head is the last noun (or the head of the last nominal phrase) among the children. Without one it is the head
+    of the first noun phrase, as in ``(NP (NP keys) (PP to doors))``.
     """
     tree, start = phrase.tree, phrase.start
     end = start + len(tree.leaves())

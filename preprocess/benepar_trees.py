@@ -1,13 +1,13 @@
-"""Parse tokenised text with benepar, for languages without a Stanza constituency model (French), one line of brackets a
-line.
+"""Parses tokenised text with benepar, for languages without a Stanza constituency model (French).
 
-    pip install benepar                     # in an environment of its own: it wants older libraries than fairseq does
+    pip install benepar                     # in its own environment: it needs older libraries than fairseq
     python -m preprocess.benepar_trees --model benepar_fr2 --input words/train.fr --output trees/train.fr
 
-The leaves of the output are the words of the input, one for one, Moses entities included, so ``fairseq-preprocess
---tree-parser brackets`` can read the file in the place of the text. A line that benepar cannot parse (too long) becomes
-``(FRAG (XX word) ...)`` and is reported. benepar: Kitaev, Cao and Klein (2019). Of this project's plugin only ``files``
-and ``errors`` are imported, which need the standard library alone.
+Every line of the output is the bracketed tree of a line of the input. Its leaves are exactly the words of the input,
+with Moses entities, so ``fairseq-preprocess --tree-parser brackets`` can read the file instead of the text. A line
+that benepar cannot parse, for example because it is too long, becomes ``(FRAG (XX word) ...)`` and is counted in the
+log. benepar is by Kitaev, Cao and Klein (2019). This module imports only ``files`` and ``errors`` of this package,
+which need the standard library alone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _NAMES = {"(": "-LRB-", ")": "-RRB-"}
 
 
 def escape(word: str) -> str:
-    """A word as a leaf of a bracketed tree: brackets by their Penn names, backslashes before either kept apart.
+    """Returns a word as a leaf of a bracketed tree.
 
-    The same as ``tree_fairseq.trees.bracket.escape``, which needs a newer Python than benepar's environment may have.
+    Brackets get their Penn names, and backslashes before brackets are doubled. The result is the same as that of
+    ``tree_fairseq.trees.bracket.escape``, which needs a newer Python than the environment of benepar may have.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -44,15 +45,15 @@ def escape(word: str) -> str:
 
 
 def flat(words: list[str]) -> str:
-    """The tree of a sentence that has no parse."""
+    """Returns the flat tree that replaces the parse of a sentence."""
     return "(FRAG " + " ".join(f"(XX {escape(word)})" for word in words) + ")"
 
 
 def bracketed(tree, words: list[str]) -> str | None:
-    """The nltk tree of a parse, its leaves replaced by ``words`` in order; None where it has another number of leaves.
+    """Returns the bracketed tree of a parse with ``words`` as its leaves, or None if the number of leaves differs.
 
-    A word that stands beside other children gets the tag XX: a leaf is the only child of its preterminal. Iterative: a
-    stack of subtrees to open, words to write and texts to append.
+    A leaf must be the only child of its preterminal, so a word with siblings gets the tag XX. The stack contains
+    subtrees to open, words to write and texts to append.
     """
     text: list[str] = []
     position = 0
@@ -75,7 +76,7 @@ def bracketed(tree, words: list[str]) -> str | None:
 
 
 def load_parser(model: str, batch_size: int) -> Callable[[list[list[str]]], list]:
-    """A function from sentences to nltk trees (None for one that benepar refuses)."""
+    """Returns a function from sentences to nltk trees. The tree of a sentence that benepar refuses is None."""
     import benepar
 
     parser = benepar.Parser(model, batch_size=batch_size)
@@ -87,13 +88,13 @@ def load_parser(model: str, batch_size: int) -> Callable[[list[list[str]]], list
         except ValueError:
             if len(sentences) == 1:
                 return [None]
-            return [tree for words in sentences for tree in parse([words])]  # one sentence spoilt the batch
+            return [tree for words in sentences for tree in parse([words])]  # one sentence made the batch fail
 
     return parse
 
 
 def parse_lines(lines: Iterable[str], parse: Callable, block: int = 1000) -> Iterator[str]:
-    """Yield one bracketed line for each line of tokens; a blank line stays blank."""
+    """Yields one bracketed line for each line of tokens; a blank line stays blank."""
     failed = number = 0
     waiting: list[list[str]] = []
 

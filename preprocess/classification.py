@@ -1,9 +1,9 @@
-"""Turn a data set of texts or trees and their classes into splits: the first stage of its recipe.
+"""Converts a data set of texts or trees and their classes into splits, the first stage of its recipe.
 
     python -m preprocess.classification sst5 --data DIR --output DIR [--subset N] [--limit N] [--lowercase]
 
-Writes ``OUTPUT/{train,valid,test}.trees`` (SST, where the trees are at hand) or ``OUTPUT/{train,valid,test}.tsv``, the two
-formats of ``fairseq-preprocess --task tree_classification``.
+Writes ``OUTPUT/{train,valid,test}.trees`` (SST, if the data contain trees) or ``OUTPUT/{train,valid,test}.tsv``, the
+two formats that ``fairseq-preprocess --task tree_classification`` reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VALID = {"imdb": 2500, "movie_reviews": 180}
 
 
 def load(args: argparse.Namespace, work: Path) -> tuple[Splits, str]:
-    """The splits of the data set that a command line names, and the suffix of their files.
+    """Returns the splits of the data set that a command line names, and the suffix of their files.
 
     Args:
         work: folder to extract archives into
@@ -55,7 +55,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each.add_argument("--output", type=Path, required=True)
         each.add_argument("--subset", type=int, help="train on a random sample of that many examples")
         each.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
-        each.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
+        each.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
         each.add_argument("--lowercase", action="store_true", help="words in lower case")
         if name in _VALID:
             each.add_argument(
@@ -79,7 +79,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
-    """Writes what the command line asks for; how many examples each split has."""
+    """Writes the splits that the command line asks for; returns the number of examples of each."""
     args.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.output) as work:
         splits, suffix = load(args, Path(work))

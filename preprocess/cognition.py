@@ -1,8 +1,9 @@
-"""CoGnition (Li et al. 2021), English-Chinese: words, Chinese segmented; a test set of compounds that training has not.
+"""CoGnition (Li et al. 2021), English to Chinese, with a test set of compounds that do not occur in training.
 
-``--data`` is a clone of the authors' repository (https://github.com/yafuly/CoGnition), or a folder with what lies under its
-``data`` and ``eval``. ``test`` is their random test set, ``test1`` that of compounds, with the compound of each line in
-``test1.compound``; ``lexicon`` has the translations of the words of compounds.
+Chinese sentences are segmented into words. ``--data`` is a clone of the repository of the authors
+(https://github.com/yafuly/CoGnition), or a folder with the files of its folders ``data`` and ``eval``. ``test`` is the
+random test set and ``test1`` the test set of compounds; ``test1.compound`` has the compound of each line. ``lexicon``
+has the translations of the words of compounds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ STEMS = {"train": "train", "valid": "valid", "test": "test", "test1": "cg-test/c
 
 
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Splits of the folder, the compounds and the lexicon.
+    """Reads the splits of the folder, the compounds and the lexicon.
 
     Raises:
         CorpusError: a file is missing
@@ -40,13 +41,14 @@ def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
 def _file(path: Path) -> Path:
     if not path.is_file():
         raise CorpusError(
-            f"{path} is missing: --data takes a clone of https://github.com/yafuly/CoGnition, with data/ and eval/lexicon"
+            f"{path} is missing: --data takes a clone of https://github.com/yafuly/CoGnition, "
+            "with data/ and eval/lexicon"
         )
     return path
 
 
 def _lexicon(path: Path) -> Iterator[str]:
-    """The lines of the lexicon, ``word<TAB>translation/translation``."""
+    """Yields the lines of the lexicon, ``word<TAB>translation/translation``."""
     for number, line in enumerate(raw_lines(path), 1):
         if line.count("\t") != 1:
             raise CorpusError(f"{path}:{number}: not word<TAB>translations")

@@ -1,8 +1,9 @@
 """COGS (Kim and Linzen 2020): ``sentence<TAB>logical form<TAB>category``.
 
-Logical forms are the data set's own, with variables (``* cake ( x _ 4 ) ; like . agent ( x _ 1 , Mila ) AND ...``), or the
-variable-free ones of Qiu et al. (2022), which are trees: ``paint ( agent = Paula , theme = cake ( nmod . in = closet ) )``.
-``test1`` is the generalization set, whose categories are the groups of the scorer, and ``test2`` a sample of it.
+Logical forms are the original ones, with variables (``* cake ( x _ 4 ) ; like . agent ( x _ 1 , Mila ) AND ...``), or
+the variable-free ones of Qiu et al. (2022), which are trees: ``paint ( agent = Paula , theme = cake ( nmod . in =
+closet ) )``. ``test1`` is the generalization set, whose categories are the groups of the scorer, and ``test2`` is a
+sample of it.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ COLUMNS = ("sentence", "logical form", "category")
 NOTATION = "variable-free"
 VARIABLE_FREE, ORIGINAL = TARGETS = (NOTATION, "original")
 SUBFOLDER = "variable_free"
-"""Where the variable-free forms may lie beside the others."""
+"""Folder that may contain the variable-free forms beside the original ones."""
 
 
 def load(data: Path, targets: str = VARIABLE_FREE, sample: int | None = None) -> Splits:
-    """The splits of a folder.
+    """Reads the splits of a folder.
 
     Args:
-        targets: which logical forms are wanted, one of ``TARGETS``
-        sample: size of ``test2``; None for none at all
+        targets: kind of logical forms, one of ``TARGETS``
+        sample: size of ``test2``; None writes no ``test2``
 
     Raises:
-        CorpusError: a file is missing or malformed, has the other logical forms, or fewer lines than are to be drawn
+        CorpusError: a file is missing or malformed, has the other kind of logical forms, or has too few lines to draw
+            the sample from
     """
     if targets == VARIABLE_FREE and (data / SUBFOLDER).is_dir():
         data = data / SUBFOLDER
@@ -46,7 +48,8 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
         if targets == VARIABLE_FREE:
             if " x _ " in f" {form}":
                 raise CorpusError(
-                    f"{path}:{number}: a logical form with variables is no tree; --data takes the folder of the variable-free forms"
+                    f"{path}:{number}: a logical form with variables is not a tree; --data takes the folder of the "
+                    "variable-free forms"
                 )
             check_tree(form, notation_named(NOTATION), path, number)
         elif " = " in form:
@@ -58,10 +61,10 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
 
 
 def stratified(examples: list[Example], size: int, seed: int = 1) -> list[Example]:
-    """A random sample, in order, with as many examples of each category as of any other, or one more.
+    """Draws a random sample with equally many examples of each category, up to one; the examples stay in order.
 
     Raises:
-        CorpusError: a category has too few
+        CorpusError: a category has too few examples
     """
     members: dict[tuple[str, ...], list[int]] = {}
     for index, example in enumerate(examples):

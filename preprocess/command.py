@@ -1,4 +1,4 @@
-"""What commands that prepare data sets have in common: what they say, and how they fail."""
+"""The frame of the commands that prepare data sets: logging, the final report and error messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tree_fairseq.errors import TreeFairseqError
 
 
 def prepare_data_set(command: str, name: str, prepare: Callable[[], Mapping[str, int]]) -> int:
-    """Prepares a data set and says what there is of it; errors of ours are told, not raised.
+    """Prepares a data set and prints the sizes of its splits. Errors in the data are printed without a traceback.
 
     Args:
-        command: module that runs
-        name: of the data set
-        prepare: writes it; returns how many examples each split has
+        command: name of the module that runs
+        name: name of the data set
+        prepare: writes the data set and returns the number of examples of each split
 
     Returns:
         the exit status

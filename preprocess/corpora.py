@@ -1,7 +1,7 @@
 """Aligned text files of a recipe: reading, filtering, sampling, atomic writing.
 
-A *prepared folder* holds ``{split}.{language}``, one sentence a line, the same number of lines on both sides of a split,
-and under ``raw/`` the untokenised side of a test set where the source publishes it.
+A *prepared folder* contains ``{split}.{language}`` with one sentence on each line. Both sides of a split have the same
+number of lines. ``raw/`` contains the untokenised target side of a test set if the source publishes it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Pair = tuple[str, str]
 
 
 class CorpusError(ValueError):
-    """A corpus that is not what its recipe expects; the message names the file and what was looked for."""
+    """A corpus does not have the form that its recipe expects. The message names the file and the expected form."""
 
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """``work``: folder for extracted archives. ``workers``: processes that tokenise."""
+    """``work``: folder for extracted archives. ``workers``: number of processes that tokenise."""
 
     work: Path
     workers: int = 1
@@ -34,7 +34,7 @@ class PrepareOptions:
 class Corpus:
     """Aligned splits by name (``train``, ``valid``, ``test``, ``test1``, ...) and untokenised targets of test sets.
 
-    ``beside``: lines of further files by name, for the scorer; one that is named after a split has a line for each pair.
+    ``beside``: lines of further files by name, for the scorer. A file named after a split has a line for each pair.
     """
 
     splits: dict[str, Iterable[Pair]]
@@ -43,15 +43,19 @@ class Corpus:
 
 
 def clean_line(line: str) -> str:
-    """Any run of white space (tab, NBSP, U+2028, form feed, lone CR, ...) as one blank; nothing at the ends.
+    """Replaces every run of white space (tab, NBSP, U+2028, form feed, lone CR, ...) by one blank and strips the ends.
 
-    Downloaded corpora hold such characters inside sentences; every later stage cuts lines and tokens at some of them.
+    Downloaded corpora contain such characters inside sentences, and later stages split lines and tokens at some of
+    them.
     """
     return " ".join(line.split())
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """Yield the cleaned lines of a UTF-8 file; lines end at "\\n" only. Raises CorpusError on bytes that are not UTF-8."""
+    """Yields the cleaned lines of a UTF-8 file; lines end at "\\n" only.
+
+    Raises CorpusError on bytes that are not UTF-8.
+    """
     with open(path, encoding="utf-8", newline="\n") as stream:
         try:
             for line in stream:
@@ -61,7 +65,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> int:
-    """Write lines to ``path`` through a temporary file beside it, renamed at the end; returns how many."""
+    """Writes lines to a file, which gets its name when it is complete; returns the number of lines."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -73,7 +77,10 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> int:
 
 
 def parallel(left: Iterable[str], right: Iterable[str], names: Pair) -> Iterator[Pair]:
-    """Yield the lines of two sides in step. Raises CorpusError, naming the shorter side, where one of them ends first."""
+    """Yields the pairs of lines of two sides.
+
+    Raises CorpusError, naming the shorter side, if one of them ends first.
+    """
     for number, (first, second) in enumerate(zip_longest(left, right), 1):
         if first is None or second is None:
             shorter, longer = names if first is None else reversed(names)
@@ -82,12 +89,12 @@ def parallel(left: Iterable[str], right: Iterable[str], names: Pair) -> Iterator
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[Pair]:
-    """Yield the aligned lines of two files. Raises CorpusError where one of them ends first."""
+    """Yields the aligned lines of two files. Raises CorpusError if one of them ends first."""
     return parallel(read_lines(source), read_lines(target), (str(source), str(target)))
 
 
 def write_pairs(prefix: str | Path, languages: Pair, pairs: Iterable[Pair]) -> int:
-    """Write ``prefix.{language}`` for both languages, streaming; returns the number of pairs."""
+    """Writes ``prefix.{language}`` for both languages, pair by pair; returns the number of pairs."""
     paths = [Path(f"{prefix}.{language}") for language in languages]
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -100,9 +107,9 @@ def write_pairs(prefix: str | Path, languages: Pair, pairs: Iterable[Pair]) -> i
 
 
 def keep_pair(pair: Pair, minimum: int, maximum: int, ratio: float) -> bool:
-    """Whether both sides have ``minimum`` to ``maximum`` words and neither is more than ``ratio`` times as long.
+    """Returns whether both sides have ``minimum`` to ``maximum`` words and neither is over ``ratio`` times as long.
 
-    The rule of Moses' ``clean-corpus-n.perl``.
+    This is the rule of ``clean-corpus-n.perl`` of Moses.
     """
     left, right = (len(side.split()) for side in pair)
     if min(left, right) < minimum or max(left, right) > maximum:
@@ -111,9 +118,10 @@ def keep_pair(pair: Pair, minimum: int, maximum: int, ratio: float) -> bool:
 
 
 def sample(pairs: Iterable[Pair], size: int, seed: int = 1) -> list[Pair]:
-    """``size`` pairs drawn without replacement, in their first order (all of them where there are fewer).
+    """Draws ``size`` pairs without replacement and keeps their order; returns all pairs if there are fewer.
 
-    One pass, ``size`` pairs in memory. Samples of one seed are nested: the smaller is a subset of the larger.
+    Reads the pairs once and keeps ``size`` of them in memory. Of two samples with one seed, the smaller is a subset of
+    the larger.
     """
     generator = random.Random(seed)
     keyed = ((generator.random(), position, pair) for position, pair in enumerate(pairs))

@@ -1,11 +1,11 @@
-"""Download the archives of a data set, check them, and extract them without leaving the folder.
+"""Downloads the archives of a data set, verifies them, and extracts them safely.
 
     python -m preprocess.fetch wmt14_en_de --output DIR     # download what is missing, verify, list
     python -m preprocess.fetch --list
 
-A checksum is given where one is published: those of the statmt.org training archives by TensorFlow Datasets, those of
-the test sets and of the 2017 TED sets by sacreBLEU, that of IMDB by PaddlePaddle. For the other archives the
-digest is printed, so that it can be kept.
+Published checksums are verified: TensorFlow Datasets publishes those of the training archives of statmt.org, sacreBLEU
+those of the test sets and of the 2017 TED sets, and PaddlePaddle that of IMDB. For the other archives the digest is
+printed, so that users can note it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tree_fairseq.files import atomic_file
 
 
 class FetchError(RuntimeError):
-    """A download that failed, a digest that differs, or an archive that would write outside its folder."""
+    """A download failed, a digest differs, or an archive would write outside its folder."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """One published file. ``digest`` is ``"sha256:..."`` or ``"md5:..."``, None where nobody publishes one."""
+    """One published file. ``digest`` is ``"sha256:..."`` or ``"md5:..."``, or None if it is not published."""
 
     url: str
     digest: str | None = None
@@ -38,14 +38,14 @@ class Archive:
 
     @property
     def file_name(self) -> str:
-        """Name under which the file is kept."""
+        """Name of the file on disk."""
         return self.name or self.url.rsplit("/", 1)[-1]
 
 
 _STATMT = "https://www.statmt.org"
-# Dong and Lapata (2016): train.txt, test.txt and, of ATIS, dev.txt; question<TAB>logical form
+# Dong and Lapata (2016): train.txt, test.txt and, for ATIS, dev.txt; question<TAB>logical form
 _LOGICAL_FORMS = "http://dong.li/lang2logic"
-# Wang et al. (2015), as the authors of insertion-based tree decoding keep it
+# Wang et al. (2015), in the repository of the authors of insertion-based tree decoding
 _OVERNIGHT = (
     "https://raw.githubusercontent.com/lukovnikov/parseq/098dbb6e5039592db2710bef0b3cad1cade87559/data/overnightData"
 )
@@ -61,7 +61,7 @@ _OVERNIGHT_DOMAINS = (
 )
 _SENTIMENT_TREEBANK = (Archive("https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"),)
 _COGS = "https://raw.githubusercontent.com/najoungkim/COGS/main/data"
-# The variable-free forms of Qiu et al. (2022), line by line those of COGS
+# The variable-free forms of Qiu et al. (2022), in the order of the lines of COGS
 _COGS_VARIABLE_FREE = "https://raw.githubusercontent.com/frankaging/ReCOGS/main/variable_free"
 _TED_2017 = "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
 
@@ -91,7 +91,7 @@ SOURCES: dict[str, tuple[Archive, ...]] = {
     "iwslt14_en_fr": (Archive("https://wit3.fbk.eu/archive/2014-01/texts/en/fr/en-fr.tgz"),),
     "iwslt13_en_fr": (
         Archive("https://wit3.fbk.eu/archive/2013-01/texts/en/fr/en-fr.tgz"),
-        # TED sets of 2010-2015 with both sides; a different archive of the same name, so it is kept under another one
+        # TED sets of 2010-2015 with both sides; this is a different archive of the same name, so it is renamed
         Archive(f"{_TED_2017}/en/fr/en-fr.tgz", "md5:3cf07ebe305312b12f7f1a4d5f8f8377", "ted-2017.en-fr.tgz"),
     ),
     "wmt14_en_de": (
@@ -114,28 +114,28 @@ SOURCES: dict[str, tuple[Archive, ...]] = {
 
 
 def file_digest(path: Path, algorithm: str) -> str:
-    """Hexadecimal digest of a file, read in blocks."""
+    """Returns the hexadecimal digest of a file."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, algorithm).hexdigest()
 
 
 def verify(path: Path, digest: str | None) -> str:
-    """Check ``path`` against ``"algorithm:hex"`` and return its digest in that form (sha256 where None is given).
+    """Compares a file with ``"algorithm:hex"`` and returns its digest in that form (sha256 if ``digest`` is None).
 
-    Raises FetchError, naming both digests, where they differ.
+    Raises FetchError, naming both digests, if they differ.
     """
     algorithm, _, expected = (digest or "sha256:").partition(":")
     found = file_digest(path, algorithm)
     if expected and found != expected:
         raise FetchError(
             f"{path}: {algorithm} is {found}, published is {expected}. Delete the file and fetch it again; "
-            "if it comes out the same, the source has changed."
+            "if the digest stays the same, the source has changed."
         )
     return f"{algorithm}:{found}"
 
 
 def download(archive: Archive, folder: Path) -> Path:
-    """Fetch one file into ``folder`` unless it is there, verify it, and return its path.
+    """Downloads one file into ``folder`` unless it exists, verifies it, and returns its path.
 
     The file gets its name only when it is complete and its digest is right.
     """
@@ -155,15 +155,15 @@ def download(archive: Archive, folder: Path) -> Path:
             verify(Path(stream.name), archive.digest)
     except (urllib.error.URLError, OSError) as error:
         raise FetchError(
-            f"cannot fetch {archive.url} ({error}). Get it some other way and put it at {destination}."
+            f"cannot fetch {archive.url} ({error}). Download it by other means and put it at {destination}."
         ) from error
     return destination
 
 
 def extract(archive: Path, folder: Path) -> None:
-    """Extract a tar archive into ``folder``, refusing members that would be written outside it, links and devices.
+    """Extracts a tar archive into ``folder``. Refuses links, devices and members that would be written outside of it.
 
-    Raises FetchError; nothing is extracted when any member is refused.
+    Raises FetchError. If any member is refused, nothing is extracted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     root = folder.resolve()
@@ -173,32 +173,34 @@ def extract(archive: Path, folder: Path) -> None:
             for member in members:
                 inside = (root / member.name).resolve().is_relative_to(root)
                 if not inside or not (member.isfile() or member.isdir()):
-                    raise FetchError(f"{archive}: refused, member {member.name!r} is no plain file inside the folder")
+                    raise FetchError(
+                        f"{archive}: refused, member {member.name!r} is not a plain file inside the folder"
+                    )
             tar.extractall(root, members=members, filter="data")
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FetchError(f"{archive}: not a readable tar archive ({error})") from error
 
 
 def unzip(archive: Path, folder: Path) -> None:
-    """Extract a zip archive into ``folder``, refusing members that would be written outside it.
+    """Extracts a zip archive into ``folder``. Refuses members that would be written outside of it.
 
-    Raises FetchError; nothing is extracted when any member is refused.
+    Raises FetchError. If any member is refused, nothing is extracted.
     """
     root = folder.resolve()
     try:
         with zipfile.ZipFile(archive) as content:
             for name in content.namelist():
                 if not (root / name).resolve().is_relative_to(root):
-                    raise FetchError(f"{archive}: refused, member {name!r} is no file inside the folder")
+                    raise FetchError(f"{archive}: refused, member {name!r} is not a file inside the folder")
             content.extractall(root)
     except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise FetchError(f"{archive}: not a readable zip archive ({error})") from error
 
 
 def fetch(name: str, folder: Path) -> list[Path]:
-    """Download and verify every archive of the data set ``name``; returns their paths.
+    """Downloads and verifies every archive of the data set ``name``; returns their paths.
 
-    Tar archives are left to the converters; the files of a zip archive are put beside it.
+    The converters extract tar archives themselves. The files of a zip archive are extracted beside it.
     """
     paths = [download(archive, folder) for archive in SOURCES[name]]
     for path in paths:
@@ -212,7 +214,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m preprocess.fetch", description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", choices=sorted(SOURCES), help="data set")
     parser.add_argument("--output", type=Path, default=Path("."), help="folder for the archives")
-    parser.add_argument("--list", action="store_true", help="print address and published checksum of everything")
+    parser.add_argument(
+        "--list", action="store_true", help="print the address and the published checksum of every archive"
+    )
     args = parser.parse_args(arguments)
     if args.list or args.name is None:
         for name, archives in SOURCES.items():

@@ -1,8 +1,9 @@
 """Gigaword headlines (Graff et al. 2003; Rush et al. 2015): the first sentence of an article, and its title.
 
-The files of https://github.com/harvardnlp/sent-summary, whose folders are looked into as they are: ``train``'s and
-``valid.*.filter``'s articles and titles, ``.gz`` or not, and the 1,951 lines of the test set under ``Giga``. A folder without
-the test set (samples are passed on like that) is tested on its validation lines, and validated on lines drawn from training.
+Reads the files of https://github.com/harvardnlp/sent-summary in their folders: the articles and titles of ``train``
+and of ``valid.*.filter``, gzipped or not, and the 1,951 lines of the test set in ``Giga``. Samples are distributed
+without the test set. Then the validation lines become the test set, and the validation set is drawn from the training
+lines.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, clean_
 
 SIDES = ("article", "title")
 DRAWN = 500
-"""Training pairs that validate where validation lines have to test, or a tenth of them all if that is less."""
+"""Number of training pairs that become the validation set if the test set is missing, at most a tenth of all."""
 
 
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Splits of the folder.
+    """Reads the splits of the folder.
 
     Raises:
-        CorpusError: a file is missing, or the sides of one are not parallel
+        CorpusError: a file is missing, or the two sides of a split are not parallel
     """
     train = _filled(_pairs(_sides(data, "train.{}.txt")))
     valid = _filled(_pairs(_sides(data, "valid.{}.filter.txt")))
@@ -41,7 +42,7 @@ def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
 
 
 def _found(data: Path, name: str) -> Path | None:
-    """The one file of that name, packed or not, in the folder or below it."""
+    """Returns the first file of that name, gzipped or not, in the folder or below it."""
     paths = sorted(path for pattern in (name, f"{name}.gz") for path in data.rglob(pattern) if path.is_file())
     return paths[0] if paths else None
 
@@ -51,7 +52,8 @@ def _sides(data: Path, name: str) -> list[Path]:
     for side, path in zip(SIDES, paths):
         if path is None:
             raise CorpusError(
-                f"{data} has no {name.format(side)}: --data takes the files of https://github.com/harvardnlp/sent-summary"
+                f"{data} has no {name.format(side)}: --data takes the files of "
+                "https://github.com/harvardnlp/sent-summary"
             )
     return paths
 
@@ -65,7 +67,7 @@ def _lines(path: Path) -> Iterator[str]:
             for line in stream:
                 yield clean_line(line)
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-        raise CorpusError(f"{path}: not packed UTF-8 ({error})") from error
+        raise CorpusError(f"{path}: not gzipped UTF-8 ({error})") from error
 
 
 def _pairs(paths: list[Path]) -> Iterator[Pair]:
@@ -73,5 +75,5 @@ def _pairs(paths: list[Path]) -> Iterator[Pair]:
 
 
 def _filled(pairs: Iterator[Pair]) -> Iterator[Pair]:
-    """The pairs of which no side is empty; from empty articles there is nothing to learn."""
+    """Returns the pairs whose sides are both not empty."""
     return (pair for pair in pairs if all(pair))

@@ -1,11 +1,12 @@
-"""Turn a task of GLUE into splits as Patel and Flanigan (2023) have them: the first stage of the recipe ``glue``.
+"""Converts a task of GLUE into the splits of Patel and Flanigan (2023), the first stage of the recipe ``glue``.
 
     python -m preprocess.glue cola --data DIR --output DIR [--pieces-of DIR] [--subset N] [--limit N]
 
-A tenth of the training data selects, the official development set is tested (Appendix, "GLUE"). Writes
-``OUTPUT/{train,valid,test}.tsv``, a sentence (or a sentence, a tab and another) and its label a line, as ``fairseq-preprocess
---task tree_sentence_classification`` reads them: words in lower case, or the pieces of a pretrained encoder's tokenizer. Then
-there is ``OUTPUT/dict.text.txt``, too, for ``--srcdict``: the test set has pieces that the training set lacks.
+A tenth of the training data is the validation set, and the official development set is the test set (Appendix, "GLUE").
+Writes ``OUTPUT/{train,valid,test}.tsv`` in the format of ``fairseq-preprocess --task tree_sentence_classification``:
+every line has a sentence, or a pair of sentences with a tab between them, and its label. Sentences are words in lower
+case, or the pieces of the tokenizer of a pretrained encoder. With pieces, ``OUTPUT/dict.text.txt`` contains all pieces
+for ``--srcdict``, because the test set has pieces that do not occur in the training set.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ SEED = 1
 
 
 def load(name: str, data: Path, seed: int = SEED) -> Splits:
-    """The splits of a task; ``test1`` is MNLI's mismatched development set.
+    """Reads the splits of a task; ``test1`` is the mismatched development set of MNLI.
 
     Args:
-        seed: of the tenth that selects, the same for all models
+        seed: seed of the draw of the validation set, the same for all models
 
     Raises:
         CorpusError: files are missing or malformed
@@ -41,17 +42,17 @@ def load(name: str, data: Path, seed: int = SEED) -> Splits:
 
 
 def segmenter(name: str) -> Callable[[str], str]:
-    """What makes words of a sentence: Moses, where a task's are not cut yet."""
+    """Returns the function that splits a sentence into words: Moses, unless the sentences of the task are tokenised."""
     if TASKS[name].is_tokenized:
         return str.lower
     return Tokenizer(TokenizerOptions("en", lower=True, normalize=True))
 
 
 def segmented(splits: Splits, segment: Callable[[str], str]) -> Splits:
-    """The same examples, their sentences as tokens; those of a pair with a tab between.
+    """Returns the same examples with tokenised sentences. A tab separates the sentences of a pair.
 
     Raises:
-        CorpusError: nothing is left of a sentence
+        CorpusError: a sentence has no tokens
     """
     made = {}
     for split, lines in splits.items():
@@ -70,16 +71,16 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder of the task")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument(
-        "--pieces-of", help="folder (or name on the hub) of the pretrained encoder whose pieces are written"
+        "--pieces-of", help="write the pieces of this pretrained encoder (its folder, or its name on the hub)"
     )
     parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
-    parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="seed of random draws (default: %(default)s)")
     return parser.parse_args(arguments)
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
-    """Writes what the command line asks for; how many examples each split has."""
+    """Writes the splits that the command line asks for; returns the number of examples of each."""
     splits = shorten(load(args.name, args.data, args.seed), args.subset, args.limit, args.seed)
     pieces = None if args.pieces_of is None else PretrainedPieces(PretrainedPiecesConfig(pieces_of=args.pieces_of))
     splits = segmented(splits, segmenter(args.name) if pieces is None else pieces.encode)

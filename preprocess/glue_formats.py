@@ -1,6 +1,6 @@
-"""The files of GLUE's tasks as they are published: CoLA, SST-2, MRPC, STS-B, MNLI; and SICK, of MNLI's kind.
+"""The published files of the tasks of GLUE (CoLA, SST-2, MRPC, STS-B, MNLI), and of SICK, which resembles MNLI.
 
-Those of the benchmark itself (``train.tsv``, ``dev.tsv``), and those of the data sets where they are passed on otherwise.
+Reads the files of the benchmark (``train.tsv``, ``dev.tsv``) and those of the original data sets that have other names.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ class Layout:
     """The columns of a file.
 
     Attributes:
-        sentences: names of the columns of sentences in the first line of the file; where that has no names, their numbers from 0
-        label: the same of the label
-        columns: how many there are at least
-        bare: numbers of the columns of sentences and label where the first line has none of the names; None where it must have them
+        sentences: names of the columns of sentences, or their numbers from 0 if the file has no line of names
+        label: name or number of the column of the label
+        columns: smallest number of columns
+        bare: numbers of the columns of sentences and label for a file without a line of names; None if the file must
+            have that line
     """
 
     sentences: Sequence[str | int]
@@ -42,11 +43,11 @@ class GlueTask:
     """A task.
 
     Attributes:
-        about: in a few words
-        splits: names of what is trained on and of what is tested
-        files: of each split, the files and layouts that it may have: all files of the first choice that is there
-        labels: all that there are; None for numbers
-        is_tokenized: whether words are separated by blanks already
+        about: short description
+        splits: names of the training split and of the test splits
+        files: returns the choices of files of a split, with their layouts; the first choice that exists is read
+        labels: all labels; None if labels are numbers
+        is_tokenized: whether blanks already separate the words
     """
 
     about: str
@@ -61,10 +62,10 @@ class GlueTask:
         return self.labels is None
 
     def read(self, data: Path, split: str) -> list[Labelled]:
-        """The examples of a split, the sentences of a pair with a tab between.
+        """Reads the examples of a split. A tab separates the sentences of a pair.
 
         Raises:
-            CorpusError: its files are missing, or a line is malformed; it names file and line
+            CorpusError: the files are missing, or a line is malformed; the message names file and line
         """
         choices = self.files(split)
         for names, layout in choices:
@@ -102,12 +103,12 @@ class GlueTask:
         if not rows:
             raise CorpusError(f"{path} has no examples")
         if left:
-            logger.info("%s: %d examples on whose label annotators did not agree are left out", path, left)
+            logger.info("%s: %d examples are left out because annotators did not agree on the label", path, left)
 
     def _check(self, label: str, path: Path, number: int) -> None:
         if self.labels is None:
             if not is_number(label):
-                raise CorpusError(f"{path}:{number}: the label is {label!r}, no number")
+                raise CorpusError(f"{path}:{number}: the label is {label!r}, not a number")
         elif label not in self.labels:
             raise CorpusError(f"{path}:{number}: the label is {label!r}, not one of {', '.join(self.labels)}")
 
@@ -115,13 +116,13 @@ class GlueTask:
 def _places(head: str, names: Sequence[str], path: Path) -> tuple[int, ...]:
     columns = [column.strip().removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}") for column in head.split("\t")]
     if missing := [name for name in names if name not in columns]:
-        raise CorpusError(f"{path}:1: there is no column {missing[0]!r}; the first line has {', '.join(columns)}")
+        raise CorpusError(f"{path}:1: column {missing[0]!r} is missing; the first line has {', '.join(columns)}")
     return tuple(columns.index(name) for name in names)
 
 
 # Source, label, the author's mark, sentence.
 _COLA = Layout((3,), 1, columns=4)
-# Genre, file, year, number, score, both sentences, perhaps their licences.
+# Genre, file, year, number, score, both sentences; some files add their licences.
 _STS = Layout((5, 6), 4, columns=7)
 _SICK = Layout(("sentence_A", "sentence_B"), "entailment_judgment")
 
@@ -164,7 +165,7 @@ TASKS = {
         ("contradiction", "entailment", "neutral"),
     ),
     "sick": GlueTask(
-        "entailment, of MNLI's kind (accuracy)",
+        "entailment, similar to MNLI (accuracy)",
         ("train", "test_annotated"),
         _sick,
         ("CONTRADICTION", "ENTAILMENT", "NEUTRAL"),

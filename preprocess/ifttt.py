@@ -1,19 +1,20 @@
 """IFTTT: titles of recipes and their programs (Quirk, Mooney and Galley 2015).
 
-The "If-This-Then-That Programs and Descriptions Corpus" (an archive at ``SOURCE_PAGE``) holds lists of addresses, the
-annotation of the test set and a crawler; the recipes themselves are what the crawler writes:
+The "If-This-Then-That Programs and Descriptions Corpus" (an archive at ``SOURCE_PAGE``) contains lists of addresses,
+the annotation of the test set and a crawler, which downloads the recipes:
 
-=========================  ===============================================================================================
+=========================  ===========================================================================================
 ``recipe_summaries.tsv``   a line of names, then file, address, id, title, description, author, featured, uses,
                            favourites, code
 ``{train,dev,test}.urls``  addresses of the recipes of each split
-``turk_public.tsv``        a line of names, then address, description, trigger channel, trigger, action channel, action, ...:
-                           what five people understood, a line each; optional
-=========================  ===============================================================================================
+``turk_public.tsv``        optional: a line of names, then a line for the answer of each of five annotators: address,
+                           description, trigger channel, trigger, action channel, action, ...
+=========================  ===========================================================================================
 
-Recipes that are gone from the site are left out and counted. The groups of a test recipe are the subsets on which results
-are reported: ``english`` (3741 recipes; "non-English" is not the most frequent answer), ``intelligible`` (2262; nobody
-found it non-English or unintelligible) and ``gold`` (758; three or more answered as the program says).
+Recipes that the site no longer has are left out and counted. The groups of a test recipe are the subsets on which
+results are reported: ``english`` (3741 recipes; "non-English" is not the most frequent answer), ``intelligible``
+    (2262; no
+annotator answered "non-English" or "unintelligible") and ``gold`` (758; at least three answers agree with the program).
 """
 
 from __future__ import annotations
@@ -45,26 +46,29 @@ _WORD = re.compile(r"""[.,!?"':;()]|[^\s.,!?"':;()]+""")
 
 
 def find(data: Path, *names: str) -> Path:
-    """The first of these files in the folder or in its ``data``. Raises CorpusError where there is none."""
+    """Returns the first of these files in the folder or in its folder ``data``.
+
+    Raises CorpusError if all are missing.
+    """
     for folder in (data, data / "data"):
         for name in names:
             if (folder / name).is_file():
                 return folder / name
     raise CorpusError(
-        f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, its recipes are fetched by the crawler in it"
+        f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, and its crawler downloads the recipes"
     )
 
 
 def words(text: str) -> str:
-    """A title as lower-cased tokens."""
+    """Returns a title as lower-cased tokens."""
     return " ".join(_WORD.findall(html.unescape(text).lower()))
 
 
 def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str, Tree]]:
-    """Words and program of the recipes whose addresses are wanted.
+    """Returns the words and the program of each wanted recipe, by address.
 
     Raises:
-        CorpusError: a line has not ten columns, or a program cannot be read
+        CorpusError: a line does not have ten columns, or a program cannot be read
     """
     recipes = {}
     for number, line in enumerate(raw_lines(path), 1):
@@ -84,7 +88,7 @@ def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str
 
 
 def read_answers(path: Path) -> dict[str, list[tuple[str, ...]]]:
-    """What people understood of each recipe: trigger channel, trigger, action channel, action.
+    """Returns the answers of the annotators for each recipe: trigger channel, trigger, action channel, action.
 
     Raises:
         CorpusError: a line has too few columns
@@ -101,7 +105,7 @@ def read_answers(path: Path) -> dict[str, list[tuple[str, ...]]]:
 
 
 def groups_of(answers: list[tuple[str, ...]], tree: Tree) -> tuple[str, ...]:
-    """The published subsets of the test set that a recipe belongs to; none without answers."""
+    """Returns the published subsets of the test set that a recipe belongs to."""
     if not answers:
         return ()
     counts = Counter(answers)
@@ -117,11 +121,11 @@ def groups_of(answers: list[tuple[str, ...]], tree: Tree) -> tuple[str, ...]:
 
 
 def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
-    """The splits of a folder.
+    """Reads the splits of a folder.
 
     Args:
         text: ``title``, ``description`` or ``both``
-        arguments: of programs: ``all``, ``names`` (without values) or ``none``
+        arguments: which parameters of programs are kept: ``all``, ``names`` (without values) or ``none``
 
     Raises:
         CorpusError: a file is missing or malformed
@@ -144,7 +148,7 @@ def _examples(split: str, urls: list[str], recipes: dict, answers: dict, argumen
     named = [url for url in there if recipes[url][0]]
     if len(named) < len(urls):
         logger.warning(
-            "%s: %d of %d recipes are left out, %d that were not fetched and %d without words",
+            "%s: %d of %d recipes are left out: %d were not downloaded and %d have no words",
             split,
             len(urls) - len(named),
             len(urls),

@@ -1,7 +1,7 @@
 """Programs of the IFTTT corpus: ``(ROOT (IF) (TRIGGER (Twitter) (FUNC (New_tweet) (PARAMS))) (THEN) (ACTION ...))``.
 
-Every node has brackets of its own, also a leaf. A name ends at a blank or a closing bracket, unless it stands in quotation
-marks, where a backslash takes the meaning from the character behind it.
+Every node has its own brackets, leaves too. A name ends at a blank or a closing bracket. A name in quotation marks may
+contain any character; a backslash escapes the character after it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _PARAMETERS = ("PARAMS", "OUTPARAMS")
 
 
 def read_program(text: str) -> Tree:
-    """The tree of a program. Raises CorpusError, naming the column, where the text is none."""
+    """Returns the tree of a program. Raises CorpusError, naming the column, if the text is malformed."""
     position = 0
     text = text.rstrip()
-    # Of each open bracket its name, and what stands in it so far; above them what stands in none.
+    # The name and the children of each open bracket. The first entry collects the finished program.
     stack: list[tuple[str, list[Tree]]] = [("", [])]
     while position < len(text):
         found = _TOKEN.match(text, position)
         complete = len(stack) == 1 and stack[0][1]
         if found is None or complete or len(stack) == 1 and found["close"]:
             rest = text[position:].lstrip()
-            raise CorpusError(f"no program: {rest[:30]!r} in column {len(text) - len(rest) + 1}")
+            raise CorpusError(f"malformed program: {rest[:30]!r} in column {len(text) - len(rest) + 1}")
         position = found.end()
         if found["close"]:
             label, children = stack.pop()
@@ -36,9 +36,9 @@ def read_program(text: str) -> Tree:
         else:
             stack.append((_label(found), []))
     if len(stack) > 1:
-        raise CorpusError(f"no program: {len(stack) - 1} brackets are never closed")
+        raise CorpusError(f"malformed program: {len(stack) - 1} brackets are never closed")
     if not stack[0][1]:
-        raise CorpusError("no program: it is empty")
+        raise CorpusError("the program is empty")
     return stack[0][1][0]
 
 
@@ -49,7 +49,7 @@ def _label(found: re.Match) -> str:
 
 
 def prune(tree: Tree, arguments: str) -> Tree:
-    """A program with all its parameters, with their names only, or with none."""
+    """Returns a program with all its parameters, with their names only, or without parameters."""
     if arguments == "all":
         return tree
 

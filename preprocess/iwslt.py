@@ -9,12 +9,12 @@ from preprocess.corpora import Corpus, Pair, PrepareOptions, keep_pair, parallel
 from preprocess.moses import TokenizerOptions, tokenize_lines
 from preprocess.official import find, segments, tagged_lines, unpack
 
-# fairseq's test set of IWSLT'14 De-En, in its order; and what the release of En-Fr has of it
+# the test set of IWSLT'14 De-En in fairseq's preparation, in its order, and the part of it that the En-Fr release has
 IWSLT14_TEST = {
     "de-en": ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012"),
     "en-fr": ("TED.dev2010", "TED.tst2010", "TED.tst2011", "TED.tst2012"),
 }
-VALID_EVERY = 23  # every 23rd training pair is validation, as in fairseq's preparation
+VALID_EVERY = 23  # every 23rd training pair goes to the validation set, as in fairseq's preparation
 
 
 def _tokenized(lines: Iterator[str], language: str, options: PrepareOptions) -> Iterator[str]:
@@ -29,7 +29,7 @@ def _training_pairs(folders: list[Path], release: str, languages: Pair, options:
 
 
 def _test_set(folders: list[Path], names, release: str, languages: Pair, options: PrepareOptions):
-    """Pairs of the named sets one after the other, and their untokenised target lines."""
+    """Returns the pairs of the named sets one after the other, and their untokenised target lines."""
     pairs: list[Pair] = []
     references: list[str] = []
     for name in names:
@@ -42,7 +42,10 @@ def _test_set(folders: list[Path], names, release: str, languages: Pair, options
 
 
 def _tokenized_folder(data: Path, languages: Pair) -> Corpus | None:
-    """A folder of tokenised ``{train,valid,test}.{language}`` (``train_dedup`` for ``train`` too), None if it is none."""
+    """Reads a folder of tokenised ``{train,valid,test}.{language}``; ``train`` may be called ``train_dedup``.
+
+    Returns None if files are missing.
+    """
     for train in ("train", "train_dedup"):
         prefixes = {"train": data / train, "valid": data / "valid", "test": data / "test"}
         paths = {split: [Path(f"{prefix}.{language}") for language in languages] for split, prefix in prefixes.items()}
@@ -52,11 +55,11 @@ def _tokenized_folder(data: Path, languages: Pair) -> Corpus | None:
 
 
 def load_iwslt14(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """IWSLT'14 German-English or English-French, in either direction: fairseq's splits of the former.
+    """Reads IWSLT'14 German-English or English-French, in either direction, with the splits of fairseq.
 
-    Every 23rd pair is validation, the five sets of the release (four with French) are test.
+    Every 23rd pair goes to the validation set. The test set is the five sets of the release (four with French).
 
-    Raises CorpusError where ``data`` is neither a tokenised folder nor the official release.
+    Raises CorpusError if ``data`` is neither a tokenised folder nor the official release.
     """
     ready = _tokenized_folder(data, languages)
     if ready is not None:
@@ -74,9 +77,9 @@ def load_iwslt14(data: Path, languages: Pair, options: PrepareOptions) -> Corpus
 
 
 def load_iwslt13(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """IWSLT'13 English-French in either direction: TED tst2012 is validation, tst2013 is test.
+    """Reads IWSLT'13 English-French in either direction: TED tst2012 is the validation set, tst2013 the test set.
 
-    Raises CorpusError where ``data`` is neither a tokenised folder nor the official releases.
+    Raises CorpusError if ``data`` is neither a tokenised folder nor the official releases.
     """
     ready = _tokenized_folder(data, languages)
     if ready is not None:

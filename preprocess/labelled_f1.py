@@ -1,4 +1,4 @@
-"""Labelled bracket F1, the dev score that Stanza's training otherwise asks a Java program for."""
+"""Labelled bracket F1: the validation score of Stanza's training, which otherwise needs a Java program."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from tree_fairseq.trees.tree import Tree
 
 
 def brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
-    """Labels and half-open spans of the constituents, preterminals and ROOT left out, unary chains counted each."""
+    """Counts the labels and half-open spans of the constituents without preterminals and ROOT.
+
+    Every constituent of a unary chain counts.
+    """
     found: Counter[tuple[str, int, int]] = Counter()
     position = 0
-    # Spans need the number of leaves before a node and under it: one walk down for the starts, back up for the ends.
+    # A node is visited on the way down, for the start of its span, and on the way up, for the end.
     stack: list[tuple[Tree, int | None]] = [(tree, None)]
     while stack:
         node, start = stack.pop()
@@ -30,7 +33,7 @@ def brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
 
 
 def score(pairs: Iterable[tuple[Tree, Tree]]) -> float:
-    """F1 over all (gold, predicted) trees together, from 0 to 1; 0 where nothing is predicted."""
+    """Returns F1 over all (gold, predicted) trees together, from 0 to 1."""
     matched = gold_total = predicted_total = 0
     for gold, predicted in pairs:
         expected, given = brackets(gold), brackets(predicted)
@@ -41,10 +44,10 @@ def score(pairs: Iterable[tuple[Tree, Tree]]) -> float:
 
 
 class PythonEvaluator:
-    """Takes the place of ``stanza.server.parser_eval.EvaluateParser``: a context manager with ``process``."""
+    """Replaces ``stanza.server.parser_eval.EvaluateParser``: a context manager with ``process``."""
 
     def __init__(self, *arguments: object, **options: object):
-        """Accept what the Java evaluator is given (k-best sizes, class paths) and need none of it."""
+        """Accepts the arguments of the Java evaluator (k-best sizes, class paths) and ignores them."""
 
     def __enter__(self) -> PythonEvaluator:
         return self
@@ -53,13 +56,13 @@ class PythonEvaluator:
         return None
 
     def process(self, results: Iterable[object]) -> SimpleNamespace:
-        """Score Stanza's parse results.
+        """Scores the parse results of Stanza.
 
         Args:
-            results: objects with ``gold`` and ``predictions[0].tree``, trees of Stanza's.
+            results: objects with ``gold`` and ``predictions[0].tree``, trees of Stanza
 
         Returns:
-            An object with ``f1``, ``treeF1`` (one a sentence) and ``HasField``, as Stanza reads them.
+            an object with ``f1``, ``treeF1`` (one for each sentence) and ``HasField``, which Stanza reads
         """
         pairs = [(read_tree(str(result.gold)), read_tree(str(result.predictions[0].tree))) for result in results]
         each = [score([pair]) for pair in pairs]

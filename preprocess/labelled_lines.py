@@ -1,7 +1,8 @@
-"""Examples with classes: drawn, held out, counted and written, in the files that ``fairseq-preprocess --task tree_classification`` reads.
+"""Examples with classes: sampling, held-out sets, counts, and the files of ``fairseq-preprocess``.
 
-A folder holds ``{split}.tsv``, ``text<TAB>class`` a line, or ``{split}.trees``, a bracketed tree a line whose labels are
-classes; beside a test set whose examples belong to groups ``{split}.groups`` has their names on each line, for the scorer.
+The files are those of ``--task tree_classification``: ``{split}.tsv`` with ``text<TAB>class`` on each line, or
+``{split}.trees`` with a bracketed tree on each line, whose labels are classes. If the examples of a test set belong to
+groups, ``{split}.groups`` has the names of the groups of each example, for the scorer.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ Splits = dict[str, list[Labelled]]
 def hold_out(
     lines: Sequence[Labelled], size: int, seed: int, by_class: bool = True
 ) -> tuple[list[Labelled], list[Labelled]]:
-    """Training and validation lines: ``size`` of them are drawn, of each class as many as its share; both parts stay in order.
+    """Draws ``size`` validation lines from the training lines; returns the rest and the drawn lines, both in order.
 
     Args:
-        by_class: whether shares of classes are kept; numbers in their place have none
+        by_class: whether both parts keep the shares of the classes; False for numbers instead of classes
 
     Raises:
         CorpusError: a part would lack a class
@@ -51,7 +52,7 @@ def hold_out(
 
 
 def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) -> Splits:
-    """``subset`` random training lines, and ``limit`` of every split; None for all of them. Lines stay in order."""
+    """Samples ``subset`` training lines, then ``limit`` lines of every split; None keeps all. Lines stay in order."""
     if subset is not None:
         splits = {**splits, "train": sample(splits["train"], subset, seed)}
     if limit is not None:
@@ -60,12 +61,12 @@ def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) ->
 
 
 def rewritten(splits: Splits, change: Callable[[str], str]) -> Splits:
-    """The same examples with their texts changed, such as lower-cased."""
+    """Returns the same examples with changed texts, for example in lower case."""
     return {split: [line._replace(text=change(line.text)) for line in lines] for split, lines in splits.items()}
 
 
 def report(splits: Splits) -> None:
-    """Logs the classes of each split, and how many texts occur in training too."""
+    """Logs the sizes of the classes of each split, and how many texts occur in train, too."""
     train = {line.text for line in splits["train"]}
     for split, lines in splits.items():
         counts = Counter(line.name for line in lines)
@@ -78,10 +79,10 @@ def write_splits(splits: Splits, output: Path, suffix: str) -> dict[str, int]:
     """Writes all splits; returns the number of examples of each.
 
     Args:
-        suffix: ``tsv``, or ``trees`` where the texts are trees that hold their classes
+        suffix: ``tsv``, or ``trees`` if the texts are trees that contain their classes
 
     Raises:
-        CorpusError: before anything is written, where a split is empty or a text is
+        CorpusError: a split or a text is empty; nothing is written then
     """
     for split, lines in splits.items():
         if not lines:

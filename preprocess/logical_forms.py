@@ -1,7 +1,8 @@
-"""What the readers of semantic parsing data share: examples, files of columns, held-out sets, aligned output.
+"""Shared parts of the readers of semantic parsing data: examples, files of columns, held-out sets, aligned output.
 
-A reader gives ``split -> examples``. Its output folder holds ``{split}.{language}`` for both sides, one example a line, and
-``{split}.groups`` beside a test set whose examples belong to groups: their names on each line, for the scorer.
+A reader returns the examples of each split. Its output folder contains ``{split}.{language}`` for both sides, one
+example on each line. If the examples of a test set belong to groups, ``{split}.groups`` has the names of the groups of
+each example, for the scorer.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ Splits = dict[str, list[Example]]
 
 
 def raw_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their ends; lines end at "\\n" only.
+    """Yields the lines of a UTF-8 file without their ends; lines end at "\\n" only.
 
-    Raises CorpusError, naming file and line, on bytes that are not UTF-8, and where the file is missing.
+    Raises CorpusError if the file is missing and, naming file and line, on bytes that are not UTF-8.
     """
     if not path.is_file():
         raise CorpusError(f"{path} is missing")
@@ -51,9 +52,9 @@ def raw_lines(path: Path) -> Iterator[str]:
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the columns of a tab-separated file, white space within them as single blanks.
+    """Yields the columns of a tab-separated file, with single blanks for white space within them.
 
-    Raises CorpusError, naming file and line, where a line has not as many columns as names, or an empty one.
+    Raises CorpusError, naming file and line, if the number of columns is not that of ``names`` or a column is empty.
     """
     for number, line in enumerate(raw_lines(path), 1):
         columns = [clean_line(column) for column in line.split("\t")]
@@ -69,7 +70,7 @@ def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def check_tree(text: str, notation: Notation, path: Path, number: int) -> str:
-    """The text itself. Raises CorpusError, naming file and line, where it is no tree."""
+    """Returns the text unchanged. Raises CorpusError, naming file and line, if it is not a tree."""
     try:
         notation.read(text, path=path, line_number=number)
     except InputError as error:
@@ -78,26 +79,26 @@ def check_tree(text: str, notation: Notation, path: Path, number: int) -> str:
 
 
 def hold_out(train: Sequence[Example], size: int, seed: int, keep: bool = False) -> tuple[list[Example], list[Example]]:
-    """Training and validation examples: ``size`` of them are drawn with a seed, both parts stay in order.
+    """Draws ``size`` validation examples; returns the training examples and the drawn ones, both in order.
 
     Args:
-        keep: held-out examples stay in training too, for a last run whose length was chosen without them.
+        keep: whether the drawn examples stay in training, too, for a final run with a fixed number of updates
 
     Raises:
-        CorpusError: nothing would be left
+        CorpusError: a part would be empty
     """
     if not 0 < size < len(train):
         raise CorpusError(f"{size} examples cannot be held out of {len(train)}")
     drawn = set(random.Random(seed).sample(range(len(train)), size))
     valid = [example for index, example in enumerate(train) if index in drawn]
     rest = list(train) if keep else [example for index, example in enumerate(train) if index not in drawn]
-    kept = ", and trained on too" if keep else ""
+    kept = ", and stay in training" if keep else ""
     logger.info("%d of %d training examples are held out for validation%s", size, len(train), kept)
     return rest, valid
 
 
 def report_duplicates(splits: Splits) -> None:
-    """Logs how many examples of each split there are, and how many occur more than once or in training too."""
+    """Logs the size of each split, and how many examples occur more than once or in train, too."""
     train = {example.pair for example in splits["train"]}
     for split, examples in splits.items():
         if split == "train":
@@ -108,16 +109,16 @@ def report_duplicates(splits: Splits) -> None:
 
 
 def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) -> Splits:
-    """``subset`` random training examples, and the first ``limit`` of every split; None for all of them."""
+    """Samples ``subset`` training examples and keeps the first ``limit`` of every split; None keeps all."""
     if subset is not None:
         splits = {**splits, "train": sample(splits["train"], subset, seed)}
     return {split: examples[:limit] for split, examples in splits.items()}
 
 
 def write_splits(splits: Splits, output: Path, languages: Pair) -> dict[str, int]:
-    """Write all splits; returns the number of examples of each.
+    """Writes all splits; returns the number of examples of each.
 
-    Raises CorpusError, before anything is written, where a split is empty.
+    Raises CorpusError, before anything is written, if a split is empty.
     """
     for split, examples in splits.items():
         if not examples:

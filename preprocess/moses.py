@@ -19,13 +19,13 @@ from preprocess.corpora import clean_line, keep_pair, read_pairs, write_pairs
 
 @dataclass(frozen=True)
 class TokenizerOptions:
-    """How text of one language becomes tokens.
+    """Options of the tokenizer.
 
     Attributes:
-        language: two-letter code, chooses Moses' list of abbreviations.
-        lower: lower-case the tokens.
-        normalize: normalise punctuation and drop control characters first.
-        dashes: split words at hyphens (``@-@``), the tokenizer's ``-a``.
+        language: two-letter code, which selects the list of abbreviations of Moses
+        lower: lower-case the tokens
+        normalize: normalise punctuation and drop control characters first
+        dashes: split words at hyphens (``@-@``), the option ``-a`` of the Moses tokenizer
     """
 
     language: str
@@ -35,7 +35,7 @@ class TokenizerOptions:
 
 
 class Tokenizer:
-    """Raw lines to Moses tokens, escaped as Moses does (``&apos;``); build one per process."""
+    """Converts raw lines to Moses tokens with Moses' escapes (``&apos;``). Every process builds its own."""
 
     def __init__(self, options: TokenizerOptions):
         from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -47,7 +47,7 @@ class Tokenizer:
             self._normalizer = MosesPunctNormalizer(lang=options.language, post_remove_control_chars=True)
 
     def __call__(self, line: str) -> str:
-        """The tokens of ``line``, joined by single blanks."""
+        """Returns the tokens of ``line``, joined by single blanks."""
         text = clean_line(line)
         if self._normalizer is not None:
             text = clean_line(self._normalizer.normalize(text))
@@ -72,7 +72,7 @@ def _blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def tokenize_lines(lines: Iterable[str], options: TokenizerOptions, workers: int = 1) -> Iterator[str]:
-    """Yield the tokenised lines in order, in ``workers`` spawned processes where that is more than one."""
+    """Yields the tokenised lines in order. More than one worker means that many spawned processes."""
     if workers <= 1:
         yield from map(Tokenizer(options), lines)
         return
@@ -123,7 +123,9 @@ def main(arguments: list[str] | None = None) -> None:
     clean = commands.add_parser("clean", help="drop pairs that are empty, too long or unequal")
     clean.add_argument("--min", type=int, default=1, help="fewest words of a side")
     clean.add_argument("--max", type=int, default=250, help="most words of a side")
-    clean.add_argument("--ratio", type=float, default=1.5, help="longest side by shortest side, at most")
+    clean.add_argument(
+        "--ratio", type=float, default=1.5, help="greatest length of the longer side divided by that of the shorter"
+    )
     clean.add_argument("input", help="prefix of the two files")
     clean.add_argument("source")
     clean.add_argument("target")

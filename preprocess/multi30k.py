@@ -6,15 +6,15 @@ from pathlib import Path
 
 from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, read_lines, read_pairs
 
-# split of ours -> stem in the repository's data/task1 folders
+# our split -> stem of the files in the folders data/task1 of the repository
 STEMS = {"train": "train", "valid": "val", "test": "test_2016_flickr", "test1": "test_2017_flickr"}
 TOKENIZED = "lc.norm.tok"
 
 
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Splits of the folder; a test set's untokenised target stands beside it where the folder has it.
+    """Reads the splits of the folder, and the untokenised target side of each test set that the folder has.
 
-    Raises CorpusError where a tokenised file is missing.
+    Raises CorpusError if a tokenised file is missing.
     """
     for stem in STEMS.values():
         for language in languages:

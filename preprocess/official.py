@@ -1,4 +1,4 @@
-"""Finding and reading what shared tasks publish: archives, ``train.tags`` files, XML and SGM test sets."""
+"""Finds and reads the files that shared tasks publish: archives, ``train.tags`` files, XML and SGM test sets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from preprocess.corpora import CorpusError, clean_line, read_lines
 from preprocess.fetch import extract
 
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
-# lines of a train.tags file that hold no text; titles and descriptions are text and keep their place
+# lines of a train.tags file that contain no text; titles and descriptions are text and stay
 _META = re.compile(r"^\s*<(/?doc|url|talkid|keywords|speaker|reviewer|translator)\b", re.IGNORECASE)
 _TAG = re.compile(r"</?(title|description)>", re.IGNORECASE)
 
 
 def unpack(data: Path, work: Path) -> list[Path]:
-    """Folders to search: ``data`` and one extracted folder under ``work`` for each archive found in it.
+    """Returns the folders to search: ``data``, and an extracted folder under ``work`` for each archive in ``data``.
 
-    An archive is extracted once: into ``NAME.part``, renamed when complete.
+    An archive is extracted once, into ``NAME.part``, which is renamed when it is complete.
     """
     folders = [data]
     for archive in sorted([*data.glob("*.tgz"), *data.glob("*.tar.gz"), *data.glob("*.tar")]):
@@ -33,9 +33,9 @@ def unpack(data: Path, work: Path) -> list[Path]:
 
 
 def find(folders: list[Path], pattern: str) -> Path:
-    """The file whose name matches the glob ``pattern`` somewhere under ``folders``; the first by sorted path.
+    """Returns the first file, by sorted path, whose name matches the glob ``pattern`` under one of ``folders``.
 
-    Raises CorpusError, naming the pattern and the folders, where there is none.
+    Raises CorpusError, naming the pattern and the folders, if no name matches.
     """
     for folder in folders:
         found = sorted(path for path in folder.rglob(pattern) if path.is_file() and not path.name.startswith("."))
@@ -46,18 +46,18 @@ def find(folders: list[Path], pattern: str) -> Path:
 
 
 def segments(path: Path) -> Iterator[str]:
-    """Yield the text of each ``<seg>`` of an XML or SGM test set, entities resolved.
+    """Yields the text of each ``<seg>`` of an XML or SGM test set, with entities resolved.
 
-    Read as text: these files are not well-formed XML (bare ampersands).
+    The file is read as text, because these files are not well-formed XML (bare ampersands).
     """
     text = path.read_text(encoding="utf-8")
     for match in _SEGMENT.finditer(text):
-        # the typographic apostrophe as the plain one, as in fairseq's preparation of the same sets
+        # fairseq's preparation of the same sets replaces typographic apostrophes, too
         yield clean_line(html.unescape(match.group(1))).replace("\u2019", "'")
 
 
 def tagged_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of text of a ``train.tags`` file: metadata dropped, title and description tags removed."""
+    """Yields the text lines of a ``train.tags`` file, without metadata and without title and description tags."""
     for line in read_lines(path):
         if not _META.match(line):
             yield clean_line(_TAG.sub("", line))

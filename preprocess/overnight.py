@@ -1,11 +1,13 @@
-"""Overnight (Wang et al. 2015): utterances and logical forms of one domain as aligned splits, and its bounds on steps.
+"""Overnight (Wang et al. 2015): aligned splits of one domain, and lower bounds on the steps of decoding.
 
-    python -m preprocess.overnight prepare --data DIR --domain NAME --output DIR [--simplify merged|none] [--valid SHARE] ...
+    python -m preprocess.overnight prepare --data DIR --domain NAME --output DIR [--simplify merged|none]
+        [--valid SHARE] ...
     python -m preprocess.overnight bounds --data DIR [--domain NAME ...]
 
-``DIR`` holds SEMPRE's ``NAME.paraphrases.{train,test}.examples``. ``prepare`` writes ``OUTPUT/{train,valid,test}.{nl,lf}``,
-forms in the notation ``bracket``; the validation split is drawn from the training file. Conditions of filters have no order,
-nor have the parts of a concatenation: score simplified forms with ``--unordered filter call-SW:concat``.
+``DIR`` contains the files ``NAME.paraphrases.{train,test}.examples`` of SEMPRE. ``prepare`` writes utterances and
+logical forms in the notation ``bracket`` to ``OUTPUT/{train,valid,test}.{nl,lf}``; the validation split is drawn from
+the training file. The order of the conditions of a filter and of the parts of a concatenation does not matter: score
+simplified forms with ``--unordered filter call-SW:concat``.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _START = "(example"
 
 
 class Query(NamedTuple):
-    """An utterance, its logical form, and the line that the example begins in."""
+    """An utterance, its logical form, and the number of the first line of the example."""
 
     utterance: str
     form: Tree
@@ -40,10 +42,11 @@ class Query(NamedTuple):
 
 
 def read_examples(path: Path) -> Iterator[Query]:
-    """Yield the examples of a file of SEMPRE's.
+    """Yields the examples of a file of SEMPRE.
 
     Raises:
-        CorpusError: naming file and line: it is missing or not UTF-8, holds no examples, or one that is malformed
+        CorpusError: the file is missing, is not UTF-8, has no examples, or has a malformed example; the message names
+            file and line
     """
     start, parts = 0, []
     for number, line in enumerate(raw_lines(path), 1):
@@ -61,10 +64,10 @@ def read_examples(path: Path) -> Iterator[Query]:
 
 
 def read_forms(path: Path, simplification: str = "merged") -> Iterator[tuple[str, Tree]]:
-    """Yield the utterances and forms of a file, simplified (``merged``) or as they are (``none``).
+    """Yields the utterances and forms of a file, simplified (``merged``) or as they are (``none``).
 
     Raises:
-        CorpusError: as of `read_examples`, and where a form cannot be simplified
+        CorpusError: as `read_examples`, or a form cannot be simplified
     """
     for query in read_examples(path):
         try:
@@ -74,7 +77,7 @@ def read_forms(path: Path, simplification: str = "merged") -> Iterator[tuple[str
 
 
 def examples_file(data: Path, domain: str, split: str) -> Path:
-    """The file of a domain. Raises CorpusError, naming the domains that there are, where it is missing."""
+    """Returns the file of a domain. If it is missing, raises CorpusError, which names the domains of the folder."""
     path = data / f"{domain}.paraphrases.{split}.examples"
     if not path.is_file():
         raise CorpusError(f"{path} is missing; the folder has {', '.join(domains(data)) or 'no domain'}")
@@ -82,16 +85,16 @@ def examples_file(data: Path, domain: str, split: str) -> Path:
 
 
 def domains(data: Path) -> list[str]:
-    """The domains that a folder has a test set of."""
+    """Returns the domains whose test sets a folder contains."""
     return sorted(path.name.partition(".")[0] for path in data.glob("*.paraphrases.test.examples"))
 
 
 def load(data: Path, domain: str, simplification: str = "merged", share: float = 0.2, seed: int = 1) -> Splits:
-    """The splits of a domain.
+    """Reads the splits of a domain.
 
     Args:
-        share: of the training file that becomes the validation split
-        seed: of the draw
+        share: share of the training file that becomes the validation split
+        seed: seed of the draw
 
     Raises:
         CorpusError: a file is missing or malformed, or the share leaves a split empty
@@ -116,7 +119,7 @@ def _read_example(path: Path, number: int, lines: list[str]) -> Query:
     text = re.fullmatch(r'"(.*)"', utterance[0].label)
     words = clean_line(re.sub(r"\\(.)", r"\1", text[1])) if text else ""
     if not words:
-        raise CorpusError(f"{path}:{number}: the utterance is no text in quotation marks: {utterance[0].label}")
+        raise CorpusError(f"{path}:{number}: the utterance is not a text in quotation marks: {utterance[0].label}")
     return Query(words, form[0], number)
 
 
@@ -149,7 +152,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--simplify",
         choices=SIMPLIFICATIONS,
         default="merged",
-        help="merged: calls and filters are merged, unordered children sorted; none: as published (default: %(default)s)",
+        help=(
+            "merged: calls and filters are merged, unordered children sorted; none: as published (default: %(default)s)"
+        ),
     )
     prepare.add_argument(
         "--valid", type=float, default=0.2, help="share of train to validate on (default: %(default)s)"
@@ -158,12 +163,14 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     prepare.add_argument("--target", default="lf", help="suffix of the forms (default: %(default)s)")
     prepare.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     prepare.add_argument("--limit", type=int, help="only the first examples of every split")
-    prepare.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
+    prepare.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     steps = commands.add_parser(
-        "bounds", help="fewest decoding steps", description="Print bounds on steps of test sets."
+        "bounds",
+        help="lower bounds on decoding steps",
+        description="Print lower bounds on the decoding steps of test sets.",
     )
     steps.set_defaults(run=_bounds)
-    steps.add_argument("--domain", nargs="+", help="default: all that the folder has")
+    steps.add_argument("--domain", nargs="+", help="default: all domains of the folder")
     for each in (prepare, steps):
         each.add_argument("--data", type=Path, required=True, help="folder of the .examples files")
     return parser.parse_args(arguments)

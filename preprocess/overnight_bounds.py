@@ -1,6 +1,7 @@
-"""How few steps decoding the forms of a test set can take: by insertions into trees, greedy and best, and into sequences.
+"""Lower bounds on the number of steps of insertion-based decoding, for the forms of a test set.
 
-A decoder takes one more step after the last insertion, in which it finds nothing left to insert; it is counted.
+The bounds are for insertion into trees, by the greedy and by the exact oracle, and for insertion into sequences. They
+include the step after the last insertion, in which a decoder finds that it has nothing left to insert.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from tree_fairseq.tree_insertion.trajectories import step_count
 from tree_fairseq.trees.tree import Tree
 
 PAPER = {"calendar": 6.2, "restaurants": 6.1, "publications": 6.3, "recipes": 6.0}
-"""The paper's "theoretical best" of insertion-based tree decoding: greedy, with the root of the form given."""
+"""The "theoretical best" in the paper on insertion-based tree decoding: greedy, with the root of the form given."""
 
 
 class Bounds(NamedTuple):
     """Average steps over a test set.
 
     Attributes:
-        greedy_given: the most central node of each slot is inserted, and the root of the form is known
-        greedy: the same from the added root alone
-        exact: the fewest possible from the added root
-        sequence: the middle of each slot of the form written with brackets
+        greedy_given: insertion of the most central node of each slot, starting with the root of the form
+        greedy: the same, starting with the artificial root only
+        exact: the smallest possible number, starting with the artificial root only
+        sequence: insertion of the middle of each slot into the form written with brackets
         forms: number of forms
     """
 
@@ -38,14 +39,14 @@ class Bounds(NamedTuple):
 
 
 def bounds(forms: Iterable[Tree]) -> Bounds:
-    """The bounds over the forms of a test set."""
+    """Returns the bounds over the forms of a test set."""
     known: dict[Tree, tuple[int, ...]] = {}
     rows = [known.get(form) or known.setdefault(form, _steps(form)) for form in forms]
     return Bounds(*(np.mean(rows, axis=0) + 1).tolist(), len(rows))
 
 
 def table(rows: dict[str, Bounds]) -> str:
-    """The bounds of each domain as aligned columns, the paper's beside the one that it is compared with."""
+    """Returns the bounds of each domain as aligned columns, beside the number in the paper."""
     lines = ["domain          forms  paper  greedy, root given  greedy  exact  sequence"]
     for domain, row in rows.items():
         paper = f"{PAPER[domain]:.1f}" if domain in PAPER else "-"
@@ -58,5 +59,5 @@ def _steps(form: Tree) -> tuple[int, int, int, int]:
     target = TargetTree.of(form)
     greedy, exact = CentralityOracle(target), ExactOracle(target)
     tokens = sum(3 if node.children else 1 for node in form.preorder())
-    # Each step fills the middle of every slot: n tokens take as many steps as n has binary digits.
+    # Each step fills the middle of every slot, so n tokens take as many steps as n has binary digits.
     return step_count(greedy, given=2), step_count(greedy), exact.forest[0], tokens.bit_length()

@@ -1,8 +1,8 @@
-"""Logical forms of Overnight, simplified as in Appendix B of Lukovnikov & Fischer (2021), and back.
+"""Simplifies logical forms of Overnight as in Appendix B of Lukovnikov & Fischer (2021), and restores them.
 
-``( call F a b )`` becomes ``( call-F a b )``. A filter becomes ``( filter base ( condition property ) ( condition property
-comparator value ) ... )``: filters of filters are one filter, its innermost condition first. All of this is undone by
-`restore`. `simplify` then drops conditions that are there twice and sorts the children whose order means nothing.
+``( call F a b )`` becomes ``( call-F a b )``. A filter becomes ``( filter base ( condition property ) ( condition
+property comparator value ) ... )``; nested filters become one filter, whose innermost condition comes first. `restore`
+undoes all of this. `simplify` also removes repeated conditions and sorts children whose order does not matter.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ FILTER = "filter"
 CONDITION = "condition"
 
 UNORDERED = (FILTER, f"{MERGED_CALL}{SHORT}concat")
-"""Labels of simplified forms whose children have no order."""
+"""Labels of simplified forms for which the order of the children does not matter."""
 
 _NOTATION = notation_named("bracket")
 
 
 def merge(tree: Tree) -> Tree:
-    """The form with calls and filters merged; `restore` gives the same form back.
+    """Returns the form with merged calls and filters; `restore` returns the original form.
 
     Raises:
-        SymbolTreeError: it could not be given back: a call without a function's name, a filter without one or three
-            arguments after its base, or a label that only simplified forms have
+        SymbolTreeError: `restore` could not return the original form: a call lacks the name of its function, a filter
+            does not have one or three arguments after its base, or a label is one that only simplified forms have
     """
     merged = tree.fold(_merge_node)
     if restore(merged) != tree:
@@ -39,16 +39,16 @@ def merge(tree: Tree) -> Tree:
 
 
 def simplify(tree: Tree) -> Tree:
-    """The merged form without repeated conditions, its unordered children sorted.
+    """Returns the merged form without repeated conditions and with sorted unordered children.
 
     Raises:
-        SymbolTreeError: as of `merge`
+        SymbolTreeError: as `merge`
     """
     return merge(tree).fold(_order_node)
 
 
 def restore(tree: Tree) -> Tree:
-    """The original form that a merged one stands for. Conditions that make no filter stay as they are."""
+    """Returns the original form of a merged one. Conditions that do not form a filter stay as they are."""
     return tree.fold(_restore_node)
 
 
@@ -64,7 +64,7 @@ def _merge_node(node: Tree, children: list[Tree]) -> Tree:
     if len(children) not in (3, 5):
         raise SymbolTreeError(
             f"a filter with {len(children) - 1} arguments",
-            hint="It has a base and a property, and maybe a comparator and a value.",
+            hint="It has a base and a property, and may have a comparator and a value.",
         )
     base, condition = children[1], Tree(CONDITION, children[2:])
     return Tree(FILTER, (*base.children, condition) if base.label == FILTER else (base, condition))
@@ -89,7 +89,10 @@ def _restore_node(node: Tree, children: list[Tree]) -> Tree:
 
 
 def _restore_filter(children: list[Tree]) -> Tree | None:
-    """One filter in another for each condition; None where it is not one base and conditions of one or three parts."""
+    """Returns nested filters, one for each condition, or None.
+
+    None means that the children are not one base and conditions of one or three parts.
+    """
     bases = [child for child in children if child.label != CONDITION]
     conditions = [child for child in children if child.label == CONDITION]
     if len(bases) != 1 or not all(len(condition.children) in (1, 3) for condition in conditions):

@@ -21,7 +21,7 @@ def _call(function: str, *arguments: str) -> str:
 
 
 def _filtered(generator: random.Random, words: str, form: str) -> tuple[str, str]:
-    """What is left of a set after up to two conditions, the second around the first."""
+    """Adds up to two conditions to a set, the second around the first."""
     for name in generator.sample(_PROPERTIES, generator.randrange(3)):
         value = generator.choice(_VALUES)
         words = f"{words} whose {name} is {value}"
@@ -44,7 +44,7 @@ def _example(generator: random.Random) -> str:
 
 
 def overnight(output: Path, train: int, test: int) -> None:
-    """``DOMAIN.paraphrases.{train,test}.examples`` of every domain."""
+    """Writes ``DOMAIN.paraphrases.{train,test}.examples`` of every domain."""
     for place, domain in enumerate(DOMAINS):
         for split, size, seed in (("train", train, 2 * place), ("test", test, 2 * place + 1)):
             generator = random.Random(seed)

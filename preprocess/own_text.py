@@ -1,8 +1,9 @@
-"""A folder of somebody's own parallel text becomes tokenised splits: ``python -m preprocess.own_text DIR --out OUT``.
+"""Converts a folder of your own parallel text into tokenised splits: ``python -m preprocess.own_text DIR --out OUT``.
 
-DIR holds plain UTF-8 text, one sentence a line and the same number of lines on both sides: ``train.SOURCE`` and
-``train.TARGET``, and the same for ``valid`` and ``test``. A missing valid or test is cut off the end of train, a twentieth
-of it but at most 500 pairs. OUT receives ``{split}.{language}`` as Moses tokens and ``raw/test.TARGET`` as it was.
+DIR contains plain UTF-8 text with one sentence on each line and the same number of lines on both sides:
+``train.SOURCE`` and ``train.TARGET``, and the same for ``valid`` and ``test``. If valid or test is missing, the end of
+train replaces it: a twentieth of train, but at most 500 pairs. The command writes ``OUT/{split}.{language}`` as Moses
+tokens and copies the untokenised target side of test to ``OUT/raw/test.TARGET``.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ SPLITS = ("train", "valid", "test")
 
 
 def languages(folder: Path, source: str | None = None, target: str | None = None) -> Pair:
-    """Source and target language of a folder, from the names of its files.
+    """Returns the source and the target language of a folder, from the names of its files.
 
     Args:
-        folder: the folder.
-        source: the source language, if it is known; otherwise English if it is one of the two, otherwise the first by name.
-        target: the target language, if it is known.
+        folder: the folder
+        source: the source language, or None: English if it is one of the two, otherwise the first by name
+        target: the target language, or None
 
     Raises:
-        CorpusError: the files do not tell.
+        CorpusError: the names of the files do not determine the languages
     """
     found = sorted(path.suffix[1:] for path in folder.glob("train.*") if path.suffix[1:])
     if source is None and target is None and len(found) == 2:
@@ -40,15 +41,16 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
         return source, target
     listed = ", ".join(f"train.{name}" for name in found) or "no train.* file"
     raise CorpusError(
-        f"{folder} holds {listed}; it needs train.SOURCE and train.TARGET (train.en and train.de, say); with more files than two, name the languages"
+        f"{folder} contains {listed}; it needs train.SOURCE and train.TARGET, for example train.en and train.de. "
+        "If it has more than two such files, give --source and --target"
     )
 
 
 def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[Pair]]:
-    """Pairs of every split as they stand in the files; ``subset`` takes the first pairs of train only.
+    """Reads the pairs of every split, untokenised; ``subset`` keeps only the first pairs of train.
 
     Raises:
-        CorpusError: the two sides of a split differ in length, or too few pairs are left.
+        CorpusError: the two sides of a split differ in length, or a split would be empty
     """
     splits = {}
     for split in SPLITS:
@@ -71,7 +73,7 @@ def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[
 
 
 def write(splits: dict[str, list[Pair]], out: Path, pair: Pair) -> dict[str, int]:
-    """Tokenise and write; returns the number of pairs of each split."""
+    """Tokenises and writes all splits; returns the number of pairs of each."""
     tokenizers = [Tokenizer(TokenizerOptions(language, normalize=True)) for language in pair]
     counts = {}
     for split in SPLITS:
@@ -82,15 +84,15 @@ def write(splits: dict[str, list[Pair]], out: Path, pair: Pair) -> dict[str, int
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; prints the two languages on standard output and returns the exit status."""
+    """Command line of this module: prints the two languages on standard output and returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m preprocess.own_text", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="folder with train.SOURCE, train.TARGET, ...")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--source", help="source language (default: en where there is one)")
+    parser.add_argument("--source", help="source language (default: en if it is one of the two)")
     parser.add_argument("--target", help="target language")
-    parser.add_argument("--subset", type=int, help="train on the first pairs only")
+    parser.add_argument("--subset", type=int, help="train on this number of pairs, the first ones")
     options = parser.parse_args(arguments)
     try:
         pair = languages(options.folder, options.source, options.target)

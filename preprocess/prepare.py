@@ -1,8 +1,8 @@
-"""Turn a data set's folder into aligned, tokenised splits: the first stage of every recipe.
+"""Converts the folder of a data set into aligned, tokenised splits, the first stage of every recipe.
 
     python -m preprocess.prepare multi30k --data DIR --source en --target de --output DIR [--subset N] [--limit N]
 
-Writes ``OUTPUT/{split}.{language}`` and, where the source publishes untokenised test sets, ``OUTPUT/raw/{split}.{target}``.
+Writes ``OUTPUT/{split}.{language}``, and ``OUTPUT/raw/{split}.{target}`` if the source publishes untokenised test sets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from preprocess.command import prepare_data_set
 from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, write_lines, write_pairs
 
-# data set -> "module:function", imported when asked for
+# data set -> "module:function", which is imported when it is needed
 LOADERS = {
     "cognition": "preprocess.cognition:load",
     "gigaword": "preprocess.gigaword:load",
@@ -28,7 +28,7 @@ LOADERS = {
 
 
 def load(name: str, data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """The corpus ``name`` in the direction ``languages``, read from ``data``. Raises CorpusError."""
+    """Reads the corpus ``name`` in the direction ``languages``. Raises CorpusError."""
     module, _, function = LOADERS[name].partition(":")
     return getattr(importlib.import_module(module), function)(data, languages, options)
 
@@ -36,11 +36,11 @@ def load(name: str, data: Path, languages: Pair, options: PrepareOptions) -> Cor
 def write_corpus(
     corpus: Corpus, output: Path, languages: Pair, subset: int | None = None, limit: int | None = None
 ) -> dict[str, int]:
-    """Write a corpus; returns the number of pairs of each split.
+    """Writes a corpus; returns the number of pairs of each split.
 
     Args:
-        subset: that many training pairs, drawn with a fixed seed.
-        limit: the first ``limit`` pairs of every split (toy runs).
+        subset: number of training pairs to draw with a fixed seed
+        limit: number of first pairs of every split to keep, for toy runs
     """
     counts = {}
     for split, pairs in corpus.splits.items():
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", required=True, help="source language")
     parser.add_argument("--target", required=True, help="target language")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--work", type=Path, help="where archives are extracted (OUTPUT/../official)")
+    parser.add_argument("--work", type=Path, help="folder for extracted archives (default: OUTPUT/../official)")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many pairs")
     parser.add_argument("--limit", type=int, help="only the first pairs of every split")
     parser.add_argument("--workers", type=int, default=1)

@@ -1,8 +1,9 @@
 """Film reviews: documents of many sentences, ``positive`` or ``negative``.
 
-IMDB (Maas et al. 2011) is a folder of files, ``{train,test}/{pos,neg}/*.txt``, or the archive of it; the polarity dataset
-of Pang and Lee (2004) is ``pos.txt`` and ``neg.txt``, a tokenised document a line in the order of the published files, or the
-archive with a file for each document. It has no splits: the literature tests on each tenth in turn.
+IMDB (Maas et al. 2011) is a folder of files, ``{train,test}/{pos,neg}/*.txt``, or the archive of that folder. The
+polarity dataset of Pang and Lee (2004) is either ``pos.txt`` and ``neg.txt``, with a tokenised document on each line
+in the order of the published files, or the archive with a file for each document. It has no published splits: the
+literature tests on each tenth in turn.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CLITIC = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))(?!\w)")
 
 
 def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -> Splits:
-    """The splits of IMDB, as Moses tokens; ``valid`` reviews are held out of train.
+    """Reads the splits of IMDB as Moses tokens; ``valid`` reviews are held out of train.
 
     Args:
         work: folder to extract an archive into
@@ -46,14 +47,14 @@ def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -
 
 
 def load_polarity(data: Path, work: Path, fold: int, valid: int, seed: int) -> Splits:
-    """The splits of the polarity dataset: a tenth of each class to test, ``valid`` documents held out of the rest.
+    """Reads the polarity dataset. A tenth of each class is the test set; ``valid`` documents are held out of the rest.
 
     Args:
         work: folder to extract an archive into
         fold: number of the tenth, from 1, in the order of the files: fold 1 has the files cv000 to cv099
 
     Raises:
-        CorpusError: files are missing, or there are too few documents
+        CorpusError: files are missing, or a class has too few documents
     """
     train, test = [], []
     for name, documents in _polarity_classes(data, work).items():
@@ -68,7 +69,7 @@ def load_polarity(data: Path, work: Path, fold: int, valid: int, seed: int) -> S
 
 
 def _polarity_classes(data: Path, work: Path) -> dict[str, list[str]]:
-    """The documents of each class, in order."""
+    """Returns the documents of each class, in order."""
     if all((data / f"{part}.txt").is_file() for part in CLASSES):
         return {name: [clean_line(line) for line in raw_lines(data / f"{part}.txt")] for part, name in CLASSES.items()}
     for folder in unpack(data, work):
@@ -80,7 +81,7 @@ def _polarity_classes(data: Path, work: Path) -> dict[str, list[str]]:
 
 
 def _documents(root: Path) -> list[Labelled]:
-    """A document for each file of ``root/pos`` and ``root/neg``, by name; markup and entities are resolved."""
+    """Reads the files of ``root/pos`` and ``root/neg``, sorted by name; removes markup and resolves entities."""
     lines = []
     for part, name in CLASSES.items():
         paths = sorted((root / part).glob("*.txt"))

@@ -1,11 +1,12 @@
-"""Turn a data set of utterances (or trees) and logical forms into aligned splits: the first stage of its recipe.
+"""Converts a data set of utterances (or trees) and logical forms into aligned splits, the first stage of its recipe.
 
-    python -m preprocess.semantic_parsing geo --data DIR --output DIR [--valid N] [--keep-valid] [--subset N] [--limit N]
+    python -m preprocess.semantic_parsing geo --data DIR --output DIR [--valid N] [--keep-valid]
+        [--subset N] [--limit N]
 
-Writes ``OUTPUT/{train,valid,test}.{source,target}``, and ``OUTPUT/test.groups`` where test examples belong to groups. Lines
-are as the data set has them: no token is replaced. The papers' filtering is fairseq-preprocess's: ``--thresholdsrc 2`` for
-GEO, ATIS and JOBS (words of the source seen once are unknown), ``--thresholdsrc 5 --thresholdtgt 5`` for IFTTT. Scoring
-compares with the lines written here, so that an unknown symbol is never right.
+Writes ``OUTPUT/{train,valid,test}.{source,target}``, and ``OUTPUT/test.groups`` if test examples belong to groups. No
+token of the data set is replaced. ``fairseq-preprocess`` replaces rare tokens as in the papers: ``--thresholdsrc 2``
+for GEO, ATIS and JOBS (source words that occur once are unknown), ``--thresholdsrc 5 --thresholdtgt 5`` for IFTTT. The
+scorer compares with the lines written here, so an unknown symbol is never correct.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ABOUT = {
 
 
 def load(args: argparse.Namespace) -> Splits:
-    """The splits of the data set that a command line names. Raises CorpusError."""
+    """Returns the splits of the data set that a command line names. Raises CorpusError."""
     if args.name in utterances.CORPORA:
         return utterances.load(args.data, args.notation, args.valid, args.seed, args.keep_valid)
     if args.name == "ifttt":
@@ -51,25 +52,25 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each.add_argument("--target", default="lf", help="suffix of the target files (default: %(default)s)")
         each.add_argument("--subset", type=int, help="train on a random sample of that many examples")
         each.add_argument("--limit", type=int, help="only the first examples of every split")
-        each.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
+        each.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     for name, corpus in utterances.CORPORA.items():
         each = parsers[name]
         each.add_argument(
             "--valid",
             type=int,
             default=corpus.valid,
-            help="examples drawn from train to validate on, where dev.txt does not (default: %(default)s)",
+            help="validation examples to draw from train if dev.txt is not the validation set (default: %(default)s)",
         )
-        each.add_argument("--keep-valid", action="store_true", help="train on validation examples too")
+        each.add_argument("--keep-valid", action="store_true", help="keep the validation examples in training, too")
         each.add_argument(
             "--notation",
             choices=sorted(NOTATIONS),
             default=corpus.notation,
-            help="of the logical forms (default: %(default)s)",
+            help="notation of the logical forms (default: %(default)s)",
         )
     recipes = parsers["ifttt"]
     recipes.add_argument(
-        "--text", choices=sorted(ifttt.TEXTS), default="title", help="of recipes (default: %(default)s)"
+        "--text", choices=sorted(ifttt.TEXTS), default="title", help="text of recipes (default: %(default)s)"
     )
     recipes.add_argument(
         "--arguments",
@@ -78,25 +79,28 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="parameters of programs: with values, names only, or none (default: %(default)s)",
     )
     parsers["cogs"].add_argument(
-        "--targets", choices=cogs.TARGETS, default=cogs.VARIABLE_FREE, help="which logical forms (default: %(default)s)"
+        "--targets",
+        choices=cogs.TARGETS,
+        default=cogs.VARIABLE_FREE,
+        help="kind of logical forms (default: %(default)s)",
     )
     parsers["cogs"].add_argument(
         "--generalization-sample",
         type=int,
         metavar="N",
-        help="draw N of the generalization set as test2, evenly from its categories",
+        help="draw N examples of the generalization set as test2, evenly from its categories",
     )
     parsers["active_logical"].add_argument(
         "--direction",
         choices=active_logical.DIRECTIONS,
         default="both",
-        help="both: as published, mixed (default: %(default)s)",
+        help="both: the published mixture (default: %(default)s)",
     )
     return parser.parse_args(arguments)
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
-    """Writes what the command line asks for; how many pairs each split has."""
+    """Writes the splits that the command line asks for; returns the number of pairs of each."""
     splits = shorten(load(args), args.subset, args.limit, args.seed)
     report_duplicates(splits)
     return write_splits(splits, args.output, (args.source, args.target))

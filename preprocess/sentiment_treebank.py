@@ -1,8 +1,8 @@
-"""The Stanford Sentiment Treebank (Socher et al. 2013): a bracketed tree a line, a class from 0 to 4 at every node.
+"""The Stanford Sentiment Treebank (Socher et al. 2013): bracketed trees with a class from 0 to 4 at every node.
 
-SST-5 takes the trees as they are. SST-2 maps 0 and 1 to 0, 3 and 4 to 1, leaves out sentences whose root is neutral (2), and
-marks neutral nodes of the others as unlabelled, as Tai, Socher and Manning (2015) do. SST-2 is also passed on as sentences
-without trees, ``sentence<TAB>0/1`` a line.
+SST-5 uses the trees as they are. SST-2 maps 0 and 1 to 0, 3 and 4 to 1, leaves out sentences whose root is neutral (2),
+and marks neutral nodes of the other sentences as unlabelled, as Tai, Socher and Manning (2015) do. SST-2 is also
+distributed without trees, as lines ``sentence<TAB>0/1``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 
 
 def load_trees(data: Path, classes: dict[str, str]) -> Splits:
-    """The splits of a folder with ``{train,dev,test}.txt``, perhaps in ``trees/``.
+    """Reads the splits of a folder with ``{train,dev,test}.txt``, directly or in its folder ``trees``.
 
     Args:
-        classes: what becomes of each of the five; sentences whose root becomes `UNLABELLED` are left out, and counted
+        classes: new class for each of the five; sentences whose root becomes `UNLABELLED` are left out and counted
 
     Raises:
-        CorpusError: a file is missing, or a line is no tree of these classes
+        CorpusError: a file is missing, or a line is not a tree with these classes
     """
     splits = {}
     for split, name in _SPLITS.items():
@@ -47,15 +47,15 @@ def load_trees(data: Path, classes: dict[str, str]) -> Splits:
 
 
 def has_trees(data: Path) -> bool:
-    """Whether a folder holds the treebank."""
+    """Returns whether a folder contains the treebank."""
     return _find(data, "train.txt").is_file()
 
 
 def load_sentences(data: Path) -> Splits:
-    """The splits of a folder with ``{train,dev,test}.tsv``, ``sentence<TAB>0/1`` a line.
+    """Reads the splits of a folder with ``{train,dev,test}.tsv``, whose lines are ``sentence<TAB>0/1``.
 
     Raises:
-        CorpusError: a file is missing, or a line has not two columns or another class
+        CorpusError: a file is missing, a line does not have two columns, or a class is not 0 or 1
     """
     splits = {}
     for split, name in _SPLITS.items():
@@ -70,7 +70,7 @@ def load_sentences(data: Path) -> Splits:
 
 
 def _find(data: Path, name: str) -> Path:
-    """The file in the folder, or in ``trees/``, where the published archive has it."""
+    """Returns the file in ``trees/``, as in the published archive, or else directly in the folder."""
     inner = data / "trees" / name
     return inner if inner.is_file() else data / name
 
@@ -86,11 +86,11 @@ def _relabelled(line: str, classes: dict[str, str], path: Path, number: int) -> 
         raise CorpusError(f"{path}:{number}: {len(forest)} trees where one is expected")
     for node in forest[0].preorder():
         if not node.is_leaf and node.label not in classes:
-            raise CorpusError(f"{path}:{number}: the label {node.label!r} is no class from 0 to 4")
+            raise CorpusError(f"{path}:{number}: the label {node.label!r} is not a class from 0 to 4")
     tree = forest[0].map_labels(classes.__getitem__)
     return tree.map_leaves([_plain(word) for word in tree.leaves()])
 
 
 def _plain(word: str) -> str:
-    """A word without the treebank's backslashes: ``and\\/or`` is ``and/or``."""
+    """Returns a word without the backslashes of the treebank: ``and\\/or`` is ``and/or``."""
     return word.replace("\\/", "/").replace("\\*", "*")

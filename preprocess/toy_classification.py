@@ -1,7 +1,7 @@
 """Tiny made-up data sets of texts and their classes, in the files of the published ones (``run.sh --toy``).
 
-Sentiment is the sum of a few words' values, turned round by "not"; verbs agree with the first noun of their subject. There are
-sentences of one word, documents of several sentences, and attractors.
+Sentiment is the sum of a few words' values, turned round by "not"; verbs agree with the first noun of their subject.
+There are sentences of one word, documents of several sentences, and attractors.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from preprocess import toy_glue
 from preprocess.corpora import write_lines
 
-# --- Stanford Sentiment Treebank ---------------------------------------------------------------------------------------
+# --- Stanford Sentiment Treebank -------------------------------------------------------------------------------------
 
 _WORTH = {"superb": 2, "funny": 1, "the": 0, "film": 0, "is": 0, "and\\/or": 0, "-LRB-": 0, "dull": -1, "dreadful": -2}
 
 
 def _opinion(generator: random.Random, words: int) -> tuple[str, int]:
-    """A binary tree over so many words, and its worth from -2 to 2."""
+    """Returns a binary tree over this number of words, and its value from -2 to 2."""
     if words == 1:
         word, worth = generator.choice(list(_WORTH.items()))
         return f"({worth + 2} {word})", worth
@@ -32,13 +32,13 @@ def _opinion(generator: random.Random, words: int) -> tuple[str, int]:
 
 
 def sst(output: Path, train: int, test: int) -> None:
-    """``{train,dev,test}.txt``: bracketed trees with a class at every node."""
+    """Writes ``{train,dev,test}.txt``: bracketed trees with a class at every node."""
     for name, size, seed in (("train", train, 1), ("dev", test, 2), ("test", test, 3)):
         generator = random.Random(seed)
         write_lines(output / f"{name}.txt", [_opinion(generator, generator.randrange(1, 9))[0] for _ in range(size)])
 
 
-# --- reviews -----------------------------------------------------------------------------------------------------------
+# --- reviews ---------------------------------------------------------------------------------------------------------
 
 _CLAIMS = {
     "pos": ("i loved it .", "it's a superb film .", "you'll laugh , and it ends well !"),
@@ -57,7 +57,7 @@ def _review(generator: random.Random, part: str) -> list[str]:
 
 
 def movie_reviews(output: Path, train: int, test: int) -> None:
-    """``pos.txt`` and ``neg.txt``: a document a line; splits are made when it is read."""
+    """Writes ``pos.txt`` and ``neg.txt``, a document on each line; the reader makes the splits."""
     generator = random.Random(1)
     for part in _CLAIMS:
         write_lines(
@@ -66,7 +66,7 @@ def movie_reviews(output: Path, train: int, test: int) -> None:
 
 
 def imdb(output: Path, train: int, test: int) -> None:
-    """``aclImdb/{train,test}/{pos,neg}``: a file a review, with its mark-up."""
+    """Writes ``aclImdb/{train,test}/{pos,neg}``, a file with markup for each review."""
     generator = random.Random(1)
     for split, size in (("train", train), ("test", test)):
         for part in _CLAIMS:
@@ -79,7 +79,7 @@ def imdb(output: Path, train: int, test: int) -> None:
                 write_lines(output / "aclImdb" / split / part / f"{number}_{9 if part == 'pos' else 2}.txt", [text])
 
 
-# --- agreement ---------------------------------------------------------------------------------------------------------
+# --- agreement -------------------------------------------------------------------------------------------------------
 
 _NOUNS = {"NN": ("key", "door", "author", "lamp"), "NNS": ("keys", "doors", "authors", "lamps")}
 _VERBS = {"NN": ("is", "has", "stands"), "NNS": ("are", "have", "stand")}
@@ -87,7 +87,7 @@ _TAGS = {"NN": "VBZ", "NNS": "VBP"}
 
 
 def _clause(generator: random.Random) -> tuple[str, list[str], str, int]:
-    """A sentence's tree, the words of its subject, its verb's number as the noun's tag, and the number of attractors."""
+    """Returns the tree of a sentence, the words of its subject, the tag of its noun, and the number of attractors."""
     tag = generator.choice(("NN", "NNS"))
     tree, words, attractors = f"(NP (DT the) ({tag} {(noun := generator.choice(_NOUNS[tag]))}))", ["the", noun], 0
     for _ in range(generator.randrange(3)):
@@ -101,7 +101,7 @@ def _clause(generator: random.Random) -> tuple[str, list[str], str, int]:
 
 
 def agreement(output: Path, train: int, test: int) -> None:
-    """``train.mrg``, ``dev.mrg``, and the test set ``linzen_testset/subj_agr_filtered.{text,gold}``."""
+    """Writes ``train.mrg``, ``dev.mrg``, and the test set ``linzen_testset/subj_agr_filtered.{text,gold}``."""
     for name, size, seed in (("train", train, 1), ("dev", test, 2)):
         generator = random.Random(seed)
         write_lines(output / f"{name}.mrg", [_clause(generator)[0] for _ in range(size)])

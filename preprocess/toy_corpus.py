@@ -2,8 +2,8 @@
 
     python -m preprocess.toy_corpus wmt14 --output DIR
 
-The sentences combine a few phrases that were written by hand in English, German and French; the files around them have
-the names, the mark-up and the archives of the official downloads, so the real converters read them.
+The sentences combine a few phrases that were written by hand in English, German and French. The files have the names,
+the markup and the archives of the official downloads, so the real converters read them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ENDINGS = (
 
 
 def sentences(size: int, seed: int) -> list[tuple[str, ...]]:
-    """``size`` sentences as (English, German, French), drawn with a seed."""
+    """Draws ``size`` sentences as (English, German, French)."""
     generator = random.Random(seed)
     drawn = []
     for _ in range(size):
@@ -65,7 +65,7 @@ def _column(rows: list[tuple[str, ...]], language: str) -> list[str]:
 
 
 def _archive(path: Path, files: dict[str, list[str]]) -> None:
-    """Write a .tgz whose members are the given lines."""
+    """Writes a .tgz archive of text files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:gz") as tar:
         for name, lines in files.items():
@@ -76,7 +76,7 @@ def _archive(path: Path, files: dict[str, list[str]]) -> None:
 
 
 def _tagged(lines: list[str]) -> list[str]:
-    """Lines of a train.tags file: each talk opens with metadata."""
+    """Returns the lines of a train.tags file, which begins with the metadata of a talk."""
     head = ["<url>http://example.org/1</url>", "<keywords>talks</keywords>", "<talkid>1</talkid>"]
     return [
         *head,
@@ -87,13 +87,13 @@ def _tagged(lines: list[str]) -> list[str]:
 
 
 def _marked_up(lines: list[str]) -> list[str]:
-    """Lines of an XML or SGM test set; like the published ones it leaves ampersands bare or escapes them, as it happens."""
+    """Returns the lines of an XML or SGM test set; like in the published ones, only some ampersands are escaped."""
     rows = [f'<seg id="{number}"> {line.replace(" & ", " &amp; ")} </seg>' for number, line in enumerate(lines, 1)]
     return ['<refset trglang="x">', '<doc docid="1" genre="lectures">', *rows, "</doc>", "</refset>"]
 
 
 def multi30k(output: Path, train: int, test: int) -> None:
-    """``data/task1``: tokenised files of all splits, raw ones of the 2016 test set."""
+    """Writes the files of ``data/task1``: all splits tokenised, and the 2016 test set untokenised, too."""
     for split, size, seed in (
         ("train", train, 1),
         ("val", test, 2),
@@ -109,7 +109,7 @@ def multi30k(output: Path, train: int, test: int) -> None:
 
 
 def iwslt14(output: Path, train: int, test: int, release: str = "de-en") -> None:
-    """The archive of a 2014 release, German-English or English-French."""
+    """Writes the archive of a 2014 release, German-English or English-French."""
     files, languages = {}, release.split("-")
     for language in languages:
         files[f"{release}/train.tags.{release}.{language}"] = _tagged(_column(sentences(train, 1), language))
@@ -121,12 +121,12 @@ def iwslt14(output: Path, train: int, test: int, release: str = "de-en") -> None
 
 
 def iwslt14_en_fr(output: Path, train: int, test: int) -> None:
-    """The archive of the 2014 English-French release."""
+    """Writes the archive of the 2014 English-French release."""
     iwslt14(output, train, test, "en-fr")
 
 
 def cognition(output: Path, train: int, test: int) -> None:
-    """A clone of the repository of CoGnition: ``data`` and ``eval/lexicon``; every compound stands in five sentences."""
+    """Writes the repository of CoGnition: ``data`` and ``eval/lexicon``; every compound occurs in five sentences."""
     for split, size, seed in (("train", train, 1), ("valid", test, 2), ("test", test, 3)):
         rows = _column(sentences(size, seed), "en")
         for language in ("en", "zh"):
@@ -145,7 +145,7 @@ def cognition(output: Path, train: int, test: int) -> None:
 
 
 def gigaword(output: Path, train: int, test: int) -> None:
-    """Articles and titles in the names of the published sample: there is no test set."""
+    """Writes articles and titles with the file names of the published sample, which has no test set."""
     for name, size, seed in (("train.{}", train, 1), ("valid.{}.filter", test, 2)):
         rows = [row.lower() for row in _column(sentences(size, seed), "en")]
         write_lines(output / f"{name.format('article')}.txt", rows)
@@ -153,7 +153,7 @@ def gigaword(output: Path, train: int, test: int) -> None:
 
 
 def iwslt13(output: Path, train: int, test: int) -> None:
-    """The 2013 English-French training archive and the archive of the TED test sets."""
+    """Writes the 2013 English-French training archive and the archive of the TED test sets."""
     rows = sentences(train, 1)
     _archive(
         output / "en-fr.tgz",
@@ -168,7 +168,7 @@ def iwslt13(output: Path, train: int, test: int) -> None:
 
 
 def wmt14(output: Path, train: int, test: int) -> None:
-    """The five archives of the English-German task."""
+    """Writes the five archives of the English-German task."""
     parts = (
         ("training-parallel-europarl-v7", "training/europarl-v7.de-en"),
         ("training-parallel-commoncrawl", "commoncrawl.de-en"),
@@ -193,10 +193,17 @@ def wmt14(output: Path, train: int, test: int) -> None:
 
 
 LAYOUTS = {
-    "cognition": cognition, "gigaword": gigaword, "iwslt13": iwslt13, "iwslt14": iwslt14, "iwslt14_en_fr": iwslt14_en_fr,
-    "multi30k": multi30k, "overnight": overnight, "wmt14": wmt14,
-    **toy_logical_forms.LAYOUTS, **toy_classification.LAYOUTS,
-}  # fmt: skip
+    "cognition": cognition,
+    "gigaword": gigaword,
+    "iwslt13": iwslt13,
+    "iwslt14": iwslt14,
+    "iwslt14_en_fr": iwslt14_en_fr,
+    "multi30k": multi30k,
+    "overnight": overnight,
+    "wmt14": wmt14,
+    **toy_logical_forms.LAYOUTS,
+    **toy_classification.LAYOUTS,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -204,8 +211,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m preprocess.toy_corpus", description=__doc__.splitlines()[0])
     parser.add_argument("layout", choices=sorted(LAYOUTS))
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--train", type=int, default=120, help="training pairs")
-    parser.add_argument("--test", type=int, default=15, help="pairs of a validation or test set")
+    parser.add_argument("--train", type=int, default=120, help="number of training pairs (default: %(default)s)")
+    parser.add_argument(
+        "--test", type=int, default=15, help="number of pairs of a validation or test set (default: %(default)s)"
+    )
     args = parser.parse_args(arguments)
     LAYOUTS[args.layout](args.output, args.train, args.test)
 

@@ -1,7 +1,7 @@
 """Tiny made-up data sets in the files of GLUE's tasks (``examples/glue/run.sh --toy``).
 
-A sentence is acceptable if its verb agrees with its subject; a film is good if an adjective says so; two sentences are alike by
-the words that they share.
+A sentence is acceptable if its verb agrees with its subject. An adjective shows whether a film is good. The similarity
+of two sentences is the number of parts that they share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _sentence(generator: random.Random) -> tuple[str, int]:
 
 
 def _pair(generator: random.Random) -> tuple[str, str, int]:
-    """Two sentences, and how many of their three parts are the same."""
+    """Returns two sentences, and how many of their three parts are the same."""
     rows = [(*generator.choice(_NOUNS), generator.choice(_ENDS)) for _ in range(2)]
     return " ".join(rows[0]), " ".join(rows[1]), sum(left == right for left, right in zip(*rows))
 
@@ -63,7 +63,7 @@ _SICK = _entailment(("CONTRADICTION", "NEUTRAL", "ENTAILMENT"))
 def _layout(
     files: dict[str, bool], row: Callable[[random.Random], str], head: str = ""
 ) -> Callable[[Path, int, int], None]:
-    """What writes files, by name and whether they are of training."""
+    """Returns a function that writes the given files; the values of ``files`` mark training files."""
 
     def lines(size: int, seed: int) -> Iterator[str]:
         generator = random.Random(seed)

@@ -1,7 +1,7 @@
 """Tiny made-up data sets of utterances and logical forms, in the files of the published ones (``run.sh --toy``).
 
-Words, symbols and shapes are few and invented; nested phrases, conjunctions and repeated symbols are there, so that trees
-of several depths and arities come out.
+The few words, symbols and shapes are invented. Nested phrases, conjunctions and repeated symbols give trees of several
+depths and arities.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _write_columns(path: Path, pairs: list[Pair]) -> None:
     write_lines(path, ("\t".join(pair) for pair in pairs))
 
 
-# --- GEO, ATIS: lambda calculus ----------------------------------------------------------------------------------------
+# --- GEO, ATIS: lambda calculus --------------------------------------------------------------------------------------
 
 _KINDS = (("state", "state:t"), ("citi", "city:t"), ("river", "river:t"), ("lake", "lake:t"))
 _RELATIONS = (("in", "loc:t"), ("next to", "next_to:t"), ("that cross", "cross:t"))
@@ -34,7 +34,7 @@ _MOST = (("largest", "argmax", "size:i"), ("longest", "argmax", "len:i"), ("smal
 
 
 def _place(generator: random.Random, level: int = 0) -> Pair:
-    """A kind of place with up to two restrictions, of variable ``$level``; the second may speak of another place."""
+    """Returns a kind of place with up to two restrictions on variable ``$level``, which may contain other places."""
     kind, predicate = generator.choice(_KINDS)
     variable = f"${level}"
     said, conditions = [kind], [f"( {predicate} {variable} )"]
@@ -63,7 +63,7 @@ def _geography(generator: random.Random) -> Pair:
 
 
 def geo(output: Path, train: int, test: int) -> None:
-    """``train.txt`` and ``test.txt``, sorted by length as the published files."""
+    """Writes ``train.txt`` and ``test.txt``, sorted by length like the published files."""
     for name, size, seed in (("train", train, 1), ("test", test, 2)):
         pairs = _drawn(_geography, size, seed)
         _write_columns(output / f"{name}.txt", sorted(pairs, key=lambda pair: (len(pair[0].split()), pair)))
@@ -93,12 +93,12 @@ def _flight(generator: random.Random) -> Pair:
 
 
 def atis(output: Path, train: int, test: int) -> None:
-    """``train.txt`` and ``dev.txt``, as ATIS is passed on without its test set."""
+    """Writes ``train.txt`` and ``dev.txt``, because ATIS is distributed without its test set."""
     for name, size, seed in (("train", train, 1), ("dev", test, 2)):
         _write_columns(output / f"{name}.txt", _drawn(_flight, size, seed))
 
 
-# --- JOBS: Prolog ------------------------------------------------------------------------------------------------------
+# --- JOBS: Prolog ----------------------------------------------------------------------------------------------------
 
 _WISHES = (
     ("use languageid0", "language ( ANS , languageid0 )"),
@@ -123,12 +123,12 @@ def _job(generator: random.Random) -> Pair:
 
 
 def jobs(output: Path, train: int, test: int) -> None:
-    """``train.txt`` and ``test.txt``."""
+    """Writes ``train.txt`` and ``test.txt``."""
     for name, size, seed in (("train", train, 1), ("test", test, 2)):
         _write_columns(output / f"{name}.txt", _drawn(_job, size, seed))
 
 
-# --- COGS --------------------------------------------------------------------------------------------------------------
+# --- COGS ------------------------------------------------------------------------------------------------------------
 
 _NAMES = ("Emma", "Liam", "Ava")
 _NOUNS = ("cat", "rose", "box", "hero")
@@ -160,7 +160,7 @@ def _sentence(generator: random.Random, depth: int) -> Pair:
 
 
 def cogs(output: Path, train: int, test: int) -> None:
-    """``{train,dev,test,gen}.tsv`` with variable-free forms; generalization is to deeper sentences."""
+    """Writes ``{train,dev,test,gen}.tsv`` with variable-free forms; the sentences of ``gen`` are deeper."""
     for name, size, seed in (("train", train, 1), ("dev", test, 2), ("test", test, 3), ("gen", test, 4)):
         depth, category = (2, "cp_recursion") if name == "gen" else (1, "in_distribution")
         generator = random.Random(seed)
@@ -170,21 +170,21 @@ def cogs(output: Path, train: int, test: int) -> None:
 
 
 def cogs_original(output: Path, train: int, test: int) -> None:
-    """The same files with variables in their logical forms: ``x _ 3`` is the word of that number."""
+    """Writes the same files with variables in the logical forms: ``x _ 3`` is word 3."""
     for name, size, seed in (("train", train, 1), ("dev", test, 2), ("test", test, 3), ("gen", test, 4)):
         generator = random.Random(seed)
         rows = []
         for _ in range(size):
             subject, thing = generator.sample(_NOUNS, 2) if name == "gen" else (_NOUNS[0], generator.choice(_NOUNS))
             verb, label = generator.choice(_ACTIONS)
-            form = f"* {subject} ( x _ 1 ) ; {label} . agent ( x _ 2 , x _ 1 ) AND {label} . theme ( x _ 2 , x _ 4 ) AND {thing} ( x _ 4 )"
-            rows.append(
-                f"The {subject} {verb} a {thing} .\t{form}\t{'obj_to_subj_common' if name == 'gen' else 'in_distribution'}"
-            )
+            roles = f"{label} . agent ( x _ 2 , x _ 1 ) AND {label} . theme ( x _ 2 , x _ 4 )"
+            form = f"* {subject} ( x _ 1 ) ; {roles} AND {thing} ( x _ 4 )"
+            category = "obj_to_subj_common" if name == "gen" else "in_distribution"
+            rows.append(f"The {subject} {verb} a {thing} .\t{form}\t{category}")
         write_lines(output / f"{name}.tsv", rows)
 
 
-# --- active sentences and logical forms --------------------------------------------------------------------------------
+# --- active sentences and logical forms ------------------------------------------------------------------------------
 
 
 def _phrase(generator: random.Random, nouns: tuple[str, ...]) -> str:
@@ -195,7 +195,7 @@ def _phrase(generator: random.Random, nouns: tuple[str, ...]) -> str:
 
 
 def active_logical(output: Path, train: int, test: int) -> None:
-    """``{train,validation,test,ood_new}.json``, lines in both directions; the last has other nouns."""
+    """Writes ``{train,validation,test,ood_new}.json`` with both directions; ``ood_new`` has other nouns."""
     for name, size, seed in (("train", train, 1), ("validation", test, 2), ("test", test, 3), ("ood_new", test, 4)):
         generator = random.Random(seed)
         nouns = ("yak", "fig") if name == "ood_new" else ("dog", "tree", "fox")
@@ -209,7 +209,7 @@ def active_logical(output: Path, train: int, test: int) -> None:
         write_lines(output / f"{name}.json", lines)
 
 
-# --- IFTTT -------------------------------------------------------------------------------------------------------------
+# --- IFTTT -----------------------------------------------------------------------------------------------------------
 
 _TRIGGERS = (
     ("New photo", "Instagram", "Any_new_photo_by_you", ""),
@@ -224,7 +224,7 @@ _DEEDS = (
 
 
 def ifttt(output: Path, train: int, test: int) -> None:
-    """``recipe_summaries.tsv``, lists of addresses, and the annotation of the test set; one test recipe is gone."""
+    """Writes ``recipe_summaries.tsv``, lists of addresses, and the annotation; one test recipe is missing."""
     generator = random.Random(1)
     header = "File\tURL\tID\tTitle\tDescription\tAuthor\tFeatured\tUses\tFavorites\tCode"
     recipes, answers, number = [header], ["URL\tDescription\tTrigger channel\tTrigger\tAction channel\tAction\tIDs"], 0

@@ -1,8 +1,8 @@
 """Trains a small English Stanza model on the grammar's treebank: ``python -m preprocess.train_stanza --out DIR``.
 
-DIR receives what ``--parser-dir`` reads: ``tagger.pt``, ``constituency.pt`` and ``pretrain.pt``, together less than 2 MB.
-Then the three are loaded into a ``stanza.Pipeline`` and the labelled F1 with the tagger's own tags is printed. About seven
-minutes on one core.
+Writes the three files that ``--parser-dir`` reads, ``tagger.pt``, ``constituency.pt`` and ``pretrain.pt``, together
+less than 2 MB. Then loads them into a ``stanza.Pipeline`` and prints the labelled F1 with predicted tags. This takes
+about seven minutes on one core.
 """
 
 from __future__ import annotations
@@ -24,33 +24,36 @@ from preprocess.word_vectors import vectors, write_vectors
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.tree import Tree
 
-# Not the seed of the corpus that examples/quickstart writes: the model is to parse sentences that it has not seen.
+# Different from the seed of the corpus of examples/quickstart, whose sentences the model must not have seen.
 SEED = 2
 MAX_LENGTH = 30
 WORD_DIMENSIONS = 32
 PARSER_ARGUMENTS = (
-    "--no_multistage --no_retag --no_bert_model --num_lstm_layers 1 --tag_embedding_dim 16 --transition_embedding_dim 16 "
-    "--transition_hidden_size 16 --hidden_size 64 --delta_embedding_dim 32 --pattn_num_heads 0 --lattn_d_proj 0 --optim adamw "
-    "--learning_rate 0.002 --train_batch_size 30 --eval_batch_size 100"
+    "--no_multistage --no_retag --no_bert_model --num_lstm_layers 1 --tag_embedding_dim 16 "
+    "--transition_embedding_dim 16 --transition_hidden_size 16 --hidden_size 64 --delta_embedding_dim 32 "
+    "--pattn_num_heads 0 --lattn_d_proj 0 --optim adamw --learning_rate 0.002 --train_batch_size 30 "
+    "--eval_batch_size 100"
 ).split()
 TAGGER_ARGUMENTS = (
-    "--no_char --word_emb_dim 16 --word_cutoff 3 --hidden_dim 32 --deep_biaff_hidden_dim 32 --composite_deep_biaff_hidden_dim 16 --tag_emb_dim 8 "
-    "--transformed_dim 32 --num_layers 1 --word_dropout 0.1 --dropout 0.2 --batch_size 60 --eval_interval 300 --fix_eval_interval"
+    "--no_char --word_emb_dim 16 --word_cutoff 3 --hidden_dim 32 --deep_biaff_hidden_dim 32 "
+    "--composite_deep_biaff_hidden_dim 16 --tag_emb_dim 8 "
+    "--transformed_dim 32 --num_layers 1 --word_dropout 0.1 --dropout 0.2 --batch_size 60 "
+    "--eval_interval 300 --fix_eval_interval"
 ).split()
 
 logger = logging.getLogger("preprocess.train_stanza")
 
 
 def preterminals(tree: Tree) -> list[tuple[str, str]]:
-    """Tag and word of every leaf."""
+    """Returns the tag and the word of every leaf."""
     return [(node.label, node.children[0].label) for node in tree.preorder() if node.is_preterminal]
 
 
 def conllu(trees: Sequence[Tree]) -> str:
-    """The tags as CoNLL-U.
+    """Returns the words and tags as CoNLL-U, with the Penn tag in both tag columns.
 
-    The Penn tag stands in both tag columns. Which of the two a parser reads is decided by its configuration, and one that
-    finds its column empty parses without tags, silently and much worse; here both columns hold what it was trained on.
+    The configuration of a parser decides which of the two columns it reads. A parser whose column is empty parses
+    without tags, silently and much worse.
     """
     blocks = []
     for tree in trees:
@@ -63,25 +66,25 @@ def conllu(trees: Sequence[Tree]) -> str:
 
 
 def write_treebank(folder: Path, name: str, trees: Sequence[Tree]) -> None:
-    """``NAME.trees`` for the parser, ``NAME.conllu`` for the tagger."""
+    """Writes ``NAME.trees`` for the parser and ``NAME.conllu`` for the tagger."""
     (folder / f"{name}.trees").write_text("".join(write_forest((tree,)) + "\n" for tree in trees), encoding="utf-8")
     (folder / f"{name}.conllu").write_text(conllu(trees), encoding="utf-8")
 
 
 def train_word_vectors(folder: Path, trees: Sequence[Tree]) -> None:
-    """``pretrain.pt``, in Stanza's own format."""
+    """Writes ``pretrain.pt`` in the format of Stanza."""
     from stanza.models.common.pretrain import Pretrain
 
     words, matrix = vectors([[word.lower() for word in tree.leaves()] for tree in trees], WORD_DIMENSIONS)
     write_vectors(folder / "pretrain.txt", words, matrix)
-    # Reading the vocabulary is what makes Stanza convert the text file.
+    # Stanza converts the text file when the vocabulary is read.
     logger.info(
         "word vectors: %d words", len(Pretrain(str(folder / "pretrain.pt"), str(folder / "pretrain.txt")).vocab)
     )
 
 
 def train_tagger(folder: Path, steps: int) -> None:
-    """``tagger.pt`` from ``train.conllu``, the best on ``dev.conllu``."""
+    """Trains ``tagger.pt`` on ``train.conllu``; keeps the best model on ``dev.conllu``."""
     from stanza.models import tagger
 
     tagger.main(
@@ -111,7 +114,7 @@ def train_tagger(folder: Path, steps: int) -> None:
 
 
 def train_parser(folder: Path, epochs: int, trees: int) -> None:
-    """``constituency.pt`` from ``train.trees``, the best on ``dev.trees`` by our own F1."""
+    """Trains ``constituency.pt`` on ``train.trees``; keeps the model with the best F1 on ``dev.trees``."""
     from stanza.models import constituency_parser
     from stanza.models.constituency import parser_training
 
@@ -148,7 +151,7 @@ def train_parser(folder: Path, epochs: int, trees: int) -> None:
 
 
 def slim(folder: Path, out: Path) -> int:
-    """Copy the three models without optimizer states and without this machine's paths; returns their bytes together."""
+    """Copies the three models without optimizer states and without paths; returns their size in bytes together."""
     out.mkdir(parents=True, exist_ok=True)
     for name in ("pretrain.pt", "tagger.pt", "constituency.pt"):
         model = torch.load(folder / name, map_location="cpu", weights_only=True)
@@ -159,14 +162,14 @@ def slim(folder: Path, out: Path) -> int:
                 if isinstance(value, str) and ("/" in value or value.endswith(".pt")):
                     config[key] = None if key.endswith("file") else ""
             if "retag_package" in config:
-                # The tags come from this tagger's xpos column; without a package Stanza would read the other one.
+                # Parsers read the xpos column of this tagger. Without a package, Stanza would read the other one.
                 config["retag_package"], config["retag_method"], config["retag_xpos"] = "default", "xpos", True
         torch.save(model, out / name)
     return sum((out / name).stat().st_size for name in ("pretrain.pt", "tagger.pt", "constituency.pt"))
 
 
 def _configurations(model: dict) -> list[dict]:
-    """The dictionaries of settings inside a saved model."""
+    """Returns the dictionaries of settings inside a saved model."""
     found, stack = [], [model]
     while stack:
         part = stack.pop()
@@ -179,10 +182,10 @@ def _configurations(model: dict) -> list[dict]:
 
 
 def evaluate(models: Path, trees: Sequence[Tree]) -> float:
-    """Labelled F1 of a real pipeline on the words of ``trees``, its tagger included.
+    """Returns the labelled F1 of a real pipeline, with its tagger, on the words of ``trees``.
 
     Raises:
-        ValueError: a sentence came back without tags or with other words.
+        ValueError: a parse has no tags or other words
     """
     import stanza
 
@@ -214,7 +217,7 @@ def evaluate(models: Path, trees: Sequence[Tree]) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit status."""
+    """Command line of this module; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m preprocess.train_stanza",
         description=__doc__,
@@ -237,7 +240,8 @@ def main(arguments: list[str] | None = None) -> int:
         train_parser(folder, options.epochs, options.trees)
         size = slim(folder, options.out)
     print(
-        f"{options.out}: {size / 1e6:.2f} MB, labelled F1 {evaluate(options.out, test):.4f} on {len(test)} unseen sentences, tags by the tagger"
+        f"{options.out}: {size / 1e6:.2f} MB, labelled F1 {evaluate(options.out, test):.4f} on {len(test)} unseen "
+        "sentences with predicted tags"
     )
     return 0
 

@@ -1,9 +1,10 @@
-"""The programs of Chen et al. (2018) as they were published, for those who have them: JSON to lines of brackets.
+"""Converts the published programs of Chen et al. (2018) from JSON to bracketed lines.
 
     python -m preprocess.tree2tree --data DIR --source cs --target js --output DIR [--subset N] [--limit N]
 
-Reads ``preprocessed_progs_{train,valid,test}.json``: lists of objects whose ``source_ast`` and ``target_ast`` are trees of
-``{"root": label, "children": [...]}``. Writes ``OUTPUT/{train,valid,test}.{source,target}``. Blanks in labels become ``_``.
+Reads ``preprocessed_progs_{train,valid,test}.json``: lists of objects whose ``source_ast`` and ``target_ast`` are trees
+with nodes ``{"root": label, "children": [...]}``. Writes ``OUTPUT/{train,valid,test}.{source,target}``. A blank in a
+label becomes ``_``.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ SPLITS = ("train", "valid", "test")
 
 
 def tree_of(value: Any) -> Tree:
-    """The tree that a JSON object is.
+    """Converts a JSON object to a tree.
 
     Raises:
-        CorpusError: a node is no object with a label and a list of children
+        CorpusError: a node is not an object with a label and a list of children
     """
     nodes, stack = [], [value]
     while stack:
@@ -47,10 +48,10 @@ def tree_of(value: Any) -> Tree:
 
 
 def read_programs(path: Path) -> Iterator[Pair]:
-    """The programs of one file, both sides on lines of brackets.
+    """Yields the programs of one file, both sides as bracketed lines.
 
     Raises:
-        CorpusError: it is missing, or not in the published form
+        CorpusError: the file is missing or does not have the published form
     """
     try:
         programs = json.loads(path.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """GEO, ATIS and JOBS as Dong and Lapata (2016) prepared them: ``utterance<TAB>logical form``, both tokenised.
 
-A folder has ``train.txt``, ``test.txt`` and perhaps ``dev.txt``. Without ``dev.txt`` validation examples are drawn from
-training; the files of GEO are sorted by length, so their end would not do. A folder with ``dev.txt`` and no ``test.txt``
-(ATIS is passed on like that) is tested on ``dev.txt``, and validated on examples drawn from training.
+A folder has ``train.txt``, ``test.txt`` and, optionally, ``dev.txt``. Without ``dev.txt`` the validation examples are
+drawn from training at random, because the files of GEO are sorted by length. ATIS is distributed with ``dev.txt`` and
+without ``test.txt``: then ``dev.txt`` is the test set, and the validation examples are drawn from training.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COLUMNS = ("utterance", "logical form")
 
 @dataclass(frozen=True)
 class Corpus:
-    """How a corpus is written, and how many of its training examples validate where it has no ``dev.txt``."""
+    """The notation of a corpus, and the number of validation examples to draw if ``dev.txt`` is missing."""
 
     notation: str
     valid: int
@@ -32,10 +32,10 @@ CORPORA = {"geo": Corpus("bracket", 100), "atis": Corpus("bracket", 400), "jobs"
 
 
 def read_examples(path: Path, notation: str) -> list[Example]:
-    """The examples of one file.
+    """Reads the examples of one file.
 
     Raises:
-        CorpusError: a line has not two columns, an empty one, or a logical form that cannot be read
+        CorpusError: a line does not have two columns, a column is empty, or a logical form cannot be read
     """
     reader = notation_named(notation)
     return [
@@ -45,13 +45,13 @@ def read_examples(path: Path, notation: str) -> list[Example]:
 
 
 def load(data: Path, notation: str, valid: int, seed: int = 1, keep_valid: bool = False) -> Splits:
-    """The splits of a folder.
+    """Reads the splits of a folder.
 
     Args:
-        notation: of the logical forms
-        valid: size of a validation set that has to be drawn from training
-        seed: of that draw
-        keep_valid: what is drawn, or stands in ``dev.txt``, is trained on too
+        notation: notation of the logical forms
+        valid: number of validation examples if they are drawn from training
+        seed: seed of that draw
+        keep_valid: whether the validation examples are part of training, too
 
     Raises:
         CorpusError: a file is missing or malformed
@@ -61,8 +61,8 @@ def load(data: Path, notation: str, valid: int, seed: int = 1, keep_valid: bool 
     if "train" not in there or not there & {"dev", "test"}:
         missing = paths["train"] if "train" not in there else paths["test"]
         raise CorpusError(
-            f"{missing} is missing: --data takes a folder with train.txt, test.txt and perhaps dev.txt, "
-            f"{'<TAB>'.join(COLUMNS)} a line"
+            f"{missing} is missing: --data takes a folder with train.txt, test.txt and, optionally, dev.txt, "
+            f"whose lines are {'<TAB>'.join(COLUMNS)}"
         )
     read = {name: read_examples(paths[name], notation) for name in sorted(there)}
     train, test = read["train"], read["test"] if "test" in there else read["dev"]

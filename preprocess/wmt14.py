@@ -1,4 +1,7 @@
-"""WMT'14 English-German from the official archives: Europarl v7, Common Crawl, News Commentary v9; newstest2013 and 2014."""
+"""WMT'14 English-German from the official archives.
+
+Training on Europarl v7, Common Crawl and News Commentary v9; validation on newstest2013, test on newstest2014.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ TRAINING = ("europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"
 
 
 def _tokenized(lines: Iterator[str], language: str, options: PrepareOptions) -> Iterator[str]:
-    # hyphens stay inside words: a parser knows "co-operation", not "co @-@ operation"; compound-split BLEU splits later
+    # No dashes=True: a parser knows "co-operation", not "co @-@ operation". Compound-split BLEU splits hyphens later.
     return tokenize_lines(lines, TokenizerOptions(language, normalize=True), options.workers)
 
 
@@ -27,7 +30,7 @@ def _training_pairs(folders: list[Path], languages: Pair, options: PrepareOption
 
 
 def _test_set(folders: list[Path], patterns: Pair, languages: Pair, options: PrepareOptions):
-    """Pairs of one set, and its untokenised target lines."""
+    """Returns the pairs of one set, and its untokenised target lines."""
     paths = [find(folders, pattern) for pattern in patterns]
     raw = [list(segments(path)) for path in paths]
     sides = [_tokenized(iter(lines), language, options) for lines, language in zip(raw, languages)]
@@ -35,9 +38,9 @@ def _test_set(folders: list[Path], patterns: Pair, languages: Pair, options: Pre
 
 
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Training on the three corpora, newstest2013 as validation, the full newstest2014 as test.
+    """Reads the three training corpora, newstest2013 for validation, and the full newstest2014 for test.
 
-    Raises CorpusError where a file of the official archives is missing.
+    Raises CorpusError if a file of the official archives is missing.
     """
     folders = unpack(data, options.work)
     source, target = languages

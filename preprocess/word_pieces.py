@@ -1,10 +1,10 @@
-"""Raw text as word pieces of a pretrained encoder, and the dictionary of all of them.
+"""Splits raw text into the word pieces of a pretrained encoder, and writes the dictionary of all pieces.
 
     python -m preprocess.word_pieces --pieces-of DIR text/{train,valid,test}.nl
 
-writes ``text/{train,valid,test}.wp``, a line of pieces for each line of text, and ``text/dict.wp.txt``. The other side stays as it
-is: preprocess with ``-s wp -t lf --trainpref text/train … --srcdict text/dict.wp.txt``. New text is cut in the same way by
-``--bpe pretrained_pieces --pieces-of DIR``.
+Writes ``text/{train,valid,test}.wp``, a line of pieces for each line of text, and ``text/dict.wp.txt``. The target side
+does not change: preprocess with ``-s wp -t lf --trainpref text/train … --srcdict text/dict.wp.txt``. The option
+``--bpe pretrained_pieces --pieces-of DIR`` splits new text into the same pieces.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiece
 
 
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:
-    """Yield the pieces of each line of a file.
+    """Yields the pieces of each line of a file.
 
     Raises:
-        CorpusError: naming file and line: it is missing or not UTF-8, or a line has no pieces
+        CorpusError: the file is missing or not UTF-8, or a line has no pieces; the message names file and line
     """
     for number, line in enumerate(raw_lines(path), 1):
         cut = pieces.encode(line)
@@ -36,9 +36,9 @@ def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:
 
 
 def all_pieces(pieces: PretrainedPieces) -> Dictionary:
-    """A dictionary of all pieces, in their order: new text may need those, too, that the training data lacks.
+    """Returns a dictionary of all pieces, in their order; new text may contain pieces that training does not have.
 
-    Special pieces are left out; fairseq has its own, and the encoder knows which are which.
+    Special pieces are left out: fairseq has its own, and the encoder translates them.
     """
     dictionary = Dictionary()
     special = {*pieces.tokenizer.all_special_tokens, *dictionary.symbols}
@@ -52,13 +52,13 @@ def write_pieces(files: list[Path], name: str, suffix: str) -> None:
     """Writes the pieces beside the files, and the dictionary beside the first.
 
     Args:
-        files: of raw text; their suffixes are replaced
-        name: of the encoder, a folder
-        suffix: of what is written
+        files: files of raw text; their suffixes are replaced
+        name: folder of the encoder
+        suffix: suffix of the files to write
 
     Raises:
-        CorpusError: as of `pieces_of_lines`, or a file would be overwritten
-        InputError: no tokenizer can be loaded
+        CorpusError: as `pieces_of_lines`, or a file would be overwritten
+        InputError: the tokenizer cannot be loaded
     """
     written = [path.with_suffix(f".{suffix}") for path in files]
     for path, target in zip(files, written, strict=True):
@@ -73,11 +73,11 @@ def write_pieces(files: list[Path], name: str, suffix: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m preprocess.word_pieces", description=__doc__.splitlines()[0])
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="raw text, a sentence a line")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="raw text, a sentence on each line")
     parser.add_argument(
         "--pieces-of", required=True, metavar="DIR", help="folder of the encoder, as save_pretrained() writes it"
     )
-    parser.add_argument("--suffix", default="wp", help="of the files to write (default: %(default)s)")
+    parser.add_argument("--suffix", default="wp", help="suffix of the files to write (default: %(default)s)")
     args = parser.parse_args(arguments)
     try:
         write_pieces(args.files, args.pieces_of, args.suffix)

@@ -1,4 +1,4 @@
-"""Small word vectors from a small corpus: positive pointwise mutual information, cut to a few dimensions."""
+"""Small word vectors from a small corpus: positive pointwise mutual information in a few dimensions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scipy.sparse.linalg import svds
 
 
 def cooccurrences(sentences: Sequence[Sequence[str]], window: int) -> tuple[list[str], csr_matrix]:
-    """Count which words stand near which.
+    """Counts how often each pair of words occurs within a window.
 
     Args:
-        sentences: lower-cased words of each sentence.
-        window: how many words to either side are near.
+        sentences: lower-cased words of each sentence
+        window: number of words to either side
 
     Returns:
-        The words, most frequent first (ties by spelling), and their symmetric counts [V, V].
+        the words, most frequent first (ties by spelling), and their symmetric counts [V, V]
     """
     frequency = Counter(word for sentence in sentences for word in sentence)
     words = sorted(frequency, key=lambda word: (-frequency[word], word))
@@ -36,15 +36,17 @@ def cooccurrences(sentences: Sequence[Sequence[str]], window: int) -> tuple[list
 
 
 def vectors(sentences: Sequence[Sequence[str]], dimensions: int, window: int = 2) -> tuple[list[str], np.ndarray]:
-    """Word vectors: the truncated singular value decomposition of the positive mutual information (Levy and Goldberg 2014).
+    """Computes word vectors by truncated singular value decomposition of positive mutual information.
+
+    Levy and Goldberg (2014) describe the method.
 
     Args:
-        sentences: lower-cased words of each sentence; more than ``dimensions`` different ones.
-        dimensions: columns of the result.
-        window: see :func:`cooccurrences`.
+        sentences: lower-cased words of each sentence, with more than ``dimensions`` different words
+        dimensions: number of columns of the result
+        window: see :func:`cooccurrences`
 
     Returns:
-        The words and their vectors [V, dimensions], float32, scaled to unit variance over all entries.
+        the words and their vectors [V, dimensions], float32, scaled to unit variance over all entries
     """
     words, counts = cooccurrences(sentences, window)
     total = counts.sum()
@@ -52,7 +54,7 @@ def vectors(sentences: Sequence[Sequence[str]], dimensions: int, window: int = 2
     entries = counts.tocoo()
     information = np.log(entries.data * total / (marginal[entries.row] * marginal[entries.col]))
     positive = csr_matrix((np.maximum(information, 0.0), (entries.row, entries.col)), shape=counts.shape)
-    # A fixed start makes the iterative solver give the same vectors every time.
+    # With a fixed start, the iterative solver returns the same vectors every time.
     left, values, _ = svds(positive, k=dimensions, v0=np.ones(len(words)))
     order = np.argsort(-values)
     scaled = left[:, order] * np.sqrt(values[order])
@@ -60,7 +62,7 @@ def vectors(sentences: Sequence[Sequence[str]], dimensions: int, window: int = 2
 
 
 def write_vectors(path: Path, words: Sequence[str], matrix: np.ndarray) -> None:
-    """Write the text format of word2vec: a header, then a word and its numbers on each line."""
+    """Writes the text format of word2vec: a header, then a word and its numbers on each line."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(f"{len(words)} {matrix.shape[1]}\n")
         for word, row in zip(words, matrix):

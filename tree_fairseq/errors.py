@@ -1,7 +1,7 @@
-"""What can go wrong, one exception class per kind of fault.
+"""The exceptions of this package, one class for each kind of fault.
 
-Every message is meant to be read by the person who gave the input: it names the place (file, line and column, counted
-from one) and says how to mend it.  This module stands below all others and imports none of them.
+Every message is written for the person who gave the input. It names the place (file, line and column, counted from one)
+and says how to mend it. All other modules may import this one; it imports none of them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ class TreeFairseqError(Exception):
 
 
 class InputError(TreeFairseqError, ValueError):
-    """Some input is not what it should be.
+    """The input does not have the expected form or contents.
 
     Args:
         message: what is wrong, without a full stop.
-        path: the file, if the input came from one.
+        path: the file that the input came from, if it came from a file.
         line: number of the line in that file, from 1.
         column: number of the character in that line, from 1.
         hint: how to mend it, a full sentence.
 
-    ``str()`` gives ``path:line:column: message. hint``, less what is not known.
+    ``str()`` returns ``path:line:column: message. hint`` without the parts that are not known.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class InputError(TreeFairseqError, ValueError):
         return type(self), (self.message, self.path, self.line, self.column, self.hint)
 
     def at(self, path: str | os.PathLike | None = None, line: int | None = None) -> InputError:
-        """The same error with the place filled in; what is already known is kept where the argument is None."""
+        """Returns the same error with the given place. Where an argument is None, the known value is kept."""
         path = self.path if path is None else path
         line = self.line if line is None else line
         return type(self)(self.message, path, line, self.column, self.hint)
 
 
 class TreeFormatError(InputError):
-    """A bracketed tree, or the arrays that stand for one, is malformed."""
+    """A bracketed tree, or the arrays that represent one, is malformed."""
 
 
 class UnclosedTreeError(TreeFormatError):
@@ -70,7 +70,7 @@ class UnclosedTreeError(TreeFormatError):
 
 
 class ExtraCloseError(TreeFormatError):
-    """A ``)`` closes nothing."""
+    """A ``)`` has no matching ``(``."""
 
 
 class EmptyTreeError(TreeFormatError):
@@ -86,7 +86,7 @@ class MixedChildrenError(TreeFormatError):
 
 
 class UnsupportedCharacterError(TreeFormatError):
-    """A character that no word or label may hold, such as a no-break space."""
+    """A character that words and labels must not contain, such as a no-break space."""
 
 
 class DepthLimitError(TreeFormatError):
@@ -98,15 +98,15 @@ class DiscontinuousTreeError(TreeFormatError):
 
 
 class OutsideTreeError(TreeFormatError):
-    """Text that belongs to no tree."""
+    """Text outside of all trees."""
 
 
 class SymbolTreeError(InputError):
-    """A symbol tree, or the sequence of symbols that stands for one, is malformed."""
+    """A symbol tree, or the sequence of symbols that represents one, is malformed."""
 
 
 class NotationError(SymbolTreeError):
-    """A line is not written in the notation that it should be in."""
+    """A line does not follow the expected notation."""
 
 
 class MultipleRootsError(SymbolTreeError):
@@ -122,19 +122,21 @@ class ReservedMarkError(SymbolTreeError):
 
 
 class ArityMismatchError(SymbolTreeError):
-    """A symbol has more children than the dictionary or the model knows, or the arities of a sequence make no tree."""
+    """A symbol has more children than the dictionary or the model knows, or the arities of a sequence do not form a
+    tree.
+    """
 
 
 class PieceAlignmentError(InputError):
-    """Subword pieces that do not fit the words of a tree."""
+    """The subword pieces do not match the words of a tree."""
 
 
 class TextFormatError(InputError):
-    """A text file cannot be read as one sentence a line."""
+    """A text file does not have one sentence on each line."""
 
 
 class LineBreakError(TextFormatError):
-    """A character inside a line that some programs take for the end of the line."""
+    """A character inside a line that some programs read as the end of the line."""
 
 
 class LineCountError(TextFormatError):
@@ -142,35 +144,35 @@ class LineCountError(TextFormatError):
 
 
 class LabelColumnError(TextFormatError):
-    """A line is not a text, a tab and a class."""
+    """A line does not consist of a text, a tab and a class."""
 
 
 class EmptyDocumentError(TextFormatError):
-    """An example to be classified has no word."""
+    """An example to be classified contains no words."""
 
 
 class LongSentenceError(TextFormatError):
-    """A sentence is longer than a model may read, so that a document cannot be cut before it."""
+    """A sentence of a document is longer than the longest input of the model, so the document cannot be shortened."""
 
 
 class ClassError(InputError):
-    """A class that is none, or that cannot be used here."""
+    """A class is malformed or cannot be used here."""
 
 
 class UnknownClassError(ClassError):
-    """A class that is not among those to be learned."""
+    """A class does not belong to the classes that are learned."""
 
 
 class UnlabelledExampleError(ClassError):
-    """An example whose class is said to be unknown."""
+    """The class of an example is marked as unknown."""
 
 
 class ParserError(TreeFairseqError):
-    """A constituency parser cannot do what was asked of it."""
+    """A constituency parser cannot fulfil a request."""
 
 
 class ParserUnavailableError(ParserError):
-    """A parser or its model is not installed and cannot be fetched."""
+    """A parser or its model is neither installed nor available for download."""
 
 
 class LanguageWithoutParserError(ParserError):
@@ -186,46 +188,47 @@ class TooManyParseFailuresError(ParserError):
 
 
 class DataFolderError(TreeFairseqError):
-    """A preprocessed folder is incomplete, damaged or at odds with itself."""
+    """A preprocessed folder is incomplete, damaged or inconsistent."""
 
 
 class MissingTreesError(DataFolderError):
-    """A folder has token files but no trees beside them."""
+    """A folder contains token files without the files of their trees."""
 
 
 class CorruptFileError(DataFolderError):
-    """A file is not what was once written."""
+    """The contents of a file have changed since it was written."""
 
 
 class DictionaryMismatchError(DataFolderError):
-    """A dictionary is not the one that the files were made with."""
+    """A dictionary differs from the one that the files were written with."""
 
 
 class DestinationExistsError(DataFolderError, FileExistsError):
-    """The destination already holds a finished result."""
+    """The destination already contains a finished result."""
 
 
 class DiskFullError(DataFolderError, OSError):
-    """No room is left for a file that has to be written.
+    """The disk has no room left for a file.
 
     Attributes:
-        path: the file, where one file is known; the bytes that the whole work needs are then unknown.
+        path: the file that could not be written, or None. If it is set, the message does not say how many bytes the
+            whole command needs.
     """
 
     path: os.PathLike | None = None
 
 
 class CheckpointError(TreeFairseqError):
-    """Checkpoints that are missing, unreadable or do not belong together."""
+    """Checkpoints are missing, unreadable or do not belong together."""
 
 
 class StructuralSearchError(TreeFairseqError, ValueError):
-    """The structural search cannot do what was asked of it."""
+    """The structural search cannot run with the given options or inputs."""
 
 
 class ScoringError(TreeFairseqError, ValueError):
-    """Hypotheses and references that do not fit each other, or an output file that is incomplete."""
+    """Hypotheses and references do not match, or an output file is incomplete."""
 
 
 class WorkerDiedError(TreeFairseqError):
-    """A process that worked for this one was killed."""
+    """A worker process was killed."""

@@ -1,8 +1,8 @@
 """Writes an English-German corpus from the grammar: ``python -m preprocess.english_german --out DIR``.
 
-For every split (train, valid, test) three files of equally many lines: ``SPLIT.en`` and ``SPLIT.de`` hold the tokens,
-``SPLIT.en.trees`` the gold tree of the English line. No English line occurs twice, in whichever split. The same arguments
-give the same bytes.
+Every split (train, valid, test) has three files with the same number of lines: ``SPLIT.en`` and ``SPLIT.de`` contain
+the tokens, ``SPLIT.en.trees`` the gold tree of the English line. No English line occurs twice in all splits. The same
+arguments write the same bytes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tree_fairseq.trees.tree import Tree
 
 
 def pairs(seed: int, max_length: int) -> Iterator[tuple[Tree, str]]:
-    """English trees and German sentences without end, no English sentence twice.
+    """Yields English trees and German sentences without end; no English sentence occurs twice.
 
     Args:
-        seed: decides everything.
-        max_length: longer sentences of either language are drawn again.
+        seed: seed of all draws
+        max_length: longest sentence of either language, in tokens; longer ones are drawn again
     """
     sampler = Sampler(random.Random(seed))
     seen: set[str] = set()
@@ -41,7 +41,7 @@ def pairs(seed: int, max_length: int) -> Iterator[tuple[Tree, str]]:
 
 
 def write_split(out: Path, split: str, drawn: Iterator[tuple[Tree, str]]) -> int:
-    """Write one split; returns its number of lines."""
+    """Writes one split; returns its number of lines."""
     count = 0
     with (
         open(out / f"{split}.en", "w", encoding="utf-8", newline="\n") as source,
@@ -57,7 +57,7 @@ def write_split(out: Path, split: str, drawn: Iterator[tuple[Tree, str]]) -> int
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit status."""
+    """Command line of this module; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m preprocess.english_german",
         description=__doc__,
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--train", type=int, default=20000, help="pairs to train on (default %(default)s)")
     parser.add_argument("--valid", type=int, default=500, help="pairs to validate on (default %(default)s)")
     parser.add_argument("--test", type=int, default=500, help="pairs to test on (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="(default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default %(default)s)")
     parser.add_argument("--max-length", type=int, default=24, help="longest sentence in tokens (default %(default)s)")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)

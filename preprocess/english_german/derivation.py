@@ -1,4 +1,4 @@
-"""What a sentence says, before either language has put it into words: the one derivation that both sides share."""
+"""Derivations: the content of a sentence, from which both languages are generated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLURAL_ONLY = ("some", "many", "two", "three", "four", "five", "all")
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A personal pronoun by its English nominative: I, you, he, she, we, they."""
+    """A personal pronoun, given by its English nominative: I, you, he, she, we, they."""
 
     word: str
 
@@ -22,8 +22,8 @@ class Pronoun:
 class NounPhrase:
     """A noun phrase.
 
-    Exactly one of ``noun``, ``pronoun``, ``name`` and ``nominalized`` (an English adjective used as a plural noun) is set.
-    ``determiner`` is the English word, "" for none.
+    Exactly one of ``noun``, ``pronoun``, ``name`` and ``nominalized`` (an English adjective used as a plural noun) is
+    set. ``determiner`` is the English word, or "".
     """
 
     noun: Noun | None = None
@@ -40,7 +40,7 @@ class NounPhrase:
 
 @dataclass(frozen=True)
 class PrepositionalPhrase:
-    """A preposition by its English words ("in front of"), and what it governs."""
+    """A preposition, given by its English words ("in front of"), and its noun phrase."""
 
     preposition: str
     noun_phrase: NounPhrase
@@ -48,8 +48,11 @@ class PrepositionalPhrase:
 
 @dataclass(frozen=True)
 class Relative:
-    """A relative clause: ``gap`` is the role its head plays inside ("subject", "object"); ``pronoun`` the English relative
-    pronoun, "" where English leaves it out."""
+    """A relative clause.
+
+    ``gap`` is the role of its head inside the clause, "subject" or "object". ``pronoun`` is the English relative
+    pronoun, or "" if English leaves it out.
+    """
 
     clause: Clause
     gap: str
@@ -79,21 +82,23 @@ class Clause:
     """One clause, without word order.
 
     Args:
-        subject: None in an infinitive, in a conjunct that shares it and in a question for it. A relative clause whose gap is
-            its subject has its head here, for agreement.
+        subject: None in an infinitive, in a conjunct that shares it and in a question for it. In a relative clause
+            whose gap is the subject, this is its head, for agreement.
         verb: None for the copula, whose ``predicate`` is an adjective or a noun phrase.
         tense: one of TENSES.
         progressive: English says "is sleeping"; only with present and past.
-        passive: the object is the subject and ``agent`` stands in a by-phrase.
-        object, receiver: the object (of whatever case or preposition the verb asks for) and the person something is given to.
+        passive: the object is the subject, and ``agent`` is the noun phrase of a by-phrase.
+        object, receiver: the object, with the case or preposition that the verb governs, and the person who receives
+            it.
         receiver_first: English says "gives the child a book" and not "gives a book to the child".
         particle_last: English says "picks the child up" and not "picks up the child".
-        goal: where to, or where, of verbs that need one. instrument, place: free phrases of the verb.
-        frequency: an adverb such as "often". time: its ``time_fronted`` tells where. manner: an adverb such as "slowly".
-        complement: a that-clause, whether-clause or infinitive, as the verb's frame says.
+        goal: direction or location, for verbs that need one. instrument, place: free phrases of the verb.
+        frequency: an adverb such as "often". time: an adverbial, at the front of the clause if ``time_fronted``.
+            manner: an adverb such as "slowly".
+        complement: a that-clause, whether-clause or infinitive, depending on the frame of the verb.
         subordinate: an adverbial clause. conjunct: a second verb phrase with the same subject.
-        question: "" (none), "yes-no", "subject" (who sees), "object" (what does he see), "object-person" (who does he see),
-            "where", "why", "when".
+        question: "" for a statement, or "yes-no", "subject" (who sees), "object" (what does he see), "object-person"
+            (who does he see), "where", "why", "when".
     """
 
     subject: NounPhrase | None
@@ -132,7 +137,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a finite verb agrees with: person 1 to 3 and number."""
+    """Person (1 to 3) and number, with which a finite verb agrees."""
 
     person: int
     plural: bool
@@ -149,7 +154,10 @@ PERSONS = {
 
 
 def agreement(subject: NounPhrase) -> Agreement:
-    """Person and number of a subject; coordinated subjects are plural, and first person if one of them is."""
+    """Returns person and number of a subject.
+
+    Coordinated subjects are plural, and first person if one of them is first person.
+    """
     if subject.conjunct is not None:
         return Agreement(min(_person(subject), _person(subject.conjunct)), True)
     if subject.pronoun is not None:

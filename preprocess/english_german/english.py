@@ -1,4 +1,4 @@
-"""The English side: a derivation becomes a tree in the manner of the Penn Treebank."""
+"""The English side: converts derivations to trees in the style of the Penn Treebank."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ QUESTION_ADVERBS = ("where", "why", "when")
 
 
 def word(tag: str, form: str) -> Tree:
-    """A preterminal over its word."""
+    """Returns a preterminal over its word."""
     return Tree(tag, [Tree(form)])
 
 
 def noun_phrase(phrase: NounPhrase, objective: bool = False) -> Tree:
-    """An NP with its modifiers: the innermost is the noun with its adjectives, each modifier wraps it once more."""
+    """Returns an NP. The innermost NP has the noun and its adjectives; each modifier adds an NP around it."""
     tree = Tree("NP", _core(phrase, objective))
     if phrase.modifier is not None:
         tree = Tree("NP", [tree, prepositional_phrase(phrase.modifier)])
@@ -54,7 +54,7 @@ def _core(phrase: NounPhrase, objective: bool) -> list[Tree]:
 
 
 def prepositional_phrase(phrase: PrepositionalPhrase) -> Tree:
-    """A PP; "in front of", "out of" and "next to" are the nested phrases that the treebank has for them."""
+    """Returns a PP; "in front of", "out of" and "next to" are nested phrases as in the treebank."""
     governed = noun_phrase(phrase.noun_phrase, objective=True)
     if phrase.preposition == "in front of":
         front = Tree("NP", [word("NN", "front")])
@@ -67,7 +67,7 @@ def prepositional_phrase(phrase: PrepositionalPhrase) -> Tree:
 
 
 def relative(clause: Relative) -> Tree:
-    """A relative clause: (SBAR (WHNP ...) (S ...)), without WHNP where the pronoun is left out."""
+    """Returns a relative clause: (SBAR (WHNP ...) (S ...)), without WHNP if the pronoun is left out."""
     if not clause.pronoun:
         introduced = []
     else:
@@ -76,7 +76,7 @@ def relative(clause: Relative) -> Tree:
 
 
 def adverbial(phrase: Adverbial) -> Tree:
-    """ADVP, bare NP (every day) or PP (in the evening)."""
+    """Returns an ADVP, a bare NP (every day) or a PP (in the evening)."""
     words = phrase.english.split()
     if phrase.kind == "RB":
         return Tree("ADVP", [word("RB", part) for part in words])
@@ -88,14 +88,14 @@ def adverbial(phrase: Adverbial) -> Tree:
 
 
 def predicate(value: Adjective | NounPhrase) -> Tree:
-    """What the copula is followed by."""
+    """Returns the phrase after the copula."""
     if isinstance(value, Adjective):
         return Tree("ADJP", [word("JJ", value.english)])
     return noun_phrase(value)
 
 
 def verb_arguments(clause: Clause) -> list[Tree]:
-    """Everything in the verb phrase to the right of the main verb, in order."""
+    """Returns everything in the verb phrase to the right of the main verb, in order."""
     verb, trees = clause.verb, []
     if clause.predicate is not None:
         trees.append(predicate(clause.predicate))
@@ -128,7 +128,7 @@ def _objects(clause: Clause) -> list[Tree]:
 
 
 def complement(clause: Clause) -> Tree:
-    """A that-clause, a whether-clause or an infinitive."""
+    """Returns a that-clause, a whether-clause or an infinitive."""
     if clause.verb.frame == "infinitive":
         return infinitive(clause.complement)
     conjunction = "that" if clause.verb.frame == "that" else "whether"
@@ -136,21 +136,21 @@ def complement(clause: Clause) -> Tree:
 
 
 def infinitive(clause: Clause) -> Tree:
-    """(S (VP to (VP ...)))."""
+    """Returns an infinitive: (S (VP to (VP ...)))."""
     inner = Tree("VP", [word("VB", clause.verb.base), *verb_arguments(clause)])
     return Tree("S", [Tree("VP", [word("TO", "to"), inner])])
 
 
 def verb_phrase(clause: Clause, subject: Agreement, inverted: bool = False) -> list[Tree]:
-    """The children that the verb contributes to its clause.
+    """Returns the children that the verb contributes to its clause.
 
     Args:
-        clause: the clause.
-        subject: what the finite verb agrees with.
-        inverted: the finite auxiliary is left to a question, which puts it before the subject.
+        clause: the clause
+        subject: person and number of the subject
+        inverted: whether a question puts the finite auxiliary before the subject
 
     Returns:
-        (adverb and) verb phrase; with ``inverted`` first the finite auxiliary as a preterminal.
+        an optional adverb and the verb phrase; with ``inverted``, first the finite auxiliary as a preterminal
     """
     chain = auxiliaries(clause, subject, needs_auxiliary=inverted or clause.negated)
     middle = [word("RB", "not")] if clause.negated else []
@@ -175,12 +175,12 @@ def verb_phrase(clause: Clause, subject: Agreement, inverted: bool = False) -> l
 
 
 def declarative(clause: Clause, end: str = "", subject_outside: bool = False) -> Tree:
-    """(S ...) of a statement, relative or subordinate clause.
+    """Returns (S ...) of a statement, relative or subordinate clause.
 
     Args:
-        clause: the clause.
-        end: its final punctuation, "" for none.
-        subject_outside: a relative clause whose gap is its subject.
+        clause: the clause
+        end: its final punctuation, or ""
+        subject_outside: whether this is a relative clause whose gap is its subject
     """
     children = []
     if clause.subordinate is not None and clause.subordinate.fronted:
@@ -194,7 +194,7 @@ def declarative(clause: Clause, end: str = "", subject_outside: bool = False) ->
 
 
 def _with_subordinate(children: list[Tree], clause: Clause) -> list[Tree]:
-    """An adverbial clause that is not fronted becomes the last child of the verb phrase."""
+    """Adds an adverbial clause that is not fronted as the last child of the verb phrase."""
     if clause.subordinate is None or clause.subordinate.fronted:
         return children
     *before, phrase = children
@@ -202,7 +202,7 @@ def _with_subordinate(children: list[Tree], clause: Clause) -> list[Tree]:
 
 
 def subordinate(clause: Clause) -> Tree:
-    """(SBAR (IN because) (S ...)); "when" is an adverb in the treebank."""
+    """Returns (SBAR (IN because) (S ...)); "when" is an adverb in the treebank."""
     conjunction = clause.subordinate.conjunction
     phrase, tag = SUBORDINATORS.get(conjunction, ("", "IN"))
     introduced = Tree(phrase, [word(tag, conjunction)]) if phrase else word(tag, conjunction)
@@ -210,7 +210,7 @@ def subordinate(clause: Clause) -> Tree:
 
 
 def question(clause: Clause) -> Tree:
-    """(SQ ...) of a yes-no question, (SBARQ (WH... ) (SQ ...)) of the others."""
+    """Returns (SQ ...) of a yes-no question, (SBARQ (WH... ) (SQ ...)) of other questions."""
     if clause.question == "subject":
         inner = [Tree("SQ", verb_phrase(clause, Agreement(3, False)))]
         return Tree("SBARQ", [Tree("WHNP", [word("WP", "who")]), *inner, word(".", "?")])
@@ -226,7 +226,7 @@ def question(clause: Clause) -> Tree:
 
 
 def sentence(derivation: Sentence) -> Tree:
-    """The whole tree, under ROOT as parsers give it."""
+    """Returns the whole tree under ROOT, as parsers do."""
     clause = derivation.clause
     if clause.question:
         return Tree("ROOT", [question(clause)])

@@ -18,17 +18,17 @@ MODALS = {"future": "will", "can": "can", "must": "must", "should": "should", "m
 
 
 def article(following: str) -> str:
-    """The indefinite article before ``following``."""
+    """Returns the indefinite article before a word."""
     return "an" if following[0] in "aeiou" else "a"
 
 
 def noun_form(noun: Noun, plural: bool) -> str:
-    """Singular or plural."""
+    """Returns the singular or the plural."""
     return noun.plural if plural else noun.singular
 
 
 def third_person(base: str) -> str:
-    """catch -> catches, carry -> carries, go -> goes, see -> sees."""
+    """Returns the third person singular: catch -> catches, carry -> carries, go -> goes, see -> sees."""
     if base.endswith(("s", "x", "ch", "sh", "o")):
         return base + "es"
     if base.endswith("y") and base[-2] not in "aeiou":
@@ -37,7 +37,7 @@ def third_person(base: str) -> str:
 
 
 def progressive_form(verb: Verb) -> str:
-    """The form in -ing: lie -> lying, write -> writing, hug -> hugging."""
+    """Returns the form in -ing: lie -> lying, write -> writing, hug -> hugging."""
     if verb.base.endswith("ie"):
         return verb.base[:-2] + "ying"
     if verb.doubles:
@@ -48,7 +48,7 @@ def progressive_form(verb: Verb) -> str:
 
 
 def _finite(verb: Verb | None, past: bool, subject: Agreement) -> tuple[str, str]:
-    """Tag and form of a finite verb; None is "be"."""
+    """Returns tag and form of a finite verb; None means "be"."""
     third = subject.person == 3 and not subject.plural
     if verb is None:
         if past:
@@ -62,12 +62,12 @@ def _finite(verb: Verb | None, past: bool, subject: Agreement) -> tuple[str, str
 
 
 def auxiliaries(clause: Clause, subject: Agreement, needs_auxiliary: bool = False) -> list[tuple[str, str]]:
-    """Tags and forms from the finite verb to the main verb: [("VBZ", "has"), ("VBN", "seen")].
+    """Returns tags and forms from the finite verb to the main verb: [("VBZ", "has"), ("VBN", "seen")].
 
     Args:
-        clause: gives verb (None: the copula), tense, progressive and passive.
-        subject: what the finite verb agrees with.
-        needs_auxiliary: a negation or a question; a full verb gets "do".
+        clause: determines the verb (None: the copula), tense, progressive and passive
+        subject: person and number of the subject
+        needs_auxiliary: whether a full verb gets "do", as in a negation or a question
     """
     third = subject.person == 3 and not subject.plural
     head, main = clause.verb, []

@@ -1,4 +1,4 @@
-"""The German side: a derivation becomes words in German order, verb second or verb last."""
+"""The German side: converts derivations to words in German order, verb second or verb last."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ INTERROGATIVE = {"nom": "wer", "acc": "wen", "dat": "wem"}
 
 
 def noun_phrase(phrase: NounPhrase, case: str) -> list[str]:
-    """Words of a noun phrase in ``case``, its modifiers and coordinated partner included."""
+    """Returns the words of a noun phrase in ``case``, with its modifiers and its coordinated phrase."""
     words = _core(phrase, case)
     if phrase.modifier is not None:
         words = words + prepositional_phrase(phrase.modifier)
@@ -75,7 +75,7 @@ def _core(phrase: NounPhrase, case: str) -> list[str]:
 
 
 def prepositional_phrase(phrase: PrepositionalPhrase, goal: bool = False) -> list[str]:
-    """Words of a prepositional phrase; a ``goal`` turns the dative of a place into the accusative of a direction."""
+    """Returns the words of a prepositional phrase; ``goal`` selects the accusative of direction."""
     preposition, case = PREPOSITIONS[phrase.preposition]
     if goal and phrase.preposition in ("in", "on", "under", "behind", "in front of", "next to"):
         case = "acc"
@@ -83,7 +83,7 @@ def prepositional_phrase(phrase: PrepositionalPhrase, goal: bool = False) -> lis
 
 
 def relative(clause: Relative, head: NounPhrase) -> list[str]:
-    """A relative clause between commas, its verb last; the pronoun has the head's gender and the gap's case."""
+    """Returns a relative clause between commas; the pronoun has the gender of the head and the case of the gap."""
     case = "nom" if clause.gap == "subject" else clause.clause.verb.german_case
     pronoun = forms.relative_pronoun(case, head.noun.gender, head.plural)
     introduced = [pronoun]
@@ -93,9 +93,9 @@ def relative(clause: Relative, head: NounPhrase) -> list[str]:
 
 
 def verbs(clause: Clause, subject: Agreement) -> tuple[str, list[str]]:
-    """The finite verb without its separable prefix, and the words of the right bracket before a final verb.
+    """Returns the finite verb without its separable prefix, and the words of the right bracket before a final verb.
 
-    A simple tense of a separable verb has the prefix alone in the bracket: ("ruft", ["an"]).
+    In a simple tense, the bracket of a separable verb contains only the prefix: ("ruft", ["an"]).
     """
     verb, tense = clause.verb, clause.tense
     infinitive = "sein" if verb is None else verb.prefix + verb.infinitive
@@ -123,13 +123,13 @@ def _is_pronoun(phrase: NounPhrase | None) -> bool:
 
 
 def _negated(phrase: NounPhrase | None) -> tuple[NounPhrase | None, bool]:
-    """An indefinite phrase takes the negation itself (kein); the flag says that "nicht" is not needed any more."""
+    """Negates an indefinite phrase with "kein"; the flag is True if "nicht" is not needed any more."""
     indefinite = phrase is not None and phrase.noun is not None and phrase.determiner in ("a", "")
     return (replace(phrase, determiner="no"), True) if indefinite else (phrase, False)
 
 
 def middle_field(clause: Clause) -> list[str]:
-    """Everything between the finite verb (or the conjunction) with the subject and the right bracket."""
+    """Returns the words between the subject and the right bracket, without the finite verb."""
     verb, thing, absorbed = clause.verb, clause.object, False
     complement = clause.predicate
     prepositional = verb is not None and bool(verb.german_preposition)
@@ -165,7 +165,7 @@ def _predicate(value: Adjective | NounPhrase | None) -> list[str]:
 
 
 def after_field(clause: Clause) -> list[str]:
-    """What follows the right bracket: the complement and an adverbial clause that is not fronted."""
+    """Returns the words after the right bracket: the complement and an adverbial clause that is not fronted."""
     words: list[str] = []
     if clause.complement is not None:
         words += [COMMA, *complement(clause), COMMA]
@@ -175,7 +175,7 @@ def after_field(clause: Clause) -> list[str]:
 
 
 def complement(clause: Clause) -> list[str]:
-    """A dass-clause, an ob-clause or an infinitive with zu, which a separable verb takes inside."""
+    """Returns a dass-clause, an ob-clause or an infinitive with zu, which follows the prefix of a separable verb."""
     inner = clause.complement
     if clause.verb.frame == "infinitive":
         return [*middle_field(inner), *forms.zu_infinitive(inner.verb), *after_field(inner)]
@@ -183,7 +183,7 @@ def complement(clause: Clause) -> list[str]:
 
 
 def subordinate(clause: Clause) -> list[str]:
-    """An adverbial clause; "when" is "als" for what happened once and "wenn" otherwise."""
+    """Returns an adverbial clause; "when" is "als" for a single past event and "wenn" otherwise."""
     conjunction, inner = clause.subordinate.conjunction, clause.subordinate.clause
     when = "als" if inner.tense in ("past", "pluperfect") else "wenn"
     return [CONJUNCTIONS.get(conjunction, when), *verb_last(inner)]
@@ -198,7 +198,7 @@ def _agreement(clause: Clause) -> Agreement:
 
 
 def verb_last(clause: Clause, subject_outside: bool = False) -> list[str]:
-    """A clause with its finite verb at the end, without the conjunction; a separable prefix is written to the verb."""
+    """Returns a clause that ends with its finite verb and separable prefix, without the conjunction."""
     subject = _agreement(clause)
     opening = [] if subject_outside else _subject(clause)
     fronted = clause.time.german.split() if clause.time is not None and clause.time_fronted else []
@@ -216,12 +216,12 @@ def _bracketed(clause: Clause, subject: Agreement) -> list[str]:
 
 
 def verb_second(clause: Clause, first: list[str] | None = None) -> list[str]:
-    """A main clause.
+    """Returns a main clause.
 
     Args:
-        clause: the clause.
-        first: what stands before the finite verb; None: what the clause fronts (an adverbial clause, a time), otherwise the
-            subject. An empty list puts the verb first.
+        clause: the clause
+        first: the words before the finite verb. None means the fronted part of the clause (an adverbial clause or a
+            time), or else the subject. An empty list puts the verb first.
     """
     subject = _agreement(clause)
     opening = first
@@ -248,7 +248,7 @@ def _question(clause: Clause) -> list[str]:
 
 
 def _punctuated(words: list[str], end: str) -> list[str]:
-    """Commas that meet are one, and none stands before the final mark or first."""
+    """Merges adjacent commas, and removes them at the start and before the final mark."""
     kept: list[str] = []
     for word in [*words, end]:
         if word == COMMA and (not kept or kept[-1] == COMMA):
@@ -260,7 +260,7 @@ def _punctuated(words: list[str], end: str) -> list[str]:
 
 
 def sentence(derivation: Sentence) -> list[str]:
-    """The words of the whole sentence."""
+    """Returns the words of the whole sentence."""
     clause = derivation.clause
     if clause.question:
         return _punctuated(_question(clause), "?")

@@ -73,12 +73,12 @@ IRREGULAR_PAST = {"sein": "war", "haben": "hatte", "werden": "wurde"}
 
 
 def column(gender: str, plural: bool) -> int:
-    """Index into a row of endings."""
+    """Returns the index into a row of endings."""
     return GENDERS.index("p" if plural else gender)
 
 
 def determiner(english: str, case: str, gender: str, plural: bool) -> str:
-    """The German determiner for an English one, "" for none: ("the", "dat", "f", False) -> "der"."""
+    """Returns the German determiner for an English one or "": ("the", "dat", "f", False) -> "der"."""
     index = column(gender, plural)
     if english == "the":
         return DEFINITE[case][index]
@@ -102,7 +102,10 @@ def adjective(value: Adjective, english_determiner: str, case: str, gender: str,
 
 
 def noun(value: Noun, case: str, plural: bool) -> str:
-    """A noun in its case: dative plurals end in -n (unless in -s), weak nouns change in the singular too."""
+    """Returns a noun in its case.
+
+    Dative plurals end in -n (unless in -s), and weak nouns change in the singular, too.
+    """
     if not plural:
         return value.german_plural if value.weak and case != "nom" else value.german
     form = value.german_plural
@@ -110,39 +113,39 @@ def noun(value: Noun, case: str, plural: bool) -> str:
 
 
 def pronoun(english: str, case: str) -> str:
-    """A personal pronoun by its English nominative."""
+    """Returns the personal pronoun for an English nominative."""
     return PRONOUNS[english][CASES.index(case)]
 
 
 def relative_pronoun(case: str, gender: str, plural: bool) -> str:
-    """der, die, das, ... denen."""
+    """Returns a relative pronoun: der, die, das, ... denen."""
     return RELATIVE[case][column(gender, plural)]
 
 
 def contract(words: list[str]) -> list[str]:
-    """in dem -> im and the like, at the beginning of a prepositional phrase."""
+    """Contracts the beginning of a prepositional phrase: in dem -> im."""
     short = CONTRACTIONS.get(tuple(words[:2]))
     return [short, *words[2:]] if short else words
 
 
 def stem(infinitive: str) -> str:
-    """arbeiten -> arbeit, lächeln -> lächel, füttern -> fütter."""
+    """Returns the stem of a verb: arbeiten -> arbeit, lächeln -> lächel, füttern -> fütter."""
     return infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
 
 
 def _links(stem_: str) -> str:
-    """The e between a stem in -d, -t or a heavy cluster and an ending in -s or -t: arbeit-e-t, zeichn-e-t."""
+    """Returns the e between a stem in -d, -t or a heavy cluster and an ending in -s or -t: arbeit-e-t, zeichn-e-t."""
     heavy = stem_[-1] in "mn" and stem_[-2] not in "aeiouäöülmnrh"
     return "e" if stem_[-1] in "dt" or heavy or stem_.endswith("chn") else ""
 
 
 def second_person(third_stem: str) -> str:
-    """The ending -st, shortened after a hiss: du sitzt, du siehst."""
+    """Adds the ending -st, which is shortened after a sibilant: du siehst, du sitzt."""
     return third_stem + ("t" if third_stem.endswith(("s", "ß", "z", "x")) else "st")
 
 
 def present(infinitive: str, third: str, subject: Agreement) -> str:
-    """Present tense; ``third`` is the irregular third person singular, "" for a regular one."""
+    """Returns the present tense; ``third`` is the irregular third person singular, or ""."""
     if infinitive in IRREGULAR_PRESENT:
         return IRREGULAR_PRESENT[infinitive][3 if subject.plural else subject.person - 1]
     base = stem(infinitive)
@@ -159,7 +162,7 @@ def present(infinitive: str, third: str, subject: Agreement) -> str:
 
 
 def preterite(infinitive: str, strong: str, subject: Agreement) -> str:
-    """Past tense; ``strong`` is the first person singular of a strong verb, "" for a weak one."""
+    """Returns the past tense; ``strong`` is the first person singular of a strong verb, or ""."""
     base = IRREGULAR_PAST.get(infinitive, strong)
     if not base:
         root = stem(infinitive)
@@ -174,7 +177,7 @@ def preterite(infinitive: str, strong: str, subject: Agreement) -> str:
 
 
 def participle(verb: Verb) -> str:
-    """The past participle with its prefix: angerufen, besucht, fotografiert."""
+    """Returns the past participle with its prefix: angerufen, besucht, fotografiert."""
     if verb.german_participle:
         return verb.prefix + verb.german_participle
     root = stem(verb.infinitive)
@@ -183,11 +186,11 @@ def participle(verb: Verb) -> str:
 
 
 def _inseparable(infinitive: str) -> bool:
-    """Whether the verb begins with an unstressed prefix; a short rest (beten, geben) is no verb of its own."""
+    """Returns whether the verb begins with an unstressed prefix, before at least five letters (not beten, geben)."""
     prefix = next((part for part in INSEPARABLE if infinitive.startswith(part)), "")
     return bool(prefix) and len(infinitive) - len(prefix) > 4
 
 
 def zu_infinitive(verb: Verb) -> list[str]:
-    """zu rufen, but anzurufen."""
+    """Returns the infinitive with zu: zu rufen, but anzurufen."""
     return [f"{verb.prefix}zu{verb.infinitive}"] if verb.prefix else ["zu", verb.infinitive]

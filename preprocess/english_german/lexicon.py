@@ -1,4 +1,4 @@
-"""The words of the grammar, English beside German, with what each needs to be inflected and to be chosen sensibly."""
+"""The English and German words of the grammar, with their inflection and semantic classes."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """One adjective: English, German as a predicate, the German stem that takes endings, and what it goes with."""
+    """One adjective: English, German predicate, the German stem before endings, and the classes that it fits."""
 
     english: str
     german: str
@@ -280,7 +280,7 @@ class Adjective:
 
 
 def regular_plural(noun: str) -> str:
-    """English plural of a regular noun: church -> churches, cherry -> cherries, dog -> dogs."""
+    """Returns the English plural of a regular noun: church -> churches, cherry -> cherries, dog -> dogs."""
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
@@ -292,11 +292,11 @@ def _rows(table: str) -> list[list[str]]:
 
 @cache
 def nouns() -> tuple[Noun, ...]:
-    """All nouns in the order of the table; mass nouns (class "topping") have "-" as German plural."""
+    """Returns all nouns in the order of the table; mass nouns (class "topping") have "-" as German plural."""
     found = []
     for english, german, gender, german_plural, classes, *weak in _rows(NOUNS):
         singular, _, plural = english.partition("/")
-        # A noun's own name is a class too, so that a verb can ask for one noun (to listen to a radio).
+        # The noun itself is a class, too, so that a verb can ask for one noun (to listen to a radio).
         kinds = frozenset([singular, *classes.split(",")])
         found.append(
             Noun(singular, plural or regular_plural(singular), german, gender, german_plural, kinds, bool(weak))
@@ -306,7 +306,7 @@ def nouns() -> tuple[Noun, ...]:
 
 @cache
 def adjectives() -> tuple[Adjective, ...]:
-    """All adjectives in the order of the table."""
+    """Returns all adjectives in the order of the table."""
     found = []
     for english, forms, classes in _rows(ADJECTIVES):
         german, _, stem = forms.partition("/")
@@ -316,13 +316,13 @@ def adjectives() -> tuple[Adjective, ...]:
 
 @cache
 def nouns_of(classes: frozenset[str]) -> tuple[Noun, ...]:
-    """Nouns that belong to at least one of ``classes``."""
+    """Returns the nouns that belong to at least one of ``classes``."""
     return tuple(noun for noun in nouns() if noun.classes & classes)
 
 
 @cache
 def adjectives_for(noun: Noun) -> tuple[Adjective, ...]:
-    """Adjectives that make sense with ``noun``."""
+    """Returns the adjectives that fit ``noun``."""
     return tuple(
         adjective for adjective in adjectives() if "any" in adjective.classes or adjective.classes & noun.classes
     )

@@ -1,4 +1,4 @@
-"""Draws derivations at random, sensibly: who can do what, to whom, with which tool."""
+"""Draws random derivations that make sense: verbs select their subjects, objects and tools."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ TIMES = {
         Adverbial("in the afternoon", "am Nachmittag", "PP"),
     ],
 }
-# Which frames a main clause draws, and how often.
+# Weights of the frames of main clauses.
 FRAMES = {
     "transitive": 40,
     "intransitive": 12,
@@ -99,11 +99,11 @@ SURFACE_GOALS = ("on", "under", "behind", "next to", "in front of")
 
 
 class Sampler:
-    """Derivations from one random generator; the same generator state gives the same sentences.
+    """Draws derivations; the same state of the random generator gives the same sentences.
 
     Args:
-        rng: the only source of chance.
-        depth: how many clauses may stand inside one another.
+        rng: the only source of randomness
+        depth: greatest number of nested clauses
     """
 
     def __init__(self, rng: random.Random, depth: int = 3):
@@ -111,15 +111,15 @@ class Sampler:
         self.depth = depth
 
     def chance(self, share: float) -> bool:
-        """True in ``share`` of the calls."""
+        """Returns True with probability ``share``."""
         return self.rng.random() < share
 
     def weighted(self, weights: dict[str, int]) -> str:
-        """A key, as often as its weight says."""
+        """Draws a key with a probability proportional to its weight."""
         return self.rng.choices(list(weights), list(weights.values()))[0]
 
     def sentence(self) -> Sentence:
-        """One sentence: mostly a statement, sometimes a question or two statements in one."""
+        """Draws a sentence: mostly a statement, sometimes a question or two coordinated statements."""
         kind = self.rng.random()
         if kind < 0.12:
             return Sentence(self.question())
@@ -129,7 +129,7 @@ class Sampler:
         return Sentence(self.statement(self.depth))
 
     def statement(self, depth: int) -> Clause:
-        """A main clause, with at most one of an adverbial clause and a second verb phrase."""
+        """Draws a main clause, which may have either an adverbial clause or a second verb phrase."""
         frame = self.weighted(FRAMES if depth > 1 else {name: FRAMES[name] for name in (*PLAIN_FRAMES, "copula")})
         clause = self.clause(frame, self.weighted(MAIN_TENSES), depth)
         if clause.complement is None and depth > 1 and self.chance(0.16):
@@ -154,7 +154,7 @@ class Sampler:
         return clause
 
     def subordinate(self, tense: str, depth: int) -> Subordinate:
-        """An adverbial clause whose tense goes with the main clause's."""
+        """Draws an adverbial clause whose tense agrees with that of the main clause."""
         past = tense in ("past", "perfect", "pluperfect")
         conjunction = self.rng.choice(
             ("because", "although", "when", "while", "before", "after")
@@ -167,7 +167,7 @@ class Sampler:
         return Subordinate(conjunction, replace(clause, time=None, time_fronted=False), self.chance(0.5))
 
     def question(self) -> Clause:
-        """A yes-no question or one with a question word."""
+        """Draws a yes-no question or a question with a question word."""
         kind = self.rng.choice(("yes-no", "yes-no", "subject", "object", "object-person", "where", "why", "when"))
         frames = {
             "object": "transitive",
@@ -206,16 +206,16 @@ class Sampler:
         person_gap: bool = False,
         head: NounPhrase | None = None,
     ) -> Clause:
-        """A clause of ``frame`` in ``tense``.
+        """Draws a clause of ``frame`` in ``tense``.
 
         Args:
-            frame: a key of the verb tables, or "copula".
-            tense: one of TENSES.
-            depth: clauses that may still be nested inside, this one included.
-            subject: the subject, where it is settled already.
-            gap: "object" leaves the object out.
-            person_gap: the object left out is a person.
-            head: the noun phrase that a relative clause belongs to; the verb must fit it.
+            frame: a key of the verb tables, or "copula"
+            tense: one of TENSES
+            depth: greatest number of nested clauses, this one included
+            subject: the subject if it is fixed
+            gap: "object" leaves the object out
+            person_gap: whether the omitted object is a person
+            head: the noun phrase that a relative clause modifies; the verb must fit it
         """
         if frame == "copula":
             return self.copula(tense, depth, subject)
@@ -257,7 +257,7 @@ class Sampler:
         return clause
 
     def verb(self, frame: str, subject: NounPhrase | None, gap: str, head: NounPhrase | None, person_gap: bool) -> Verb:
-        """A verb of ``frame`` whose subject can be ``subject`` and whose gap can be ``head``."""
+        """Draws a verb of ``frame`` that fits ``subject`` and, if it has a gap, ``head``."""
         fitting = []
         for verb in verbs(frame):
             if subject is not None and not verb.subjects & _classes(subject):
@@ -274,7 +274,7 @@ class Sampler:
         return self.rng.choice(fitting)
 
     def copula(self, tense: str, depth: int, subject: NounPhrase | None) -> Clause:
-        """He is old; the woman was a teacher."""
+        """Draws a clause with the copula: he is old; the woman was a teacher."""
         subject = subject or self.noun_phrase(ANIMATE | {"thing", "vehicle", "food"}, depth - 1, pronouns=True)
         tense = tense if tense in ("present", "past", "perfect", "future") else "past"
         if subject.noun is None or "person" in subject.noun.classes and self.chance(0.2):
@@ -294,7 +294,7 @@ class Sampler:
         return self.adjuncts(Clause(subject, None, tense, predicate=predicate), manner=False)
 
     def adjuncts(self, clause: Clause, manner: bool = True) -> Clause:
-        """Negation, an adverb of frequency, a time, or a manner: at most one of the first two."""
+        """Adds at most one of a negation, an adverb of frequency, a time and an adverb of manner."""
         kind = self.rng.random()
         times = TIMES[
             {"past": "past", "pluperfect": "past", "present": "present", "future": "future"}.get(clause.tense, "future")
@@ -317,7 +317,7 @@ class Sampler:
         return clause
 
     def with_complement(self, clause: Clause, depth: int, gap: str) -> Clause:
-        """Add what a verb of saying, asking or trying needs."""
+        """Adds the complement of a verb of saying, asking or trying."""
         frame = clause.verb.frame
         if frame == "infinitive":
             wanted = _frames_for(clause.subject, ("transitive", "dative", "ditransitive", "directed", "placed"))
@@ -342,7 +342,7 @@ class Sampler:
         )
 
     def with_objects(self, clause: Clause, depth: int, gap: str) -> Clause:
-        """Add what the verb's frame asks for, and now and then a tool or a place."""
+        """Adds the objects of the frame of the verb, and sometimes a tool or a place."""
         verb, frame = clause.verb, clause.verb.frame
         negated = clause.negated
         if frame in ("transitive", "dative", "ditransitive", "prepositional", "placed") and gap != "object":
@@ -365,7 +365,7 @@ class Sampler:
         if frame in ("located", "directed", "placed"):
             clause = replace(clause, goal=self.goal(verb))
         if clause.object is not None and clause.object.relative is not None:
-            # Whatever followed would seem to belong to the relative clause.
+            # A phrase after the relative clause would seem to belong to it.
             return replace(
                 clause,
                 time=clause.time if clause.time_fronted else None,
@@ -380,7 +380,7 @@ class Sampler:
         return clause
 
     def goal(self, verb: Verb) -> PrepositionalPhrase:
-        """Where something stands, goes or is put."""
+        """Draws the location or direction of a verb that needs one."""
         if "source" in verb.objects:
             return PrepositionalPhrase("out of", self.simple(frozenset(["place"])))
         surface = (
@@ -398,7 +398,7 @@ class Sampler:
         return PrepositionalPhrase(preposition, self.around(surface))
 
     def location(self) -> PrepositionalPhrase:
-        """A place where something happens."""
+        """Draws a place where something happens."""
         if self.chance(0.7):
             return PrepositionalPhrase("in", self.simple(frozenset(["place"])))
         return PrepositionalPhrase(
@@ -406,7 +406,8 @@ class Sampler:
         )
 
     def attributed(self, phrase: NounPhrase, verb: Verb) -> NounPhrase:
-        """A with-phrase that belongs to the object and not to the verb: a tool of another verb, clothing, cream on a cake."""
+        """Adds a with-phrase that belongs to the object, not to the verb: a tool of another verb, clothing, a
+        topping."""
         if (
             phrase.noun is None
             or phrase.relative is not None
@@ -429,24 +430,24 @@ class Sampler:
         return replace(phrase, modifier=PrepositionalPhrase("with", self.around(self.rng.choice(choices))))
 
     def simple(self, classes: frozenset[str]) -> NounPhrase:
-        """A short noun phrase without modifiers."""
+        """Draws a short noun phrase without modifiers."""
         return self.around(self.rng.choice(nouns_of(classes)))
 
     def around(self, noun: Noun) -> NounPhrase:
-        """A determiner and perhaps an adjective around ``noun``, singular."""
+        """Draws a determiner and sometimes an adjective for ``noun`` in the singular."""
         chosen = (self.rng.choice(adjectives_for(noun)),) if self.chance(0.25) else ()
         return NounPhrase(noun, determiner=self.rng.choice(("the", "the", "the", "a", "his", "her")), adjectives=chosen)
 
     def noun_phrase(
         self, classes: frozenset[str], depth: int, pronouns: bool = False, plain: bool = False
     ) -> NounPhrase:
-        """A noun phrase whose head is in one of ``classes``.
+        """Draws a noun phrase whose head is in one of ``classes``.
 
         Args:
-            classes: semantic classes.
-            depth: clauses that may be nested inside; 0: no relative clause.
-            pronouns: a pronoun or a name is possible where the classes are persons.
-            plain: no numerals or quantifiers (they are odd under a negation).
+            classes: semantic classes
+            depth: greatest number of nested clauses inside; 0 excludes relative clauses
+            pronouns: whether a pronoun or a name may replace a person
+            plain: whether to exclude numerals and quantifiers, which are odd under a negation
         """
         kind = self.rng.random()
         if "person" in classes and pronouns and kind < 0.28:
@@ -472,7 +473,7 @@ class Sampler:
         return phrase
 
     def nominal(self, noun: Noun, plain: bool) -> NounPhrase:
-        """Determiner, adjectives and number."""
+        """Draws determiner, adjectives and number for ``noun``."""
         plural = self.chance(0.28)
         if plain:
             determiner = self.rng.choice(("the", "the", "my", "his") if plural else ("the", "the", "a", "his", "this"))
@@ -483,7 +484,7 @@ class Sampler:
         return NounPhrase(noun, plural, determiner, tuple(self.rng.sample(fitting, min(count, len(fitting)))))
 
     def with_relative(self, phrase: NounPhrase, depth: int) -> NounPhrase:
-        """A relative clause, whose gap is its subject or its object."""
+        """Adds a relative clause whose gap is its subject or its object."""
         tense = self.rng.choice(("present", "past", "past", "perfect"))
         head = NounPhrase(phrase.noun, phrase.plural, "the")
         person = "person" in phrase.noun.classes
@@ -509,22 +510,22 @@ def _classes(phrase: NounPhrase) -> frozenset[str]:
 
 
 def _frames_for(subject: NounPhrase, frames: tuple[str, ...]) -> list[str]:
-    """Those of ``frames`` that have a verb for ``subject``."""
+    """Returns the ``frames`` that have a verb for ``subject``."""
     return [frame for frame in frames if any(verb.subjects & _classes(subject) for verb in verbs(frame))]
 
 
 def _inside(clause: Clause) -> Clause:
-    """A relative clause without the free phrases at its end: nobody could tell them from the main clause's."""
+    """Removes the free phrases at the end of a relative clause, which would seem to belong to the main clause."""
     return replace(clause, time=None, time_fronted=False, manner=None, place=None)
 
 
 def _is_light(phrase: NounPhrase) -> bool:
-    """Short enough to stand between a verb and its particle."""
+    """Returns whether a phrase is short enough to stand between a verb and its particle."""
     return phrase.relative is None and phrase.modifier is None and phrase.conjunct is None
 
 
 def _is_action(verb: Verb | None) -> bool:
-    """Whether a progressive or an adverb of manner is natural."""
+    """Returns whether a verb sounds natural in the progressive or with an adverb of manner."""
     return verb is not None and verb.base not in (
         "know",
         "need",

@@ -1,4 +1,4 @@
-"""The verbs of the grammar: the forms of both languages, what they govern, and what they go with."""
+"""The verbs of the grammar: their forms in both languages, their government, and the nouns that fit them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 
 # English base[:past[:participle]] [particle or preposition] | German infinitive (separable prefix+rest), third person
-# present, preterite, participle of strong verbs; "sein" as the perfect's auxiliary; preposition/case | subjects | objects
-# | tools that can be the instrument. "!" after an English base doubles its last consonant. Weak forms are derived.
+# present, preterite, participle of strong verbs; "sein" as the perfect's auxiliary; preposition/case | subjects |
+# objects | tools that can be the instrument. "!" after an English base doubles its last consonant. Weak forms are
+# derived.
 INTRANSITIVE = """
 sleep:slept | schlafen schläft schlief geschlafen | person,animal
 laugh | lachen | person
@@ -143,7 +144,7 @@ stand:stood | stehen - stand gestanden | person,animal | surface,place
 lie:lay:lain | liegen - lag gelegen | animal,thing | surface
 """
 
-# Objects are the goals; "source" stands for a place that is left.
+# Objects are the goals; "source" means a place that the subject leaves.
 DIRECTED = """
 go:went:gone | gehen - ging gegangen sein | person,animal | place
 run!:ran:run | laufen läuft lief gelaufen sein | person,animal | place
@@ -206,8 +207,8 @@ class Verb:
     """One verb with its frame.
 
     ``particle`` is an English particle (pick *up*), ``preposition`` an English governed preposition (wait *for*);
-    ``german_preposition`` with ``german_case`` is what governs the German object of a prepositional verb ("" where German
-    has a bare case). ``doubles`` tells that -ing and -ed double the last consonant.
+    ``german_preposition`` with ``german_case`` governs the German object of a prepositional verb (the preposition is ""
+    if German has a bare case). ``doubles`` means that -ing and -ed double the last consonant.
     """
 
     base: str
@@ -271,7 +272,7 @@ def _german(column: str, frame: str) -> dict[str, object]:
 
 
 def regular_past(base: str, doubles: bool = False) -> str:
-    """English past tense of a regular verb: carry -> carried, love -> loved, hug -> hugged."""
+    """Returns the English past tense of a regular verb: carry -> carried, love -> loved, hug -> hugged."""
     if doubles:
         return base + base[-1] + "ed"
     if base.endswith("e"):
@@ -287,7 +288,7 @@ def _classes(columns: list[str], index: int) -> frozenset[str]:
 
 @cache
 def verbs(frame: str) -> tuple[Verb, ...]:
-    """The verbs of one frame (a key of TABLES), in the order of the table."""
+    """Returns the verbs of one frame (a key of TABLES), in the order of the table."""
     found = []
     for line in TABLES[frame].strip().splitlines():
         columns = [column.strip() for column in line.split("|")]

@@ -1,8 +1,8 @@
-"""Writes made-up programs and their translations, one a line.
+"""Writes generated programs and their translations, one on each line.
 
-For every split (train, valid, test), files of equally many lines: trees in brackets, ``SPLIT.for`` and ``SPLIT.lam`` (or
-``SPLIT.cs`` and ``SPLIT.js``), and the tokens of the same programs, ``SPLIT.raw.for`` and so on.  No program occurs twice,
-in whichever split.  The same arguments give the same bytes.
+All files of a split (train, valid, test) have the same number of lines: bracketed trees in ``SPLIT.for`` and
+``SPLIT.lam`` (or ``SPLIT.cs`` and ``SPLIT.js``), and the tokens of the same programs in ``SPLIT.raw.for`` and so on.
+No program occurs twice in all splits. The same arguments write the same bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from preprocess.programs.splits import SPLITS, write_splits
 
 
 def arguments_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m preprocess.programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -26,8 +26,8 @@ def arguments_parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--output", type=Path, required=True, help="folder to write to")
     for split, size in (("train", 100_000), ("valid", 10_000), ("test", 10_000)):
-        shared.add_argument(f"--{split}", type=int, default=size, help="programs (default %(default)s)")
-    shared.add_argument("--seed", type=int, default=1, help="(default %(default)s)")
+        shared.add_argument(f"--{split}", type=int, default=size, help="number of programs (default %(default)s)")
+    shared.add_argument("--seed", type=int, default=1, help="seed of random draws (default %(default)s)")
     shared.add_argument("--workers", type=int, default=1, help="processes that draw; the result does not depend on it")
 
     programs = commands.add_parser("for2lam", parents=[shared], help="FOR to LAMBDA")
@@ -40,7 +40,7 @@ def arguments_parser() -> argparse.ArgumentParser:
     programs.add_argument(
         "--keep-duplicates",
         action="store_true",
-        help="as in the published sets: a program may occur often, also in several splits",
+        help="let programs occur more than once and in several splits, as in the published sets",
     )
 
     scripts = commands.add_parser("coffeescript", parents=[shared], help="CoffeeScript to JavaScript, or back")
@@ -54,25 +54,23 @@ def arguments_parser() -> argparse.ArgumentParser:
     scripts.add_argument(
         "--call-arguments",
         action="store_true",
-        help="keep what JavaScript's calls are given and the names of methods, which the published trees lack",
+        help="keep the arguments of JavaScript calls and the names of methods, which the published trees do not have",
     )
-    scripts.add_argument(
-        "--toy", action="store_true", help="without Node: only programs that are translated without it"
-    )
+    scripts.add_argument("--toy", action="store_true", help="draw only programs that can be translated without Node")
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit status."""
+    """Command line of this module; returns the exit status."""
     parser = arguments_parser()
     options = parser.parse_args(arguments)
     sizes = {split: getattr(options, split) for split in SPLITS}
     if min(sizes.values()) < 0 or options.workers < 1:
-        parser.error("numbers of programs cannot be negative, and one worker is needed")
+        parser.error("the numbers of programs must not be negative, and --workers must be at least 1")
     try:
         if options.command == "for2lam":
             if options.data is not None and options.setting != "rebuild":
-                parser.error("--data goes with --setting rebuild: only its programs are published")
+                parser.error("--data needs --setting rebuild, whose programs alone are published")
             splits = for2lam.data_set(
                 options.setting, sizes, options.seed, options.workers, options.data, options.keep_duplicates
             )

@@ -1,7 +1,7 @@
-"""A part of CoffeeScript: its tokens, its text, and the trees that the CoffeeScript compiler parses it to.
+"""A part of CoffeeScript: its tokens, its text, and the syntax trees of the CoffeeScript compiler.
 
-Tokens are the words of the text, and ``INDENT``, ``OUTDENT`` and ``TERMINATOR`` for its lay-out.  Trees have the labels of
-the data of Chen, Liu and Song (2018), an underscore where theirs have a blank.
+Tokens are the words of the text, and ``INDENT``, ``OUTDENT`` and ``TERMINATOR`` for its layout. Trees have the labels
+of the data of Chen, Liu and Song (2018), with an underscore for a blank.
 
 ==============================================  =====================================================
 tokens                                          tree
@@ -27,20 +27,20 @@ from tree_fairseq.trees.tree import Tree
 INDENT, OUTDENT, TERMINATOR = "INDENT", "OUTDENT", "TERMINATOR"
 LAYOUT = frozenset((INDENT, OUTDENT, TERMINATOR))
 
-# How tightly each operator binds, and whether the first of two equal ones does so more. ``while`` takes a ``while`` after
-# it into its condition, and an ``if`` takes one too; that is how the compiler reads them.
+# Precedence of each operator, and whether it associates to the left. As in the compiler, the condition of an ``if`` or
+# a ``while`` behind a statement extends over a following ``while``.
 _BINDING = {"if": (0, True), "while": (1, False), "=": (2, False), "==": (3, True), "+": (4, True), "*": (5, True)}
 _LABELS = {"if": "If", "while": "While", "=": "Assign", "==": "Op_===", "+": "Op_+", "*": "Op_*"}
 
 
 def read_coffee(words: Sequence[str]) -> Tree:
-    """The tree of a program.
+    """Returns the tree of a program.
 
     Raises:
-        NotationError: it is not of this part of CoffeeScript
+        NotationError: the program does not belong to this part of CoffeeScript
     """
     statements: list[Tree] = []
-    # Of every open block: the statements before it, the head (if or while, and its condition), the blocks after that head.
+    # For every open block: the statements before it, its keyword, and its condition followed by its finished blocks.
     enclosing: list[tuple[list[Tree], str, list[Tree]]] = []
     position = 0
     while position < len(words):
@@ -52,7 +52,7 @@ def read_coffee(words: Sequence[str]) -> Tree:
             statements = []
         elif word == OUTDENT:
             if not enclosing or not statements:
-                raise NotationError("a block ends that has not begun or has nothing in it", column=position + 1)
+                raise NotationError("the end of a block that has not begun or is empty", column=position + 1)
             outer, head, parts = enclosing.pop()
             parts.append(Tree("Block", statements))
             position += 1
@@ -72,12 +72,12 @@ def read_coffee(words: Sequence[str]) -> Tree:
             statements.append(_line_tree(words[position:end]))
             position = end
     if enclosing or not statements:
-        raise NotationError("the program has no statement, or its last block no end")
+        raise NotationError("the program has no statement, or its last block does not end")
     return Tree("Block", statements)
 
 
 def coffee_text(words: Sequence[str]) -> str:
-    """The program as a CoffeeScript file."""
+    """Returns the program as a CoffeeScript file."""
     lines: list[str] = []
     line: list[str] = []
     depth = 0
@@ -104,7 +104,7 @@ def _after(words: Sequence[str], position: int, expected: str) -> int:
 
 
 def _line_tree(words: Sequence[str]) -> Tree:
-    """The tree of a statement on one line, by operator precedence."""
+    """Returns the tree of a statement on one line, by operator precedence."""
     operands: list[Tree] = []
     operators: list[str] = []
     for position, word in enumerate(words):
@@ -120,7 +120,7 @@ def _line_tree(words: Sequence[str]) -> Tree:
             _reduce(operands, operators.pop())
         operators.append(word)
     if len(operands) != len(operators) + 1:
-        raise NotationError("an operator or a head without what has to follow it")
+        raise NotationError("an operator or a keyword without its operand")
     while operators:
         _reduce(operands, operators.pop())
     return operands[0]

@@ -1,7 +1,7 @@
 """Draws CoffeeScript programs from the published grammar, as tokens.
 
-Every construct divides its budget among its parts, so the recursion below is bounded: a part never has more than half
-the budget of the whole, and without budget there are only names and numbers.
+Every construct divides its budget among its parts, which bounds the recursion: a part never has more than half of the
+budget of the whole, and without budget only names and numbers are drawn.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MORE_CONDITIONS = 1 / 2
 
 
 class CoffeeSampler:
-    """Programs without end; the same state of ``rng`` gives the same programs.
+    """Draws programs; the same state of ``rng`` gives the same programs.
 
     Args:
-        rng: the only source of chance
-        names: of variables
-        numbers: that occur
-        budget: of a whole program
+        rng: the only source of randomness
+        names: names of variables
+        numbers: numbers that occur
+        budget: budget of a whole program
     """
 
     def __init__(self, rng: random.Random, names: Sequence[str], numbers: Sequence[str], budget: int):
@@ -34,11 +34,11 @@ class CoffeeSampler:
         self.budget = budget
 
     def program(self) -> list[str]:
-        """The tokens of one program."""
+        """Returns the tokens of one program."""
         return [*self._block(self.budget), TERMINATOR]
 
     def _block(self, budget: int) -> list[str]:
-        """One or more statements; those after the first share what half of the budget leaves."""
+        """Returns one or more statements; each further one halves the budget."""
         if budget > 2 and self.rng.random() < MORE_STATEMENTS:
             return [*self._block(budget // 2), TERMINATOR, *self._statement(budget // 2)]
         return self._statement(budget)
@@ -53,7 +53,7 @@ class CoffeeSampler:
         return [*words, "else", INDENT, *block(part), OUTDENT] if "else" in kind else words
 
     def _short(self, budget: int) -> list[str]:
-        """A statement on one line: an expression or an assignment, with conditions behind it or without."""
+        """Returns an expression or an assignment on one line, with or without conditions after it."""
         keyword = self._one_of(("", "if", "while")) if budget > 3 else ""
         if not keyword:
             return self._simple(budget)
@@ -61,7 +61,7 @@ class CoffeeSampler:
         more = True
         while more:
             budget //= 2
-            # The innermost is drawn last and stands first.
+            # The innermost condition is drawn last and comes first.
             conditions = [keyword, *self._expression(budget), *conditions]
             more = budget > 3 and self.rng.random() < MORE_CONDITIONS
         return [*self._simple(budget), *conditions]

@@ -1,4 +1,4 @@
-"""CoffeeScript programs and what they are in JavaScript: small (A) and large (B) vocabulary, short and long programs."""
+"""CoffeeScript programs and their JavaScript translations, with small (A) and large (B) vocabulary, short and long."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Setting:
     """One distribution of programs.
 
     Args:
-        names: of variables
-        numbers: that occur
-        budget: of the sampler
-        shortest, longest: in words, lay-out not counted; other programs are drawn again
+        names: names of variables
+        numbers: numbers that occur
+        budget: budget of the sampler
+        shortest, longest: limits on the number of words without layout tokens; other programs are drawn again
     """
 
     names: str
@@ -42,7 +42,7 @@ class Setting:
 
 
 _VOCABULARIES = {"A": ("xyz", "01"), "B": (string.ascii_lowercase, string.digits)}
-# The averages of Chen et al. are 10 and 20 tokens; the long programs of theirs that are published have 17 to 22 words.
+# The averages of Chen et al. are 10 and 20 tokens; their published long programs have 17 to 22 words.
 _LENGTHS = {"short": (12, 8, 12), "long": (28, 18, 22)}
 SETTINGS = {
     f"{size}-{length}": Setting(*vocabulary, *lengths)
@@ -52,13 +52,13 @@ SETTINGS = {
 
 
 def draw(name: str, seed: int, easy: bool, number: int) -> list[Source]:
-    """One chunk of programs; which ones depends on the arguments alone.
+    """Draws one chunk of programs, which depends on the arguments alone.
 
     Args:
-        name: of the setting
-        seed: of the data set
-        easy: draw programs again that cannot be translated without a compiler
-        number: of the chunk
+        name: name of the setting
+        seed: seed of the data set
+        easy: draw only programs that can be translated without a compiler
+        number: number of the chunk
     """
     setting = SETTINGS[name]
     sampler = CoffeeSampler(random.Random(f"{name} {seed} {number}"), setting.names, setting.numbers, setting.budget)
@@ -73,11 +73,11 @@ def draw(name: str, seed: int, easy: bool, number: int) -> list[Source]:
 
 
 def translated(drawn: Iterable[list[Source]], compiler: JavaScriptCompiler | None) -> Iterator[list[Program]]:
-    """The lines of the programs and their translations, chunk by chunk.
+    """Yields the lines of the programs and of their translations, chunk by chunk.
 
     Args:
-        drawn: programs, easy ones where there is no compiler
-        compiler: translates them
+        drawn: programs, which must be easy if ``compiler`` is None
+        compiler: translates the programs
 
     Raises:
         NodeError: the compiler fails
@@ -98,17 +98,17 @@ def translated(drawn: Iterable[list[Source]], compiler: JavaScriptCompiler | Non
 def data_set(
     name: str, sizes: Mapping[str, int], seed: int, compiler: JavaScriptCompiler | None, workers: int = 1
 ) -> dict[str, list[Program]]:
-    """The programs of all splits.
+    """Returns the programs of all splits.
 
     Args:
-        name: of the setting
-        sizes: a number for each split
-        seed: decides everything
-        compiler: translates the programs; None draws only programs that can be translated without
-        workers: processes that draw; the result does not depend on it
+        name: name of the setting
+        sizes: number of programs of each split
+        seed: seed of all draws
+        compiler: translates the programs; None draws only programs that can be translated without it
+        workers: number of processes that draw; the result does not depend on it
 
     Raises:
-        CorpusError: there are not so many different programs
+        CorpusError: the setting has too few different programs
         NodeError: the compiler fails
     """
     drawn = chunks(partial(draw, name, seed, compiler is None), workers)
@@ -121,11 +121,11 @@ def data_set(
 def compiled_data_set(
     name: str, sizes: Mapping[str, int], seed: int, workers: int, folder: Path, call_arguments: bool
 ) -> dict[str, list[Program]]:
-    """As ``data_set``, with the compiler of ``folder``.
+    """Returns the programs of all splits like ``data_set``, with the compiler of ``folder``.
 
     Raises:
-        CorpusError: there are not so many different programs
-        NodeError: Node is not there or fails
+        CorpusError: the setting has too few different programs
+        NodeError: Node is not installed or fails
     """
     with JavaScriptCompiler(folder, call_arguments) as compiler:
         return data_set(name, sizes, seed, compiler, workers)

@@ -1,7 +1,7 @@
-"""What the easiest CoffeeScript programs are in JavaScript, without a compiler: for trying a recipe where Node is not.
+"""Translates easy CoffeeScript programs to JavaScript without the compiler, to try a recipe without Node.
 
-Easy is a program without chains of comparisons and without loops inside of conditions; what the compiler makes of others
-needs auxiliary variables and functions.  The compiler of Node gives the same.
+A program is easy if it has no chains of comparisons and no loops inside of conditions. The translation of other
+programs needs auxiliary variables and functions. The compiler translates easy programs in the same way.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _HEADS = ("If", "While")
 
 
 def translate_easy(program: Tree) -> tuple[str, str]:
-    """The bracketed tree and the tokens of an easy program's translation."""
+    """Returns the bracketed tree and the tokens of the translation of an easy program."""
     names = _assigned(program)
     return notation_named("bracket").write(_script_tree(program, names)), _script_tokens(program, names)
 
 
 def is_easy(program: Tree) -> bool:
-    """Whether a program's translation needs no compiler."""
+    """Returns whether a program can be translated without the compiler."""
     for node in program.preorder():
         if node.label == "Op_===" and node.children[0].label == "Op_===":
             return False
@@ -29,12 +29,12 @@ def is_easy(program: Tree) -> bool:
 
 
 def _assigned(program: Tree) -> list[str]:
-    """The variables that are assigned, in the order in which the compiler declares them."""
+    """Returns the variables that are assigned, in the order in which the compiler declares them."""
     return sorted({node.children[0].children[0].label for node in program.preorder() if node.label == "Assign"})
 
 
 def _leading_values(program: Tree) -> int:
-    """How many statements the compiler puts before its declarations: the names and numbers that a program begins with."""
+    """Returns the number of names and numbers that begin a program; the compiler declares variables after them."""
     is_value = [child.label.startswith("Value_") for child in program.children]
     return is_value.index(False) if False in is_value else len(is_value)
 

@@ -1,4 +1,4 @@
-"""FOR programs and what they are in LAMBDA: the data sets SYN-S and SYN-L, and the reconstruction of Drissi et al."""
+"""FOR programs and their LAMBDA translations: the data sets SYN-S and SYN-L, and the reconstruction of Drissi et al."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Setting:
 
     Args:
         dialect: names and numbers
-        budget: of the sampler
-        shortest, longest: in tokens of FOR text; other programs are drawn again
+        budget: budget of the sampler
+        shortest, longest: limits on the number of tokens of the FOR text; other programs are drawn again
     """
 
     dialect: Dialect
@@ -38,7 +38,7 @@ class Setting:
 
 
 SETTINGS = {
-    # Chen et al. tell the averages: 20 and 50 tokens.
+    # The averages of Chen et al. are 20 and 50 tokens.
     "SYN-S": Setting(CHEN, 15, 15, 25),
     "SYN-L": Setting(CHEN, 40, 42, 60),
     "rebuild": Setting(REBUILD, 15, 1, 10**6),
@@ -46,12 +46,12 @@ SETTINGS = {
 
 
 def lines(program: Tree, dialect: Dialect, text: str = "") -> Program:
-    """The lines of a FOR program: both trees, both texts.
+    """Returns the lines of a FOR program: both trees, then both texts.
 
     Args:
-        program: as ``check_program`` wants it
-        dialect: that it is written in
-        text: ``for_text(program, dialect)``, where it is known already
+        program: a program that passes ``check_program``
+        dialect: dialect of the program
+        text: ``for_text(program, dialect)`` if it is known
     """
     bracket = notation_named("bracket")
     translated = to_lambda(program, dialect)
@@ -64,12 +64,12 @@ def lines(program: Tree, dialect: Dialect, text: str = "") -> Program:
 
 
 def draw(name: str, seed: int, number: int) -> list[Program]:
-    """One chunk of programs; which ones depends on the arguments alone.
+    """Draws one chunk of programs, which depends on the arguments alone.
 
     Args:
-        name: of the setting
-        seed: of the data set
-        number: of the chunk
+        name: name of the setting
+        seed: seed of the data set
+        number: number of the chunk
     """
     setting = SETTINGS[name]
     sampler = ForSampler(random.Random(f"{name} {seed} {number}"), setting.dialect, setting.budget)
@@ -83,12 +83,12 @@ def draw(name: str, seed: int, number: int) -> list[Program]:
 
 
 def published(folder: Path, sizes: Mapping[str, int], keep_duplicates: bool) -> dict[str, list[Program]]:
-    """The first programs of the published validation and test set, at most so many as ``sizes`` says.
+    """Returns the first programs of the published validation and test set, at most ``sizes`` of each.
 
-    Unless duplicates are kept, no program occurs twice, in whichever of the two.
+    Unless duplicates are kept, no program occurs twice in the two sets.
 
     Raises:
-        CorpusError: a file is not there or not what it should be
+        CorpusError: a file is missing or malformed
     """
     seen: set[str] = set()
     splits: dict[str, list[Program]] = {}
@@ -112,18 +112,18 @@ def data_set(
     folder: Path | None = None,
     keep_duplicates: bool = False,
 ) -> dict[str, list[Program]]:
-    """The programs of all splits.
+    """Returns the programs of all splits.
 
     Args:
-        name: of the setting
-        sizes: a number for each split
-        seed: decides everything
-        workers: processes that draw; the result does not depend on it
-        folder: where the published validation and test set are, to be used instead of drawn ones
-        keep_duplicates: programs occur as often as they are drawn, as in the published sets, also in several splits
+        name: name of the setting
+        sizes: number of programs of each split
+        seed: seed of all draws
+        workers: number of processes that draw; the result does not depend on it
+        folder: folder of the published validation and test set, which replace drawn ones
+        keep_duplicates: whether programs may occur more than once and in several splits, as in the published sets
 
     Raises:
-        CorpusError: the published files are not as they should be, or there are not so many different programs
+        CorpusError: the published files are malformed, or the setting has too few different programs
     """
     given = published(folder, sizes, keep_duplicates) if folder is not None else None
     drawn = chunks(partial(draw, name, seed), workers)

@@ -1,4 +1,4 @@
-"""FOR, a small imperative language: its trees, the two published ways of naming things in it, its published trees.
+"""FOR, a small imperative language: its trees, its two published dialects, and its published programs.
 
 =======================================  ==================================================
 tree                                     text
@@ -12,8 +12,8 @@ tree                                     text
 ``( Equal E E )``, ``Le``, ``Ge``        ``E == E``, ``E < E``, ``E > E``
 =======================================  ==================================================
 
-Two sets of such programs are in the literature: Chen, Liu and Song (2018), of which only the format is known, and the
-reconstruction by Drissi et al. (2018), whose validation and test set are published as JSON.
+The literature has two sets of such programs. Of the set of Chen, Liu and Song (2018) only the format is known. Drissi
+et al. (2018) reconstructed it and published their validation and test set as JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPARISONS = {"Equal": "==", "Le": "<", "Ge": ">"}
 
 CHILDREN = {"Assign": "nE", "If": "CSS", "For": "nECES", "Seq": "SS", "Var": "n", "Const": "n"}
 CHILDREN |= dict.fromkeys((*OPERATORS, *COMPARISONS), "EE")
-"""The kinds of a node's children: ``n`` a name or number, ``E`` expression, ``C`` comparison, ``S`` statement."""
+"""The kinds of the children of a node: ``n`` a name or number, ``E`` expression, ``C`` comparison, ``S`` statement."""
 
 KINDS = dict.fromkeys(("Assign", "If", "For", "Seq"), "S") | dict.fromkeys(COMPARISONS, "C")
 KINDS |= dict.fromkeys(("Var", "Const", *OPERATORS), "E")
@@ -40,15 +40,15 @@ KINDS |= dict.fromkeys(("Var", "Const", *OPERATORS), "E")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a data set names things.
+    """The names and conventions of a data set.
 
     Args:
         variables: all names of variables
         constants: all numbers
-        defined: how many variables a program may read before it assigns any
-        dummy: the LAMBDA variable that nothing reads
+        defined: number of variables that a program may read before it assigns any
+        dummy: the LAMBDA variable that is never read
         function: the LAMBDA function that a loop becomes
-        right_sequences: ``a ; b ; c`` is ``( Seq a ( Seq b c ) )``, otherwise ``( Seq ( Seq a b ) c )``
+        right_sequences: whether ``a ; b ; c`` is ``( Seq a ( Seq b c ) )`` or ``( Seq ( Seq a b ) c )``
     """
 
     variables: tuple[str, ...]
@@ -71,15 +71,15 @@ REBUILD = Dialect(
 
 
 def read_published(path: Path) -> list[Tree]:
-    """The programs of a published JSON file, a list with one program an element.
+    """Reads the programs of a published JSON file, which is a list of programs.
 
     Raises:
-        CorpusError: the file is not that, or one of its elements is no FOR program
+        CorpusError: the file is missing or malformed, or one of its elements is not a FOR program
     """
     try:
         elements = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CorpusError(f"{path} is not there: it is one of the two files of published FOR programs") from None
+        raise CorpusError(f"{path} is missing: it is one of the two files of published FOR programs") from None
     except ValueError as error:
         raise CorpusError(f"{path}: not JSON ({error})") from error
     if not isinstance(elements, list):
@@ -91,16 +91,16 @@ def read_published(path: Path) -> list[Tree]:
             program = notation.read(json.dumps(element))
             check_program(program)
         except (InputError, ValueError) as error:
-            raise CorpusError(f"{path}: program {number} is none of FOR: {error}") from error
+            raise CorpusError(f"{path}: program {number} is not a FOR program: {error}") from error
         programs.append(program)
     return programs
 
 
 def check_program(program: Tree) -> None:
-    """Check that a tree is a FOR program.
+    """Checks that a tree is a FOR program.
 
     Raises:
-        ValueError: a node has a tag that FOR does not have, or children that do not belong under it
+        ValueError: a node has an unknown tag or the wrong children
     """
     stack = [(program, "S")]
     while stack:
@@ -111,7 +111,7 @@ def check_program(program: Tree) -> None:
             continue
         if KINDS.get(node.label) != kind:
             wanted = ", ".join(tag for tag in KINDS if KINDS[tag] == kind)
-            raise ValueError(f"{node.label!r} stands where one of {wanted} is expected")
+            raise ValueError(f"{node.label!r} where one of {wanted} is expected")
         kinds = CHILDREN[node.label]
         if len(kinds) != len(node.children):
             raise ValueError(f"{node.label!r} has {len(node.children)} children instead of {len(kinds)}")

@@ -1,7 +1,7 @@
 """Draws FOR programs from the grammar and the weights that Drissi et al. (2018) published.
 
-A statement has a budget, of which its parts get fractions, and a statement without budget is an assignment.  The
-recursion below is bounded by that: a part never has more than half the budget of the whole.
+A statement divides its budget among its parts, and a statement without budget is an assignment. This bounds the
+recursion: a part never has more than half of the budget of the whole.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _COMPARISONS, _OPERATORS = tuple(COMPARISONS), tuple(OPERATORS)
 
 
 class ForSampler:
-    """FOR programs without end; the same state of ``rng`` gives the same programs.
+    """Draws FOR programs; the same state of ``rng`` gives the same programs.
 
     Args:
-        rng: the only source of chance
-        dialect: names and numbers; its variables are declared in their order
-        budget: of a whole program
+        rng: the only source of randomness
+        dialect: names and numbers; variables are declared in its order
+        budget: budget of a whole program
     """
 
     def __init__(self, rng: random.Random, dialect: Dialect, budget: int):
@@ -35,11 +35,11 @@ class ForSampler:
         self._constants = [Tree("Const", (Tree(number),)) for number in dialect.constants]
 
     def program(self) -> Tree:
-        """One program."""
+        """Returns one program."""
         return self._statement(self.budget, self.dialect.defined)[0]
 
     def _statement(self, budget: int, declared: int) -> tuple[Tree, int]:
-        """A statement where the first ``declared`` variables are, and how many are after it."""
+        """Returns a statement that may read the first ``declared`` variables, and their number after it."""
         kind = STATEMENTS[self._below(len(STATEMENTS))] if budget > 0 else "Assign"
         if kind == "Seq":
             first, declared = self._statement(budget // 2, declared)
@@ -49,7 +49,7 @@ class ForSampler:
             expression = self._expression(EXPRESSION_BUDGET, declared)
             variable = self._assigned(NEW_IN_ASSIGNMENT, declared)
             return Tree(kind, (self._names[variable], expression)), max(declared, variable + 1)
-        # What is declared inside of the other two is unknown after them.
+        # A variable that is declared inside of the other two is unknown after them.
         if kind == "If":
             condition = self._comparison(budget // 3 - 1, declared)
             branches = [self._statement(budget // 3 - 2, declared)[0] for _ in range(2)]
@@ -63,7 +63,7 @@ class ForSampler:
         return Tree(kind, (self._names[variable], start, condition, step, body)), declared
 
     def _assigned(self, new: float, declared: int) -> int:
-        """The number of a variable to assign to, with probability ``new`` the first that is not declared yet."""
+        """Returns the number of a variable to assign: with probability ``new`` the first undeclared one."""
         if declared < len(self._names) and self.rng.random() < new:
             return declared
         return self._below(declared)
@@ -89,7 +89,7 @@ class ForSampler:
 
 
 def sequence(first: Tree, rest: Tree) -> Tree:
-    """``first``, then ``rest``, nested to the right if ``first`` is: ``( Seq a ( Seq b c ) )``."""
+    """Returns the sequence of two statements, nested to the right: ``( Seq a ( Seq b c ) )``."""
     statements = []
     while first.label == "Seq":
         statements.append(first.children[0])

@@ -1,6 +1,6 @@
-"""What CoffeeScript programs are in JavaScript, by the CoffeeScript compiler and a JavaScript parser, both run by Node.
+"""Translates CoffeeScript to JavaScript with the CoffeeScript compiler and a JavaScript parser, both run by Node.
 
-They are the npm packages ``coffeescript`` and ``acorn``, in the versions that ``package.json`` beside this file names.
+They are the npm packages ``coffeescript`` and ``acorn``, in the versions of ``package.json`` beside this file.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ _PACKAGE_FILES = ("package.json", "package-lock.json")
 
 
 class NodeError(RuntimeError):
-    """Node or npm is not installed, fails, or cannot get its packages; the message says how to go on without."""
+    """Node or npm is not installed, fails, or cannot download its packages. The message names an alternative."""
 
 
 def default_modules() -> Path:
-    """The folder for the npm packages where none is given."""
+    """Returns the default folder for the npm packages."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "tree_fairseq" / "programs"
 
 
 def fetch_modules(folder: Path) -> None:
-    """Get the npm packages into ``folder`` unless they are there.
+    """Downloads the npm packages into ``folder`` unless they exist there.
 
     Raises:
-        NodeError: npm is not installed or fails, or the folder is that of another package
+        NodeError: npm is not installed or fails, or the folder contains another package
     """
     # npm writes this file last.
     if (folder / "node_modules" / ".package-lock.json").exists() and _is_ours(folder):
         return
     if (folder / "package.json").exists() and not _is_ours(folder):
         raise NodeError(
-            f"{folder} holds another package, whose modules would be lost; give --node-modules an empty folder"
+            f"{folder} contains another package, whose modules would be lost; give --node-modules an empty folder"
         )
     npm = _program("npm")
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,19 +48,19 @@ def fetch_modules(folder: Path) -> None:
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if result.returncode:
         raise NodeError(
-            f"npm cannot get the packages coffeescript and acorn into {folder}: {_last_line(result.stderr)}"
+            f"npm cannot install the packages coffeescript and acorn in {folder}: {_last_line(result.stderr)}"
         )
 
 
 class JavaScriptCompiler:
-    """A Node process that translates as long as it is open; use it as a context manager.
+    """A context manager with a Node process that translates programs.
 
     Args:
-        folder: for the npm packages, fetched if they are not there
-        call_arguments: keep the arguments of calls and the names of methods, which the published trees lack
+        folder: folder for the npm packages, which are downloaded if they are missing
+        call_arguments: keep the arguments of calls and the names of methods, which the published trees do not have
 
     Raises:
-        NodeError: Node or npm is not installed, or the packages cannot be had
+        NodeError: Node or npm is not installed, or the packages cannot be downloaded
     """
 
     def __init__(self, folder: Path, call_arguments: bool = False):
@@ -85,13 +85,13 @@ class JavaScriptCompiler:
         self._complaints.close()
 
     def translate(self, programs: Sequence[str]) -> list[tuple[str, str]]:
-        """The bracketed tree and the tokens of each program's translation.
+        """Returns the bracketed tree and the tokens of the translation of each program.
 
         Args:
-            programs: the text of CoffeeScript files
+            programs: texts of CoffeeScript files
 
         Raises:
-            NodeError: Node fails, or one of the programs is no CoffeeScript
+            NodeError: Node fails, or a program is not valid CoffeeScript
         """
         try:
             self._process.stdin.write(json.dumps(list(programs)) + "\n")
@@ -113,7 +113,7 @@ class JavaScriptCompiler:
 def _program(name: str) -> str:
     path = shutil.which(name)
     if path is None:
-        raise NodeError(f"{name} is not installed: install Node (https://nodejs.org), or take easier programs (--toy)")
+        raise NodeError(f"{name} is not installed: install Node (https://nodejs.org), or draw easier programs (--toy)")
     return path
 
 

@@ -1,4 +1,4 @@
-"""LAMBDA, a small functional language, and what a FOR program is in it.
+"""LAMBDA, a small functional language, and the translation of FOR programs to it.
 
 ===============================  ============================
 tree                             text
@@ -22,9 +22,9 @@ UNIT = Tree("Unit")
 
 
 def to_lambda(program: Tree, dialect: Dialect) -> Tree:
-    """The LAMBDA program of a FOR program.
+    """Translates a FOR program to LAMBDA.
 
-    With T the translation::
+    The translation T is::
 
         T(Assign x e)      = Let x e Unit
         T(If c p q)        = If c T(p) T(q)
@@ -33,8 +33,8 @@ def to_lambda(program: Tree, dialect: Dialect) -> Tree:
                            = Let dummy T(p) T(q)       otherwise
 
     Args:
-        program: as ``check_program`` wants it
-        dialect: gives the names of the function f and of the dummy
+        program: a program that passes ``check_program``
+        dialect: contains the names of the function f and of the dummy
     """
     dummy, function = Tree(dialect.dummy), Tree(dialect.function)
 

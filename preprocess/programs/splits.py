@@ -1,6 +1,6 @@
-"""Fills training, validation and test set with programs that are drawn without end.
+"""Fills training, validation and test set with distinct random programs.
 
-A *program* is a tuple of lines, one for each file of a split; the first two are its trees in both languages.
+A *program* is a tuple of lines, one for each file of a split. The first two are its trees in both languages.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from preprocess.corpora import CorpusError, write_lines
 
 Program = tuple[str, ...]
 SPLITS = ("test", "valid", "train")
-"""In the order in which they are filled: how many programs train has changes neither of the others."""
+"""The order in which the splits are filled: the size of train does not change the other two."""
 
 PATIENCE = 50
-"""So many chunks without a single new program mean that there are no more."""
+"""Drawing stops after this number of chunks without a new program."""
 
 
 def chunks(draw: Callable[[int], list[Program]], workers: int) -> Iterator[list[Program]]:
-    """``draw(0)``, ``draw(1)`` and so on without end, computed by ``workers`` processes; the order does not depend on them.
+    """Yields ``draw(0)``, ``draw(1)`` and so on without end, in this order, computed by ``workers`` processes.
 
     Args:
-        draw: a function that can be pickled, where there is more than one process
-        workers: how many processes
+        draw: returns a chunk; more than one process needs a function that can be pickled
+        workers: number of processes
     """
     if workers <= 1:
         yield from map(draw, count())
@@ -49,16 +49,16 @@ def fill(
     seen: set[str] | None,
     given: Mapping[str, list[Program]] | None = None,
 ) -> dict[str, list[Program]]:
-    """The programs of every split.
+    """Returns the programs of every split.
 
     Args:
-        sizes: how many programs a split has; a key for each split
-        drawn: chunks of programs without end
-        seen: trees of either language that are not to occur (again); None lets programs occur as often as they are drawn
-        given: the programs of some splits, which are taken as they are and are as many as they are
+        sizes: number of programs of each split
+        drawn: chunks of programs, without end
+        seen: trees of either language that must not occur again; None allows duplicates
+        given: the programs of splits that are not drawn; their number may differ from ``sizes``
 
     Raises:
-        CorpusError: there are not so many different programs
+        CorpusError: ``drawn`` has too few different programs
     """
     given = given or {}
     splits = {split: list(given.get(split, ())) for split in SPLITS}
@@ -71,7 +71,8 @@ def fill(
             program = next(programs, None)
             if program is None:
                 raise CorpusError(
-                    f"there are too few different programs for {sizes[split]} lines of {split}, only {len(splits[split])};"
+                    f"there are too few different programs for {sizes[split]} lines of {split}, only "
+                    f"{len(splits[split])};"
                     " ask for fewer"
                 )
             splits[split].append(program)
@@ -79,7 +80,7 @@ def fill(
 
 
 def write_splits(output: Path, suffixes: Sequence[str], splits: Mapping[str, list[Program]]) -> None:
-    """Write ``{split}.{suffix}`` for all splits and report their sizes."""
+    """Writes ``{split}.{suffix}`` for all splits and prints their sizes."""
     for split, programs in splits.items():
         for position, suffix in enumerate(suffixes):
             write_lines(output / f"{split}.{suffix}", (program[position] for program in programs))
@@ -87,11 +88,11 @@ def write_splits(output: Path, suffixes: Sequence[str], splits: Mapping[str, lis
         for position, suffix in enumerate(suffixes):
             words = sum(word not in ("(", ")") for program in programs for word in program[position].split())
             means.append(f"{words / max(1, len(programs)):.1f} in .{suffix}")
-        print(f"{output / split}: {len(programs)} programs, mean number of words but brackets {', '.join(means)}")
+        print(f"{output / split}: {len(programs)} programs, mean number of words without brackets {', '.join(means)}")
 
 
 def _distinct(drawn: Iterable[list[Program]], seen: set[str] | None) -> Iterator[Program]:
-    """The programs that are not ``seen`` yet; ends where ``PATIENCE`` chunks bring none."""
+    """Yields the programs that are not in ``seen``; ends after ``PATIENCE`` chunks without one."""
     fruitless = 0
     for chunk in drawn:
         fruitless += 1

@@ -1,7 +1,7 @@
-"""FOR and LAMBDA programs as text, blanks between the tokens, and back.
+"""Converts FOR and LAMBDA programs to text, with blanks between the tokens, and back.
 
-Operators group to the left, so only a right operand that is compound stands in brackets; the same goes for ``;``, or, in
-dialects whose sequences group to the right, for its left operand.
+Operators associate to the left, so only a compound right operand needs brackets. The same is true for ``;``; in
+dialects whose sequences are nested to the right, its left operand needs them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from preprocess.programs.for_language import COMPARISONS, OPERATORS, Dialect
 from tree_fairseq.errors import NotationError
 from tree_fairseq.trees.tree import Tree
 
-# Numbers are children, words stand as they are.
+# Numbers are places of children; the other parts are words.
 _TEMPLATES: dict[str, tuple[int | str, ...]] = {
     "For": ("for", 0, "=", 1, ";", 2, ";", 3, "do", 4, "endfor"),
     "Var": (0,),
@@ -28,12 +28,12 @@ _TAGS = {word: tag for tag, word in (OPERATORS | COMPARISONS).items()}
 
 
 def for_text(program: Tree, dialect: Dialect) -> str:
-    """A FOR program as text."""
+    """Returns a FOR program as text."""
     return _text(program, _FOR_TEMPLATES, dialect.right_sequences)
 
 
 def lambda_text(program: Tree) -> str:
-    """A LAMBDA program as text."""
+    """Returns a LAMBDA program as text."""
     return _text(program, _LAMBDA_TEMPLATES, False)
 
 
@@ -62,28 +62,28 @@ def _text(program: Tree, templates: dict[str, tuple[int | str, ...]], right_sequ
 
 
 def read_for(text: str, dialect: Dialect) -> Tree:
-    """The FOR program that a text is: the inverse of ``for_text``.
+    """Reads a FOR program: the inverse of ``for_text``.
 
     Raises:
-        NotationError: it is none
+        NotationError: the text is not a FOR program
     """
     return _ProgramReader(text, dialect.right_sequences).read("statements")
 
 
 def read_lambda(text: str) -> Tree:
-    """The LAMBDA program that a text is: the inverse of ``lambda_text``.
+    """Reads a LAMBDA program: the inverse of ``lambda_text``.
 
     Raises:
-        NotationError: it is none
+        NotationError: the text is not a LAMBDA program
     """
     return _ProgramReader(text, False).read("term")
 
 
 class _ProgramReader:
-    """A predictive parser: a stack of what has to follow, and one of the trees that have been read.
+    """A predictive parser with a stack of expected items and a stack of finished trees.
 
-    What has to follow is a word, ``("name",)`` for any name or number, ``("build", tag, n)`` for no word at all but n
-    trees becoming one, or ``("rule", r)`` for whatever the method ``_r`` expects.
+    An expected item is a word, ``("name",)`` for any name or number, ``("rule", r)`` for the items that the method
+    ``_r`` returns, or ``("build", tag, n)``, which reads no word and joins the last n trees to one.
     """
 
     def __init__(self, text: str, right_sequences: bool):
@@ -95,7 +95,7 @@ class _ProgramReader:
         self.built: list[Tree] = []
 
     def read(self, rule: str) -> Tree:
-        """The tree of the whole text, which ``rule`` describes."""
+        """Returns the tree of the whole text, which ``rule`` describes."""
         stack: list[str | tuple] = [("rule", rule)]
         while stack:
             expected = stack.pop()
@@ -187,7 +187,7 @@ class _ProgramReader:
 
 
 def _expected(template: tuple[int | str, ...], rules: tuple[str, ...], tag: str) -> list[str | tuple]:
-    """What a template expects, its children by these rules ("" for a name), and then that they become one tree."""
+    """Returns the items of a template; its children follow the given rules, "" for a name, and are joined to a tree."""
     children = [("rule", rule) if rule else ("name",) for rule in rules]
     return [*(part if isinstance(part, str) else children[part] for part in template), ("build", tag, len(rules))]
 

@@ -203,7 +203,7 @@ def test_pairs_that_tell_no_number_are_left_out_and_said(tmp_path, caplog):
     write(tmp_path / "data" / "dev.mrg", "(S (NP (NN man)) (VP (VBZ is)))")
     assert prepare(tmp_path / "data", tmp_path / "out") == 0
     assert rows(tmp_path / "out", "test") == [("the men", "plural")]
-    assert "1 of 2 sentences are left out, their two forms do not tell the number: lines 1" in caplog.text
+    assert "1 of 2 sentences are left out because their two forms do not show the number: lines 1" in caplog.text
 
 
 HEADER = "sentence\torig_sentence\tverb_pos\tverb_index\tn_diff_intervening"
@@ -244,13 +244,13 @@ def test_the_whole_set_is_split(tmp_path, zipped):
             "gold:1: word 1 of the sentence is not 'are'",
         ),
         ({"subj_agr_filtered.text": ["is a"], "subj_agr_filtered.gold": ["0\tis\tare\t0"]}, "gold:1: word 0"),
-        ({"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tis\tare\t0"]}, "holds no train.mrg"),
+        ({"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tis\tare\t0"]}, "holds neither train.mrg"),
         ({"train.mrg": ["(S (NP"]}, "train.mrg:1:"),
         ({"train.mrg": ["(S (NP (NN man)))"], "dev.mrg": ["(S (NP (NN man)))"]}, "train is empty"),
         ({"agr_50_mostcommon_10K.tsv": ["a\tb"]}, "has no column orig_sentence"),
         (
             {"agr_50_mostcommon_10K.tsv": [HEADER, table_row(1), table_row(2, verb="9")]},
-            "tsv:3: the row does not tell a verb",
+            "tsv:3: the row does not have a verb",
         ),
         ({"agr_50_mostcommon_10K.tsv": [HEADER, table_row(1, tag="NN")]}, "tsv:2:"),
     ],

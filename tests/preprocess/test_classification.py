@@ -122,8 +122,8 @@ def test_sentences_without_trees(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("(5 fine)", "train.txt:1: the label '5' is no class from 0 to 4"),
-        ("(3 (2 a) (NP film))", "the label 'NP' is no class"),
+        ("(5 fine)", "train.txt:1: the label '5' is not a class from 0 to 4"),
+        ("(3 (2 a) (NP film))", "the label 'NP' is not a class"),
         ("(3 fine) (3 film)", "train.txt:1: 2 trees where one is expected"),
         ("(3 (2 a)", "train.txt:1:"),
         ("", "0 trees where one is expected"),

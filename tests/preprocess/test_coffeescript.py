@@ -227,7 +227,7 @@ def test_without_node(tmp_path, monkeypatch, capsys):
 
 def test_the_folder_of_another_package_is_left_alone(tmp_path):
     (tmp_path / "package.json").write_text("{}")
-    with pytest.raises(NodeError, match="holds another package"):
+    with pytest.raises(NodeError, match="contains another package"):
         javascript.fetch_modules(tmp_path)
     assert (tmp_path / "package.json").read_text() == "{}"
 

@@ -45,8 +45,8 @@ def test_categories_are_groups_of_test_sets(cogs):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("A cat .\tcat ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is no tree"),
-        ("A cat .\t* cat ; see ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is no tree"),
+        ("A cat .\tcat ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is not a tree"),
+        ("A cat .\t* cat ; see ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is not a tree"),
         ("A cat .\tsee ( agent = cat\tprimitive", "dev.tsv:1:"),
         ("A cat .\tcat", "dev.tsv:1: 1 tabs where 2 are expected"),
         ("A cat .\tcat\t", "dev.tsv:1: the category is empty"),

@@ -214,8 +214,8 @@ def test_drawn_programs_are_like_the_published_ones():
     [
         ("{", "not JSON"),
         ("{}", "not a list"),
-        ('["x"]', "program 1 is none of FOR"),
-        ('[{"tag": "Const", "contents": 1}]', "'Const' stands where one of Assign"),
+        ('["x"]', "program 1 is not a FOR program"),
+        ('[{"tag": "Const", "contents": 1}]', "'Const' where one of Assign"),
         (
             '[{"tag": "Assign", "contents": ["a0", {"tag": "Var", "contents": ["a", "b"]}]}]',
             "'Var' has 2 children instead of 1",
@@ -305,7 +305,7 @@ def test_too_few_programs_and_missing_files(tmp_path, capsys):
         drawn = [[("a", "b")], [("c", "d"), ("e", "b")], *[[("a", "x")]] * 100]
         fill({"train": 3, "valid": 1, "test": 0}, iter(drawn), set())
     assert main(["for2lam", "--setting", "rebuild", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
-    assert "test_For.json is not there" in capsys.readouterr().err
+    assert "test_For.json is missing" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     with pytest.raises(SystemExit):
         main(["for2lam", "--setting", "SYN-S", "--data", str(tmp_path), "--output", str(tmp_path / "out")])

@@ -88,10 +88,10 @@ def test_sst_2_with_and_without_names(tmp_path):
         ("cola", ["gj04\t\t\tA dog ."], "train.tsv:1: the label is ''"),
         ("cola", ["gj04\t1\t\t "], "train.tsv:1: a sentence is empty"),
         ("cola", [], "has no examples"),
-        ("sst2", ["sentence\tclass", "a\t1"], "there is no column 'label'"),
+        ("sst2", ["sentence\tclass", "a\t1"], "column 'label' is missing"),
         ("mrpc", ["Quality\t#1 String\t#2 String", "1\tone sentence"], "train.tsv:2: 2 columns where 3 are expected"),
-        ("mrpc", ["1\t2\t3\ta\tb"], "train.tsv:1: there is no column '#1 String'"),
-        ("stsb", ["sentence1\tsentence2\tscore", "a\tb\tfive"], "train.tsv:2: the label is 'five', no number"),
+        ("mrpc", ["1\t2\t3\ta\tb"], "train.tsv:1: column '#1 String' is missing"),
+        ("stsb", ["sentence1\tsentence2\tscore", "a\tb\tfive"], "train.tsv:2: the label is 'five', not a number"),
         (
             "mnli",
             [MNLI_HEAD, "1\t1\tn\tx\ta\tb\tl\tmaybe"],

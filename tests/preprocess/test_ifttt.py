@@ -62,7 +62,7 @@ def test_a_program_in_brackets():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it is empty"),
+        ("", "the program is empty"),
         ("(a (b)", "1 brackets are never closed"),
         ("(a) (b)", "'(b)' in column 5"),
         ("(a))", "')' in column 4"),
@@ -108,7 +108,7 @@ def raw(tmp_path):
 def test_splits_by_address(raw, caplog):
     splits = load(raw)
     assert [len(examples) for examples in splits.values()] == [20, 9, 9]
-    assert "test: 1 of 10 recipes are left out, 1 that were not fetched and 0 without words" in caplog.text
+    assert "test: 1 of 10 recipes are left out: 1 were not downloaded and 0 have no words" in caplog.text
     assert not any(example.groups for split in ("train", "valid") for example in splits[split])
     assert {name for example in splits["test"] for name in example.groups} == {"english", "intelligible", "gold"}
     assert all("( TRIGGER" in example.target and "PARAMS" in example.target for example in splits["train"])
@@ -135,7 +135,7 @@ def test_the_folder_of_the_archive_and_no_annotation(raw, tmp_path):
         (
             "recipe_summaries.tsv",
             "f\thttps://ifttt.com/recipes/0-gone" + "\tx" * 8,
-            "recipe_summaries.tsv:40: no program: 'x' in column 1",
+            "recipe_summaries.tsv:40: malformed program: 'x' in column 1",
         ),
         ("turk_public.tsv", "a\tb", "2 columns where six are expected"),
     ],
@@ -155,4 +155,4 @@ def test_recipes_without_words_are_left_out(raw, caplog):
     rows[1] = "\t".join([*columns[:3], " ", *columns[4:]])
     path.write_text("\n".join(rows))
     assert len(load(raw)["train"]) == 19
-    assert "train: 1 of 20 recipes are left out, 0 that were not fetched and 1 without words" in caplog.text
+    assert "train: 1 of 20 recipes are left out: 0 were not downloaded and 1 have no words" in caplog.text

@@ -128,8 +128,11 @@ def test_original_forms(tmp_path):
         ("", "holds no examples"),
         ("\n(exemple)\n", r":2: an example begins with \(example"),
         (example("a", BASE) + '(example\n(utterance "b")\n(targetFormula (f a)\n', r":9:.*never closed"),
-        (example("", BASE), r":1: the utterance is no text in quotation marks"),
-        ("(example (utterance word) (targetFormula (f a)))", r":1: the utterance is no text in quotation marks: word"),
+        (example("", BASE), r":1: the utterance is not a text in quotation marks"),
+        (
+            "(example (utterance word) (targetFormula (f a)))",
+            r":1: the utterance is not a text in quotation marks: word",
+        ),
         ('(example (utterance "a") (original "b"))', r":1: an example has one \(utterance"),
         ('(example (utterance "a") (targetFormula (f a) (g b)))', r":1: an example has one \(utterance"),
     ],

@@ -85,7 +85,7 @@ def test_held_out_examples_can_stay_in_training(raw, tmp_path, caplog):
     whole = [line.split("\t")[1] for line in lines(raw / "geo" / "train.txt")]
     assert lines(tmp_path / "all" / "train.lf") == whole
     assert sorted(lines(tmp_path / "out" / "train.lf") + lines(tmp_path / "out" / "valid.lf")) == sorted(whole)
-    assert "10 of 60 training examples are held out for validation, and trained on too" in caplog.text
+    assert "10 of 60 training examples are held out for validation, and stay in training" in caplog.text
     assert prepare("geo", raw / "geo", tmp_path / "other", "--valid", "10", "--seed", "2") == 0
     assert lines(tmp_path / "other" / "valid.nl") != lines(tmp_path / "out" / "valid.nl")
 
