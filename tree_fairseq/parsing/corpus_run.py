@@ -127,16 +127,7 @@ class _OpenShard:
 
 
 class SentenceRun:
-    """Parses shards through the cache, sentence by sentence.
-
-    Args:
-        job: the corpus.
-        parser: prepares and finishes lines.
-        cache: keeps the parses.
-        folder: for the shards.
-        answer: answers requests.
-        progress: counts what is done.
-    """
+    """Parses shards through the cache, sentence by sentence."""
 
     def __init__(
         self,
@@ -265,14 +256,7 @@ class SentenceRun:
 
 
 class LineRun:
-    """Parses shards line by line, without a cache: for parsers that cost no more than reading.
-
-    Args:
-        job: the corpus.
-        folder: for the shards.
-        answer: answers requests.
-        progress: counts what is done.
-    """
+    """Parses shards line by line, without a cache: for parsers that cost no more than reading."""
 
     def __init__(self, job: CorpusJob, folder: ShardFolder, answer: Answer, progress: Progress):
         self._job = job

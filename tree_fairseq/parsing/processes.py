@@ -134,7 +134,7 @@ class ProcessPool:
         if self._fresh is not None and self._fresh.devices != devices:
             self.end_fresh()
         if self._fresh is None:
-            self._fresh = _Group(_start_fresh, devices)
+            self._fresh = _Group(_FreshProcess, devices)
         replies = self._fresh.replies(function, calls, work)
         with contextlib.closing(replies):
             for context, value, error in replies:
@@ -163,7 +163,7 @@ class ProcessPool:
 
     def _forks(self) -> _Group:
         if self._forked is None:
-            self._forked = _Group(_start_forked, ("cpu",) * self.workers)
+            self._forked = _Group(_ForkedProcess, ("cpu",) * self.workers)
         return self._forked
 
 
@@ -171,13 +171,13 @@ class _Group:
     """Processes of one kind. Each starts when all that run are busy.
 
     Args:
-        start: starts a process on a device
+        kind: of the processes
         devices: of the processes, and so their largest number
     """
 
-    def __init__(self, start: Callable[[str], _Process], devices: tuple[str, ...]):
+    def __init__(self, kind: type[_Process], devices: tuple[str, ...]):
         self.devices = devices
-        self._start = start
+        self._kind = kind
         self._processes: list[_Process] = []
 
     def replies(
@@ -223,7 +223,7 @@ class _Group:
     def _send(self, task: tuple[Callable, Any], context: Any, work: str) -> None:
         process = min(self._processes, key=lambda process: len(process.contexts), default=None)
         if process is None or (process.contexts and len(self._processes) < len(self.devices)):
-            process = self._start(self.devices[len(self._processes)])
+            process = self._kind(self.devices[len(self._processes)])
             self._processes.append(process)
         try:
             process.connection.send_bytes(pickle.dumps(task))
@@ -251,7 +251,7 @@ class _Group:
         code = process.exit_code(_SECONDS_TO_END)
         self.end()
         if code is not None and code < 0:
-            smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
+            smaller = "a smaller --tree-batch-size or fewer" if self._kind is _FreshProcess else "fewer"
             end = (
                 f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same "
                 f"command again, with {smaller} --workers if need be; what is done is kept"
@@ -275,9 +275,15 @@ class _Process:
     pid: int
     kill: Callable[[], None]
 
-    def __init__(self, connection: Connection):
-        self.connection = connection
+    def __init__(self, device: str):
+        self.connection, theirs = multiprocessing.Pipe()
         self.contexts: deque[Any] = deque()
+        # Afterwards only the process has its end: reading from the other end stops when the process dies.
+        with theirs:
+            self._start(theirs, device)
+
+    def _start(self, theirs: Connection, device: str) -> None:
+        raise NotImplementedError
 
     def exit_code(self, seconds: float | None) -> int | None:
         """Waits for the end; returns None if the process runs longer."""
@@ -285,8 +291,7 @@ class _Process:
 
 
 class _FreshProcess(_Process):
-    def __init__(self, connection: Connection, theirs: Connection, device: str):
-        super().__init__(connection)
+    def _start(self, theirs: Connection, device: str) -> None:
         root = str(Path(__file__).resolve().parents[2])
         path = sys.path if root in sys.path else [*sys.path, root]
         self._popen = subprocess.Popen(
@@ -305,29 +310,15 @@ class _FreshProcess(_Process):
 
 
 class _ForkedProcess(_Process):
-    def __init__(self, connection: Connection, theirs: Connection):
-        super().__init__(connection)
+    def _start(self, theirs: Connection, device: str) -> None:
         context = multiprocessing.get_context("fork")
-        self._process = context.Process(target=_serve, args=(theirs, connection), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self.connection), daemon=True)
         self._process.start()
         self.pid, self.kill = self._process.pid or 0, self._process.kill
 
     def exit_code(self, seconds: float | None) -> int | None:
         self._process.join(seconds)
         return self._process.exitcode
-
-
-def _start_fresh(device: str) -> _Process:
-    connection, theirs = multiprocessing.Pipe()
-    # When the process has its end, no other process has: reading from it ends when the process dies.
-    with theirs:
-        return _FreshProcess(connection, theirs, device)
-
-
-def _start_forked(device: str) -> _Process:
-    connection, theirs = multiprocessing.Pipe()
-    with theirs:
-        return _ForkedProcess(connection, theirs)
 
 
 class _WorkerTraceback(Exception):
