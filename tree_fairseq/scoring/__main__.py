@@ -11,10 +11,7 @@ SCORERS = {
         "tree_fairseq.scoring.translation",
         "BLEU of translations in three readings, with signatures and significance",
     ),
-    "classification": (
-        "tree_fairseq.scoring.classification",
-        "accuracy, macro F1 and confusion matrix, by group and length",
-    ),
+    "classification": ("tree_fairseq.scoring.classes", "accuracy, macro F1 and confusion matrix, by group and length"),
     "compounds": ("tree_fairseq.scoring.compounds", "error rates of CoGnition's compounds, and BLEU of Chinese"),
     "rouge": ("tree_fairseq.scoring.rouge", "ROUGE-1, -2 and -L of summaries"),
     "regression": ("tree_fairseq.scoring.regression", "correlations of predicted numbers"),
