@@ -72,6 +72,15 @@ def registered_kinds() -> list[DataKind]:
     return list(_KINDS.values())
 
 
+def error_of(check: Callable[[], object]) -> list[str]:
+    """Calls a check and returns the error that it raises, if it does, as the only problem."""
+    try:
+        check()
+    except TreeFairseqError as error:
+        return [str(error)]
+    return []
+
+
 def with_last_error(problems: Iterable[str]) -> Iterator[str]:
     """Yields problems, and the error that ends their iteration, if there is one, as the last of them."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tree_fairseq.data_bin.kinds import (
     Export,
     ExportRequest,
     count_problems,
+    error_of,
     first_problems,
     register_kind,
     with_last_error,
@@ -22,15 +24,9 @@ from tree_fairseq.data_bin.kinds import (
 from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SplitRecord, SymbolSideRecord
-from tree_fairseq.data_bin.token_files import (
-    load_dictionary,
-    require_equal_lengths,
-    require_same_tokens,
-    token_ids,
-    token_words,
-)
+from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, require_same_tokens, token_words
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore
-from tree_fairseq.errors import CorruptFileError, SymbolTreeError
+from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import SpanForest, decode
@@ -99,23 +95,13 @@ def _side_problems(folder: Path, lang: str, labels_name: str, splits: dict[str, 
     dictionary = load_dictionary(folder, lang)
     for record in splits.values():
         tokens = folder / record.prefix
-        yield from with_last_error(_token_problems(tokens, dictionary))
+        yield from error_of(lambda: deque(token_words(tokens, dictionary), maxlen=0))
         yield from with_last_error(_tree_problems(tokens, labels, record))
-
-
-def _token_problems(prefix: Path, dictionary: Dictionary) -> Iterator[str]:
-    """Yields the first token that the dictionary does not have."""
-    for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
-        if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
-            raise CorruptFileError(
-                f"{prefix}, line {number}: a token id is outside the dictionary of {len(dictionary)} symbols"
-            )
-    yield from ()
 
 
 def _tree_problems(tokens: Path, labels: Dictionary, record: SplitRecord) -> Iterator[str]:
     trees = TreeStore(f"{tokens}.tree")
-    yield from with_last_error(_length_problems(trees, tokens))
+    yield from error_of(lambda: require_equal_lengths(trees, tokens))
     counted = {
         "lines": len(trees),
         "leaves": int(trees.leaf_counts.sum(dtype=np.int64)),
@@ -123,11 +109,6 @@ def _tree_problems(tokens: Path, labels: Dictionary, record: SplitRecord) -> Ite
     }
     yield from count_problems(trees.prefix, counted, record)
     yield from first_problems(trees.prefix, _malformed_trees(trees, labels))
-
-
-def _length_problems(trees: TreeStore, tokens: Path) -> Iterator[str]:
-    require_equal_lengths(trees, tokens)
-    yield from ()
 
 
 def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int, str]]:
