@@ -11,8 +11,27 @@ from preprocess.fetch import FetchError
 from tree_fairseq.errors import TreeFairseqError
 
 
+def run_command(command: str, run: Callable[[], None]) -> int:
+    """Runs a command with logging on standard error. Errors in the data are printed without a traceback.
+
+    Args:
+        command: name of the module that runs
+        run: does the work
+
+    Returns:
+        the exit status
+    """
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        run()
+    except (CorpusError, FetchError, TreeFairseqError) as error:
+        sys.stderr.write(f"{command}: {error}\n")
+        return 1
+    return 0
+
+
 def prepare_data_set(command: str, name: str, prepare: Callable[[], Mapping[str, int]]) -> int:
-    """Prepares a data set and prints the sizes of its splits. Errors in the data are printed without a traceback.
+    """Prepares a data set and prints the sizes of its splits.
 
     Args:
         command: name of the module that runs
@@ -22,11 +41,10 @@ def prepare_data_set(command: str, name: str, prepare: Callable[[], Mapping[str,
     Returns:
         the exit status
     """
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
-    try:
+
+    def run() -> None:
         counts = prepare()
-    except (CorpusError, FetchError, TreeFairseqError) as error:
-        sys.stderr.write(f"{command}: {error}\n")
-        return 1
-    sys.stderr.write(f"prepared {name}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n")
-    return 0
+        sizes = ", ".join(f"{split} {count}" for split, count in counts.items())
+        sys.stderr.write(f"prepared {name}: {sizes}\n")
+
+    return run_command(command, run)

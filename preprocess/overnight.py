@@ -13,13 +13,13 @@ simplified forms with ``--unordered filter call-SW:concat``.
 from __future__ import annotations
 
 import argparse
-import logging
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from preprocess.command import prepare_data_set, run_command
 from preprocess.corpora import CorpusError, clean_line
 from preprocess.logical_forms import Example, Splits, hold_out, raw_lines, report_duplicates, shorten, write_splits
 from preprocess.overnight_bounds import bounds, table
@@ -123,14 +123,11 @@ def _read_example(path: Path, number: int, lines: list[str]) -> Query:
     return Query(words, form[0], number)
 
 
-def _prepare(args: argparse.Namespace) -> None:
+def _prepare(args: argparse.Namespace) -> dict[str, int]:
     splits = load(args.data, args.domain, args.simplify, args.valid, args.seed)
     splits = shorten(splits, args.subset, args.limit, args.seed)
     report_duplicates(splits)
-    counts = write_splits(splits, args.output, (args.source, args.target))
-    sys.stderr.write(
-        f"prepared {args.domain}: " + ", ".join(f"{split} {count}" for split, count in counts.items()) + "\n"
-    )
+    return write_splits(splits, args.output, (args.source, args.target))
 
 
 def _bounds(args: argparse.Namespace) -> None:
@@ -145,7 +142,6 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m preprocess.overnight", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     prepare = commands.add_parser("prepare", help="write aligned splits", description="Write the splits of a domain.")
-    prepare.set_defaults(run=_prepare)
     prepare.add_argument("--domain", required=True)
     prepare.add_argument("--output", type=Path, required=True)
     prepare.add_argument(
@@ -169,7 +165,6 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="lower bounds on decoding steps",
         description="Print lower bounds on the decoding steps of test sets.",
     )
-    steps.set_defaults(run=_bounds)
     steps.add_argument("--domain", nargs="+", help="default: all domains of the folder")
     for each in (prepare, steps):
         each.add_argument("--data", type=Path, required=True, help="folder of the .examples files")
@@ -179,13 +174,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
-    try:
-        args.run(args)
-    except CorpusError as error:
-        sys.stderr.write(f"overnight: {error}\n")
-        return 1
-    return 0
+    if args.command == "prepare":
+        return prepare_data_set("overnight", args.domain, lambda: _prepare(args))
+    return run_command("overnight", lambda: _bounds(args))
 
 
 if __name__ == "__main__":

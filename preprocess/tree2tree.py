@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, Pair, sample, write_pairs
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -69,6 +69,22 @@ def read_programs(path: Path) -> Iterator[Pair]:
             raise CorpusError(f"{path}: program {number}: {error}") from error
 
 
+def prepare(args: argparse.Namespace) -> dict[str, int]:
+    """Writes the splits that the command line asks for; returns the number of programs of each."""
+    splits = {
+        split: list(itertools.islice(read_programs(args.data / f"preprocessed_progs_{split}.json"), args.limit))
+        for split in SPLITS
+    }
+    if args.subset is not None:
+        splits["train"] = sample(splits["train"], args.subset)
+    if empty := [split for split, programs in splits.items() if not programs]:
+        raise CorpusError(f"{empty[0]} is empty")
+    return {
+        split: write_pairs(args.output / split, (args.source, args.target), programs)
+        for split, programs in splits.items()
+    }
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m preprocess.tree2tree", description=__doc__.splitlines()[0])
@@ -79,23 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--subset", type=int, help="train on a random sample of that many programs")
     parser.add_argument("--limit", type=int, help="only the first programs of every split")
     args = parser.parse_args(arguments)
-    counts = []
-    try:
-        splits = {
-            split: list(itertools.islice(read_programs(args.data / f"preprocessed_progs_{split}.json"), args.limit))
-            for split in SPLITS
-        }
-        if args.subset is not None:
-            splits["train"] = sample(splits["train"], args.subset)
-        for split, programs in splits.items():
-            if not programs:
-                raise CorpusError(f"{split} is empty")
-            counts.append(f"{split} {write_pairs(args.output / split, (args.source, args.target), programs)}")
-    except CorpusError as error:
-        sys.stderr.write(f"tree2tree: {error}\n")
-        return 1
-    sys.stderr.write(f"prepared programs: {', '.join(counts)}\n")
-    return 0
+    return prepare_data_set("tree2tree", "programs", lambda: prepare(args))
 
 
 if __name__ == "__main__":

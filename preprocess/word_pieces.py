@@ -10,15 +10,14 @@ does not change: preprocess with ``-s wp -t lf --trainpref text/train … --srcd
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from fairseq.data import Dictionary
 
+from preprocess.command import run_command
 from preprocess.corpora import CorpusError, write_lines
 from preprocess.logical_forms import raw_lines
-from tree_fairseq.errors import InputError
 from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
 
 
@@ -79,12 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--suffix", default="wp", help="suffix of the files to write (default: %(default)s)")
     args = parser.parse_args(arguments)
-    try:
-        write_pieces(args.files, args.pieces_of, args.suffix)
-    except (CorpusError, InputError) as error:
-        sys.stderr.write(f"word_pieces: {error}\n")
-        return 1
-    return 0
+    return run_command("word_pieces", lambda: write_pieces(args.files, args.pieces_of, args.suffix))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from preprocess.english_german import english, german
 from preprocess.english_german.sampler import Sampler
+from tree_fairseq.files import atomic_file
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Tree
 
@@ -44,9 +45,9 @@ def write_split(out: Path, split: str, drawn: Iterator[tuple[Tree, str]]) -> int
     """Writes one split; returns its number of lines."""
     count = 0
     with (
-        open(out / f"{split}.en", "w", encoding="utf-8", newline="\n") as source,
-        open(out / f"{split}.de", "w", encoding="utf-8", newline="\n") as target,
-        open(out / f"{split}.en.trees", "w", encoding="utf-8", newline="\n") as trees,
+        atomic_file(out / f"{split}.en") as source,
+        atomic_file(out / f"{split}.de") as target,
+        atomic_file(out / f"{split}.en.trees") as trees,
     ):
         for tree, sentence in drawn:
             source.write(" ".join(tree.leaves()) + "\n")

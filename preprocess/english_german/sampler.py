@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from preprocess.english_german.adverbials import FREQUENCIES, MANNERS, TIMES
 from preprocess.english_german.derivation import (
-    PLURAL_ONLY,
-    Adverbial,
     Clause,
     NounPhrase,
     PrepositionalPhrase,
@@ -16,59 +15,11 @@ from preprocess.english_german.derivation import (
     Sentence,
     Subordinate,
 )
-from preprocess.english_german.lexicon import NAMES, NOMINALIZED, Noun, adjectives_for, nouns_of
+from preprocess.english_german.lexicon import NAMES, NOMINALIZED, adjectives_for, nouns_of
+from preprocess.english_german.phrases import PERSON, PhraseSampler
 from preprocess.english_german.verbs import Verb, verbs
 
-PERSON = frozenset(["person"])
 ANIMATE = frozenset(["person", "animal"])
-DETERMINERS = ("the",) * 9 + ("a",) * 5 + ("this", "every", "my", "his", "her", "our", "their", "your")
-PLURAL_DETERMINERS = ("the",) * 8 + ("", "", "these", "my", "his", "their", *PLURAL_ONLY)
-
-FREQUENCIES = [
-    Adverbial(english, german, "RB")
-    for english, german in (
-        ("often", "oft"),
-        ("always", "immer"),
-        ("sometimes", "manchmal"),
-        ("rarely", "selten"),
-        ("never", "nie"),
-        ("usually", "meistens"),
-    )
-]
-MANNERS = [
-    Adverbial(english, german, "RB")
-    for english, german in (
-        ("quickly", "schnell"),
-        ("slowly", "langsam"),
-        ("carefully", "vorsichtig"),
-        ("secretly", "heimlich"),
-        ("quietly", "leise"),
-    )
-]
-TIMES = {
-    "past": [
-        Adverbial("yesterday", "gestern", "NP"),
-        Adverbial("last week", "letzte Woche", "NP"),
-        Adverbial("last night", "letzte Nacht", "NP"),
-        Adverbial("last year", "letztes Jahr", "NP"),
-        Adverbial("then", "dann", "RB"),
-    ],
-    "present": [
-        Adverbial("today", "heute", "NP"),
-        Adverbial("now", "jetzt", "RB"),
-        Adverbial("every day", "jeden Tag", "NP"),
-        Adverbial("every morning", "jeden Morgen", "NP"),
-        Adverbial("in the evening", "am Abend", "PP"),
-        Adverbial("in winter", "im Winter", "PP"),
-    ],
-    "future": [
-        Adverbial("tomorrow", "morgen", "NP"),
-        Adverbial("soon", "bald", "RB"),
-        Adverbial("next week", "nächste Woche", "NP"),
-        Adverbial("next year", "nächstes Jahr", "NP"),
-        Adverbial("in the afternoon", "am Nachmittag", "PP"),
-    ],
-}
 # Weights of the frames of main clauses.
 FRAMES = {
     "transitive": 40,
@@ -84,21 +35,13 @@ FRAMES = {
     "infinitive": 6,
     "copula": 6,
 }
-PLAIN_FRAMES = (
-    "transitive",
-    "intransitive",
-    "dative",
-    "ditransitive",
-    "prepositional",
-    "located",
-    "directed",
-    "placed",
-)
+PLAIN_FRAMES = tuple("transitive intransitive dative ditransitive prepositional located directed placed".split())
 MAIN_TENSES = {"present": 30, "past": 34, "perfect": 12, "future": 10, "can": 5, "must": 4, "should": 3, "may": 2}
-SURFACE_GOALS = ("on", "under", "behind", "next to", "in front of")
+STATIVE = frozenset("know need love trust please understand believe hope find lose forget".split())
+"""Verbs that sound odd in the progressive and with adverbs of manner."""
 
 
-class Sampler:
+class Sampler(PhraseSampler):
     """Draws derivations; the same state of the random generator gives the same sentences.
 
     Args:
@@ -107,16 +50,8 @@ class Sampler:
     """
 
     def __init__(self, rng: random.Random, depth: int = 3):
-        self.rng = rng
+        super().__init__(rng)
         self.depth = depth
-
-    def chance(self, share: float) -> bool:
-        """Returns True with probability ``share``."""
-        return self.rng.random() < share
-
-    def weighted(self, weights: dict[str, int]) -> str:
-        """Draws a key with a probability proportional to its weight."""
-        return self.rng.choices(list(weights), list(weights.values()))[0]
 
     def sentence(self) -> Sentence:
         """Draws a sentence: mostly a statement, sometimes a question or two coordinated statements."""
@@ -379,65 +314,6 @@ class Sampler:
             clause = replace(clause, place=self.location())
         return clause
 
-    def goal(self, verb: Verb) -> PrepositionalPhrase:
-        """Draws the location or direction of a verb that needs one."""
-        if "source" in verb.objects:
-            return PrepositionalPhrase("out of", self.simple(frozenset(["place"])))
-        surface = (
-            self.rng.choice(nouns_of(verb.objects))
-            if verb.frame != "placed"
-            else self.rng.choice(nouns_of(frozenset(["surface"])))
-        )
-        on = "surface" in surface.classes
-        if verb.frame == "directed":
-            preposition = "onto" if on else self.rng.choice(("into", "to"))
-        elif verb.frame == "placed":
-            preposition = self.rng.choice(SURFACE_GOALS)
-        else:
-            preposition = self.rng.choice(("on", "next to", "behind", "in front of")) if on else "in"
-        return PrepositionalPhrase(preposition, self.around(surface))
-
-    def location(self) -> PrepositionalPhrase:
-        """Draws a place where something happens."""
-        if self.chance(0.7):
-            return PrepositionalPhrase("in", self.simple(frozenset(["place"])))
-        return PrepositionalPhrase(
-            self.rng.choice(("behind", "in front of", "next to")), self.simple(frozenset(["place"]))
-        )
-
-    def attributed(self, phrase: NounPhrase, verb: Verb) -> NounPhrase:
-        """Adds a with-phrase that belongs to the object, not to the verb: a tool of another verb, clothing, a
-        topping."""
-        if (
-            phrase.noun is None
-            or phrase.relative is not None
-            or phrase.conjunct is not None
-            or phrase.modifier is not None
-            or not self.chance(0.22)
-        ):
-            return phrase
-        if "food" in phrase.noun.classes:
-            return replace(
-                phrase,
-                modifier=PrepositionalPhrase(
-                    self.rng.choice(("with", "without")), NounPhrase(self.rng.choice(nouns_of(frozenset(["topping"]))))
-                ),
-            )
-        if "person" not in phrase.noun.classes:
-            return phrase
-        held = frozenset(["clothing", "carried", "tool"])
-        choices = [noun for noun in nouns_of(held) if not noun.classes & verb.instruments]
-        return replace(phrase, modifier=PrepositionalPhrase("with", self.around(self.rng.choice(choices))))
-
-    def simple(self, classes: frozenset[str]) -> NounPhrase:
-        """Draws a short noun phrase without modifiers."""
-        return self.around(self.rng.choice(nouns_of(classes)))
-
-    def around(self, noun: Noun) -> NounPhrase:
-        """Draws a determiner and sometimes an adjective for ``noun`` in the singular."""
-        chosen = (self.rng.choice(adjectives_for(noun)),) if self.chance(0.25) else ()
-        return NounPhrase(noun, determiner=self.rng.choice(("the", "the", "the", "a", "his", "her")), adjectives=chosen)
-
     def noun_phrase(
         self, classes: frozenset[str], depth: int, pronouns: bool = False, plain: bool = False
     ) -> NounPhrase:
@@ -471,17 +347,6 @@ class Sampler:
             partner = self.noun_phrase(phrase.noun.classes & classes, 0, plain=plain)
             return replace(phrase, conjunct=replace(partner, conjunct=None, modifier=None))
         return phrase
-
-    def nominal(self, noun: Noun, plain: bool) -> NounPhrase:
-        """Draws determiner, adjectives and number for ``noun``."""
-        plural = self.chance(0.28)
-        if plain:
-            determiner = self.rng.choice(("the", "the", "my", "his") if plural else ("the", "the", "a", "his", "this"))
-        else:
-            determiner = self.rng.choice(PLURAL_DETERMINERS if plural else DETERMINERS)
-        fitting = adjectives_for(noun)
-        count = self.rng.choices((0, 1, 2), (60, 34, 6))[0]
-        return NounPhrase(noun, plural, determiner, tuple(self.rng.sample(fitting, min(count, len(fitting)))))
 
     def with_relative(self, phrase: NounPhrase, depth: int) -> NounPhrase:
         """Adds a relative clause whose gap is its subject or its object."""
@@ -526,16 +391,4 @@ def _is_light(phrase: NounPhrase) -> bool:
 
 def _is_action(verb: Verb | None) -> bool:
     """Returns whether a verb sounds natural in the progressive or with an adverb of manner."""
-    return verb is not None and verb.base not in (
-        "know",
-        "need",
-        "love",
-        "trust",
-        "please",
-        "understand",
-        "believe",
-        "hope",
-        "find",
-        "lose",
-        "forget",
-    )
+    return verb is not None and verb.base not in STATIVE

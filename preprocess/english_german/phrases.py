@@ -1,0 +1,105 @@
+"""Draws the phrases that contain no clauses: noun phrases without relative clauses, and prepositional phrases."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from preprocess.english_german.derivation import PLURAL_ONLY, NounPhrase, PrepositionalPhrase
+from preprocess.english_german.lexicon import Noun, adjectives_for, nouns_of
+from preprocess.english_german.verbs import Verb
+
+PERSON = frozenset(["person"])
+DETERMINERS = ("the",) * 9 + ("a",) * 5 + ("this", "every", "my", "his", "her", "our", "their", "your")
+PLURAL_DETERMINERS = ("the",) * 8 + ("", "", "these", "my", "his", "their", *PLURAL_ONLY)
+
+SURFACE_GOALS = ("on", "under", "behind", "next to", "in front of")
+
+
+class PhraseSampler:
+    """Draws phrases; the same state of the random generator gives the same phrases.
+
+    Args:
+        rng: the only source of randomness
+    """
+
+    def __init__(self, rng: random.Random):
+        self.rng = rng
+
+    def chance(self, share: float) -> bool:
+        """Returns True with probability ``share``."""
+        return self.rng.random() < share
+
+    def weighted(self, weights: dict[str, int]) -> str:
+        """Draws a key with a probability proportional to its weight."""
+        return self.rng.choices(list(weights), list(weights.values()))[0]
+
+    def around(self, noun: Noun) -> NounPhrase:
+        """Draws a determiner and sometimes an adjective for ``noun`` in the singular."""
+        chosen = (self.rng.choice(adjectives_for(noun)),) if self.chance(0.25) else ()
+        return NounPhrase(noun, determiner=self.rng.choice(("the", "the", "the", "a", "his", "her")), adjectives=chosen)
+
+    def simple(self, classes: frozenset[str]) -> NounPhrase:
+        """Draws a short noun phrase without modifiers."""
+        return self.around(self.rng.choice(nouns_of(classes)))
+
+    def nominal(self, noun: Noun, plain: bool) -> NounPhrase:
+        """Draws determiner, adjectives and number for ``noun``."""
+        plural = self.chance(0.28)
+        if plain:
+            determiner = self.rng.choice(("the", "the", "my", "his") if plural else ("the", "the", "a", "his", "this"))
+        else:
+            determiner = self.rng.choice(PLURAL_DETERMINERS if plural else DETERMINERS)
+        fitting = adjectives_for(noun)
+        count = self.rng.choices((0, 1, 2), (60, 34, 6))[0]
+        return NounPhrase(noun, plural, determiner, tuple(self.rng.sample(fitting, min(count, len(fitting)))))
+
+    def attributed(self, phrase: NounPhrase, verb: Verb) -> NounPhrase:
+        """Adds a with-phrase that belongs to the object, not to the verb: a tool of another verb, clothing, a
+        topping."""
+        if (
+            phrase.noun is None
+            or phrase.relative is not None
+            or phrase.conjunct is not None
+            or phrase.modifier is not None
+            or not self.chance(0.22)
+        ):
+            return phrase
+        if "food" in phrase.noun.classes:
+            return replace(
+                phrase,
+                modifier=PrepositionalPhrase(
+                    self.rng.choice(("with", "without")), NounPhrase(self.rng.choice(nouns_of(frozenset(["topping"]))))
+                ),
+            )
+        if "person" not in phrase.noun.classes:
+            return phrase
+        held = frozenset(["clothing", "carried", "tool"])
+        choices = [noun for noun in nouns_of(held) if not noun.classes & verb.instruments]
+        return replace(phrase, modifier=PrepositionalPhrase("with", self.around(self.rng.choice(choices))))
+
+    def goal(self, verb: Verb) -> PrepositionalPhrase:
+        """Draws the location or direction of a verb that needs one."""
+        if "source" in verb.objects:
+            return PrepositionalPhrase("out of", self.simple(frozenset(["place"])))
+        surface = (
+            self.rng.choice(nouns_of(verb.objects))
+            if verb.frame != "placed"
+            else self.rng.choice(nouns_of(frozenset(["surface"])))
+        )
+        on = "surface" in surface.classes
+        if verb.frame == "directed":
+            preposition = "onto" if on else self.rng.choice(("into", "to"))
+        elif verb.frame == "placed":
+            preposition = self.rng.choice(SURFACE_GOALS)
+        else:
+            preposition = self.rng.choice(("on", "next to", "behind", "in front of")) if on else "in"
+        return PrepositionalPhrase(preposition, self.around(surface))
+
+    def location(self) -> PrepositionalPhrase:
+        """Draws a place where something happens."""
+        if self.chance(0.7):
+            return PrepositionalPhrase("in", self.simple(frozenset(["place"])))
+        return PrepositionalPhrase(
+            self.rng.choice(("behind", "in front of", "next to")), self.simple(frozenset(["place"]))
+        )
