@@ -125,7 +125,7 @@ def test_ablations_differ_in_what_they_are_named_for(tmp_path):
     scores = [
         c
         for c in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate")
-        if "tree_fairseq.scoring.translation" in c
+        if c[2:4] == ["tree_fairseq.scoring", "bleu"]
     ]
     assert all("--against" in command for command in scores[1:])
     tops = {command[command.index("--main-run") + 1].rsplit("/", 1)[1] for command in scores}
@@ -144,7 +144,7 @@ def test_stages_end_where_they_are_asked_to(tmp_path):
     assert programs("preprocess")[-1] == "fairseq-preprocess"
     assert programs("train")[-1] == "tree_fairseq.commands.average"
     assert programs("generate")[-1] == "fairseq-generate"
-    assert programs("score")[-1] == "tree_fairseq.scoring.translation"
+    assert programs("score")[-1] == "tree_fairseq.scoring"
 
 
 def test_generation_drops_no_sentence(tmp_path):

@@ -7,10 +7,7 @@ import sys
 
 SCORERS = {
     "attention": ("tree_fairseq.scoring.attention_share", "share of a translation model's attention on tree nodes"),
-    "bleu": (
-        "tree_fairseq.scoring.translation",
-        "BLEU of translations in three readings, with signatures and significance",
-    ),
+    "bleu": ("tree_fairseq.scoring.bleu", "BLEU of translations in three readings, with signatures and significance"),
     "classification": ("tree_fairseq.scoring.classes", "accuracy, macro F1 and confusion matrix, by group and length"),
     "compounds": ("tree_fairseq.scoring.compounds", "error rates of CoGnition's compounds, and BLEU of Chinese"),
     "rouge": ("tree_fairseq.scoring.rouge", "ROUGE-1, -2 and -L of summaries"),

@@ -1,21 +1,32 @@
-"""BLEU in three readings, by sentence length, and paired bootstrap against another system.
+"""Scores translations: BLEU in three readings, by sentence length, with signatures and paired bootstrap.
+
+    python -m tree_fairseq.scoring bleu --run runs/tree_transformer --words words --source-lang en --target-lang de \\
+        --sets test=2016 test1=2017 --against runs/transformer --primary sacrebleu_2016 --result result.json
 
 * ``tokenized_bleu``: on the tokens of the data set (Moses), as papers of 2014-2020 report it; comparable only if
   the tokens are the same.
 * ``compound_split_bleu``: the same with words split at hyphens, as WMT'14 English-German is reported since 2017.
 * ``sacrebleu``: sacreBLEU's own tokenisation on plain text; the number to compare.
+
+``--words`` is a folder with the tokenised ``{subset}.{language}`` of the test sets, and with ``raw/{subset}.{target}``
+if there are untokenised references; otherwise the tokenised ones are detokenised.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from tree_fairseq.scoring.breakdowns import by_bounds
+from tree_fairseq.scoring.outputs import detokenize, read_text
+from tree_fairseq.scoring.runs import RunScorer, bucket_line, hypotheses_of
 
 _COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
 
@@ -89,3 +100,75 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
         "system_interval": [second.mean - second.ci, second.mean + second.ci],
         "signature": str(signatures["BLEU"]),
     }
+
+
+class TranslationScorer(RunScorer):
+    """BLEU of translations."""
+
+    name, primary = "bleu", "sacrebleu"
+    about = "Scores translations: BLEU in three readings, by sentence length, against other runs, with signatures."
+    sections = ("signatures", "references", "by_length")
+
+    @staticmethod
+    def add_arguments(parser: ArgumentParser) -> None:
+        parser.add_argument("--words", type=Path, required=True, help="folder with the tokenised test sets")
+        parser.add_argument("--source-lang", required=True)
+        parser.add_argument("--target-lang", required=True)
+        parser.add_argument("--lowercase", action="store_true", help="sacreBLEU without case, for lower-cased data")
+        parser.add_argument("--compound-split", action="store_true", help="also score with words split at hyphens")
+        parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="source words")
+        parser.add_argument("--samples", type=int, default=1000, help="of the paired bootstrap (default: %(default)s)")
+        parser.add_argument("--attention", type=Path, metavar="DATA", help="measure attention to nodes on this folder")
+
+    def score_set(self, scores: dict, subset: str, suffix: str) -> None:
+        """Scores a test set in every reading."""
+        args, system = self.args, hypotheses_of(self.args.run, subset)
+        others = {other.name: hypotheses_of(other, subset) for other in args.against}
+        lengths = [len(line.split()) for line in read_text(args.words / f"{subset}.{args.source_lang}", len(system))]
+        for side in self.sides(scores, subset, len(system)):
+            name, ours = side.metric + suffix, self.read(side, system)
+            scores["metrics"][name], scores["signatures"][name] = corpus_bleu(side, ours)
+            if side.metric == "sacrebleu":
+                scores["by_length"][name] = bleu_by_length(side, ours, lengths, args.length_bounds)
+            for other, hypotheses in others.items():
+                difference = paired_bootstrap(side, self.read(side, hypotheses), ours, args.samples)
+                scores["differences"].append({**difference, "metric": name, "baseline": other})
+        if args.attention is not None:
+            from tree_fairseq.scoring.attention_share import measure  # builds the task, so only on request
+
+            scores.setdefault("attention", {})[subset] = measure(args.checkpoint, args.attention, subset)
+
+    def sides(self, scores: dict, subset: str, count: int) -> list[Side]:
+        """Returns the references of a test set in every reading."""
+        args = self.args
+        tokens = read_text(args.words / f"{subset}.{args.target_lang}", count)
+        raw = args.words / "raw" / f"{subset}.{args.target_lang}"
+        scores["references"][subset] = "untokenised" if raw.is_file() else "detokenised"
+        plain = read_text(raw, count) if raw.is_file() else detokenize(tokens, args.target_lang)
+        sides = [Side("tokenized_bleu", tokens, tokenize="none"), Side("sacrebleu", plain, args.lowercase)]
+        if args.compound_split:
+            sides.append(Side("compound_split_bleu", list(map(split_compounds, tokens)), tokenize="none"))
+        return sides
+
+    def read(self, side: Side, hypotheses: Sequence[str]) -> list[str]:
+        """Returns tokenised hypotheses in a reading."""
+        if side.metric == "sacrebleu":
+            return detokenize(list(hypotheses), self.args.target_lang)
+        return list(map(split_compounds, hypotheses) if side.metric == "compound_split_bleu" else hypotheses)
+
+    def report(self, scores: dict) -> list[str]:
+        """Returns the lines to print."""
+        lines = [f"{name} = {value:.2f}  ({scores['signatures'][name]})" for name, value in scores["metrics"].items()]
+        lines += [
+            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
+            f"(p = {row['p_value']:.4f}, paired bootstrap, {row['signature']})"
+            for row in scores["differences"]
+        ]
+        lines += [bucket_line(f"{name} by source length", rows, "bleu") for name, rows in scores["by_length"].items()]
+        return lines
+
+
+main = TranslationScorer.main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,13 +17,13 @@ from tree_fairseq.nn.generating import (
 )
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
-from tree_fairseq.tree_insertion.base_model import (
+from tree_fairseq.tree_insertion.folder import InsertionRecord
+from tree_fairseq.tree_insertion.model import (
     LEFT_TO_RIGHT,
     SEQUENCE_INSERTION,
     TREE_INSERTION,
     TreeGeneratingTransformer,
 )
-from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator, TraceFiles
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator

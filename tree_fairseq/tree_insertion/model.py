@@ -1,16 +1,113 @@
-"""Insertion-based tree decoder (Lukovnikov & Fischer 2021)."""
+"""The insertion-based tree decoder (Lukovnikov & Fischer 2021), and the base of all models of its task."""
 
+from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import register_model
+from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig
+from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
 from tree_fairseq.nn.generating import refuse_flags
-from tree_fairseq.tree_insertion.base_model import TREE_INSERTION, TreeGeneratingTransformer, register_architectures
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+
+TREE_INSERTION, SEQUENCE_INSERTION, LEFT_TO_RIGHT = "tree insertion", "sequence insertion", "left-to-right"
+"""Kinds of decoding."""
+
+
+class TreeGeneratingTransformer(EncoderChoiceTransformer):
+    """A transformer that generates trees; ``--insertion-encoder`` names its encoder."""
+
+    encoder_option = "insertion_encoder"
+    config: type
+    """All options of the model."""
+    decoding: str
+    """Kind of decoding, which decides on the data set and the generator."""
+
+    @classmethod
+    def set_defaults(cls, args: Namespace) -> None:
+        """Sets the options that are not given: fairseq's defaults, and layer norms before their layers."""
+        set_defaults(args, cls.all_flags())
+        for side in ("encoder", "decoder"):
+            setattr(args, f"{side}_normalize_before", getattr(args, f"{side}_normalize_before", True))
+        base_architecture(args)
+
+    @classmethod
+    def refused_flags(cls, cfg) -> dict[str, object]:
+        """Returns the flags of fairseq's transformer that the model refuses, and whether they were given."""
+        return {
+            "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff,
+            "--cross-self-attention": cfg.cross_self_attention,
+            "--no-cross-attention": cfg.no_cross_attention,
+        }
+
+    @classmethod
+    def fill_in(cls, cfg, args: Namespace, task) -> None:
+        """Fills in the options of the decoder that depend on the task, in ``cfg`` and, for checkpoints, in ``args``."""
+        raise NotImplementedError
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for the task ``tree_insertion``.
+
+        ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed
+        again.
+
+        Raises:
+            MissingTreesError: targets are not trees, or the encoder reads trees of a source that has none
+            InputError: flags that do not work with the model or each other, or an encoder that cannot be loaded
+        """
+        if not isinstance(task.target_dictionary, InsertionDictionary):
+            raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
+        cls.set_defaults(args)
+        cfg = cls.config.from_namespace(args)
+        refuse_flags(cls.refused_flags(cfg), f"--arch {args.arch}")
+        cls.fill_in(cfg, args, task)
+        return cls.build_with_encoder(cfg, args, task)
+
+
+SIZES: dict[str, Optional[tuple[int, int, int, int]]] = {
+    "": None,
+    "_overnight": (6, 768, 3072, 12),
+    "_tiny": (2, 64, 128, 4),
+}
+"""Layers, width, feed-forward width and heads of encoder and decoder, by the suffix of an architecture.
+
+None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the size of the paper's decoder (Lukovnikov &
+Fischer 2021), and of encoders that are not pretrained. ``_tiny`` is for trying things out.
+"""
+
+
+def register_architectures(
+    name: str,
+    model: type[TreeGeneratingTransformer],
+    sizes: Mapping[str, Optional[tuple[int, int, int, int]]] = SIZES,
+    decoder_layers: Mapping[str, int] = {},
+) -> None:
+    """Registers an architecture of a model for each size.
+
+    Args:
+        name: under which the model is registered, the beginning of the names
+        model: sets all other defaults
+        sizes: see :data:`SIZES`
+        decoder_layers: layers of the decoder, by suffix, if the encoder has another number
+    """
+    for suffix, size in sizes.items():
+
+        def architecture(args: Namespace, suffix: str = suffix, size=size) -> None:
+            if suffix in decoder_layers:
+                args.decoder_layers = getattr(args, "decoder_layers", decoder_layers[suffix])
+            if size is not None:
+                set_sizes(args, *size)
+            model.set_defaults(args)
+
+        register_model_architecture(name, name + suffix)(architecture)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

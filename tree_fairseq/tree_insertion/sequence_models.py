@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import MemoryDecoder
-from tree_fairseq.tree_insertion.base_model import (
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
+from tree_fairseq.tree_insertion.model import (
     LEFT_TO_RIGHT,
     SEQUENCE_INSERTION,
     TreeGeneratingTransformer,
     register_architectures,
 )
-from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

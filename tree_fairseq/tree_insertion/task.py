@@ -22,7 +22,6 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.nn.generating import refuse_flags
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.tree_insertion.base_model import LEFT_TO_RIGHT, TREE_INSERTION
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (
     PartialTreeSampler,
@@ -33,6 +32,7 @@ from tree_fairseq.tree_insertion.dataset import (
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.generation import TreeGenerationConfig, TreeGenerationTask, decoding_of
+from tree_fairseq.tree_insertion.model import LEFT_TO_RIGHT, TREE_INSERTION
 from tree_fairseq.tree_insertion.sequence_dataset import (
     BracketedTargetDataset,
     SequenceInsertionDataset,

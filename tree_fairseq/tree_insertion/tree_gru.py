@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.encoders import encoder_of
-from tree_fairseq.tree_insertion.base_model import SIZES, register_architectures
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
+from tree_fairseq.tree_insertion.model import SIZES, register_architectures
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
 
 _STATES = "states"
