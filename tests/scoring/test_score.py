@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 
+from tree_fairseq.scoring.bleu import main
 from tree_fairseq.scoring.outputs import build_result, read_runs
 from tree_fairseq.scoring.runs import parameter_count
-from tree_fairseq.scoring.bleu import main
 
 REFERENCE = ["Ein gut-bekannter Mann sah das Boot (wie immer)!", "Zwei Kinder spielen im Park.", "Der Hund schläft."]
 TOKENS = ["ein gut-bekannter mann sah das boot ( wie immer ) !", "zwei kinder spielen im park .", "der hund schläft ."]
