@@ -7,11 +7,13 @@ number of lines. ``raw/`` contains the untokenised target side of a test set if 
 from __future__ import annotations
 
 import heapq
+import json
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from tree_fairseq.files import atomic_file
 
@@ -62,6 +64,26 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 yield clean_line(line)
         except UnicodeDecodeError as error:
             raise CorpusError(f"{path}: not UTF-8 ({error})") from error
+
+
+def read_json_list(path: Path, hint: str = "") -> list[Any]:
+    """Returns the programs of a JSON file, which contains a list of them.
+
+    Args:
+        hint: end of the message if the file is missing
+
+    Raises:
+        CorpusError: the file is missing, is not JSON, or is not a list
+    """
+    try:
+        elements = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CorpusError(f"{path} is missing{hint}") from None
+    except ValueError as error:
+        raise CorpusError(f"{path}: not JSON ({error})") from error
+    if not isinstance(elements, list):
+        raise CorpusError(f"{path}: not a list of programs")
+    return elements
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> int:

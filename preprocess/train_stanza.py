@@ -83,34 +83,25 @@ def train_word_vectors(folder: Path, trees: Sequence[Tree]) -> None:
     )
 
 
+def _shared_arguments(folder: Path, suffix: str, name: str) -> list[str]:
+    settings = {
+        "--mode": "train",
+        "--lang": "en",
+        "--shorthand": "en_grammar",
+        "--wordvec_pretrain_file": folder / "pretrain.pt",
+        "--train_file": folder / f"train.{suffix}",
+        "--eval_file": folder / f"dev.{suffix}",
+        "--save_dir": folder,
+        "--save_name": name,
+    }
+    return [str(part) for setting in settings.items() for part in setting] + ["--cpu"]
+
+
 def train_tagger(folder: Path, steps: int) -> None:
     """Trains ``tagger.pt`` on ``train.conllu``; keeps the best model on ``dev.conllu``."""
     from stanza.models import tagger
 
-    tagger.main(
-        [
-            *TAGGER_ARGUMENTS,
-            "--mode",
-            "train",
-            "--lang",
-            "en",
-            "--shorthand",
-            "en_grammar",
-            "--max_steps",
-            str(steps),
-            "--wordvec_pretrain_file",
-            str(folder / "pretrain.pt"),
-            "--train_file",
-            str(folder / "train.conllu"),
-            "--eval_file",
-            str(folder / "dev.conllu"),
-            "--save_dir",
-            str(folder),
-            "--save_name",
-            "tagger.pt",
-            "--cpu",
-        ]
-    )
+    tagger.main([*TAGGER_ARGUMENTS, "--max_steps", str(steps), *_shared_arguments(folder, "conllu", "tagger.pt")])
 
 
 def train_parser(folder: Path, epochs: int, trees: int) -> None:
@@ -122,28 +113,8 @@ def train_parser(folder: Path, epochs: int, trees: int) -> None:
     try:
         constituency_parser.main(
             [
-                *PARSER_ARGUMENTS,
-                "--mode",
-                "train",
-                "--lang",
-                "en",
-                "--shorthand",
-                "en_grammar",
-                "--epochs",
-                str(epochs),
-                "--epoch_size",
-                str(trees),
-                "--wordvec_pretrain_file",
-                str(folder / "pretrain.pt"),
-                "--train_file",
-                str(folder / "train.trees"),
-                "--eval_file",
-                str(folder / "dev.trees"),
-                "--save_dir",
-                str(folder),
-                "--save_name",
-                "constituency.pt",
-                "--cpu",
+                *(*PARSER_ARGUMENTS, "--epochs", str(epochs), "--epoch_size", str(trees)),
+                *_shared_arguments(folder, "trees", "constituency.pt"),
             ]
         )
     finally:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, Pair, sample, write_pairs
+from preprocess.corpora import CorpusError, Pair, read_json_list, sample, write_pairs
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -53,16 +52,8 @@ def read_programs(path: Path) -> Iterator[Pair]:
     Raises:
         CorpusError: the file is missing or does not have the published form
     """
-    try:
-        programs = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CorpusError(f"{path} is missing") from None
-    except ValueError as error:
-        raise CorpusError(f"{path}: not JSON ({error})") from error
-    if not isinstance(programs, list):
-        raise CorpusError(f"{path}: a list of programs is expected")
     bracket = notation_named("bracket")
-    for number, program in enumerate(programs, 1):
+    for number, program in enumerate(read_json_list(path), 1):
         try:
             yield bracket.write(tree_of(program["source_ast"])), bracket.write(tree_of(program["target_ast"]))
         except (CorpusError, KeyError, TypeError) as error:

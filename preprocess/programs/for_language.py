@@ -22,7 +22,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from preprocess.corpora import CorpusError
+from preprocess.corpora import CorpusError, read_json_list
 from tree_fairseq.errors import InputError
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -76,16 +76,9 @@ def read_published(path: Path) -> list[Tree]:
     Raises:
         CorpusError: the file is missing or malformed, or one of its elements is not a FOR program
     """
-    try:
-        elements = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CorpusError(f"{path} is missing: it is one of the two files of published FOR programs") from None
-    except ValueError as error:
-        raise CorpusError(f"{path}: not JSON ({error})") from error
-    if not isinstance(elements, list):
-        raise CorpusError(f"{path}: not a list of programs")
     notation = notation_named("json")
     programs = []
+    elements = read_json_list(path, ": it is one of the two files of published FOR programs")
     for number, element in enumerate(elements, 1):
         try:
             program = notation.read(json.dumps(element))

@@ -80,7 +80,7 @@ def test_deep_trees_need_no_recursion():
     ("content", "message"),
     [
         ("[", "not JSON"),
-        ("{}", "a list of programs"),
+        ("{}", "not a list of programs"),
         ('[{"source_ast": {"root": "a", "children": []}}]', "program 1: 'target_ast'"),
         ('[{"source_ast": {"root": " ", "children": []}, "target_ast": 1}]', "program 1: a node has an empty label"),
         ('[{"source_ast": {"root": "a", "children": ["b"]}, "target_ast": 1}]', "program 1: a node is "),
