@@ -79,7 +79,7 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike) -> Any:
-    """Returns the contents of a JSON file, or None if there is no such file.
+    """Returns the contents of a JSON file, or None if the file does not exist.
 
     Raises:
         CorruptFileError: the file is not JSON.

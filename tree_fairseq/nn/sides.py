@@ -69,7 +69,7 @@ class Side:
         return [() for _ in lines]
 
     def facts(self) -> dict[str, Any]:
-        """What a model depends on, for its checkpoints."""
+        """Returns the facts about the side that a model depends on, for its checkpoints."""
         return {}
 
 

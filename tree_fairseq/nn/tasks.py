@@ -190,7 +190,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         return {**facts, "symbol_trees": symbols} if symbols else facts
 
     def state_dict(self) -> dict:
-        """What a checkpoint remembers of the task; of constituency trees only if its model reads them."""
+        """Returns the state of the task for a checkpoint; labels of constituency trees only if its model reads them."""
         state = super().state_dict()
         if "source_spans" not in self.trees_of_models:
             state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}

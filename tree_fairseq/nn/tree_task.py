@@ -143,11 +143,11 @@ class TreeTask(FairseqTask):
         return model
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """What models of the task depend on, for checkpoints; entries are values, or dicts of values."""
+        """The facts that models of the task depend on, for checkpoints; entries are values, or dicts of values."""
         return {}
 
     def state_dict(self) -> dict:
-        """What a checkpoint remembers of the task."""
+        """Returns the state of the task for a checkpoint."""
         return {**super().state_dict(), **self.checkpoint_facts()}
 
     def load_state_dict(self, state_dict: dict) -> None:

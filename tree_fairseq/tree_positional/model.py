@@ -18,7 +18,7 @@ from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsC
 
 
 class TreePositionalEncoder(TransformerEncoderBase):
-    """fairseq's transformer encoder, with tree positions where the source is symbol trees.
+    """fairseq's transformer encoder, with tree positions if the source is symbol trees.
 
     Args:
         cfg (TreePositionalTransformerConfig): sizes, options of the positions and ``source_symbols``
@@ -45,14 +45,14 @@ class TreePositionalEncoder(TransformerEncoderBase):
             src_tokens: ``[B, N]``, padded on either side
             src_lengths: ``[B]``, unread
             return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N, D]``, in the place of a look-up
-            source_symbol_tree: where the source is trees, their :mod:`tree_fairseq.nn.pair_dataset`
+            token_embeddings: ``[B, N, D]``, used instead of the embedding table
+            source_symbol_tree: parents and branches of symbol trees, see :mod:`tree_fairseq.nn.pair_dataset`
 
         Returns:
             fairseq's dict of lists
 
         Raises:
-            MissingTreesError: the source is trees and the batch says nothing of their structure
+            MissingTreesError: the source is symbol trees, but the batch lacks their structure
         """
         arguments = (src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         if not isinstance(self.embed_positions, TreePositions):
@@ -78,7 +78,7 @@ ENCODER = register_encoder(
         build=TreePositionalEncoder,
         config=TreePositionsConfig,
         fill_in=_set_symbols,
-        help="a transformer with tree positions where the source is symbol trees",
+        help="a transformer with tree positions for symbol trees",
     )
 )
 
@@ -86,19 +86,17 @@ ENCODER = register_encoder(
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreePositionalModelConfig(TreePositionsConfig):
-    """Flags that the model has beside those of fairseq's transformer."""
+    """Flags of the model in addition to those of fairseq's transformer."""
 
     query_position: bool = field(
         default=False,
-        metadata={
-            "help": "tell the decoder at each step the position that its next symbol will fill (not in the paper)"
-        },
+        metadata={"help": "also give the decoder the position of the next symbol at each step (not in the paper)"},
     )
 
 
 @dataclass
 class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConfig):
-    """All options of the model; the symbols of its sides, None for a sequence, are filled in from the task."""
+    """Options of the model. The task fills in the symbols of each side, None for a sequence."""
 
     source_symbols: Optional[SymbolTable] = None
     target_symbols: Optional[SymbolTable] = None
@@ -106,7 +104,7 @@ class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConf
 
 @register_model("tree_positional_transformer")
 class TreePositionalTransformerModel(EncoderChoiceTransformer):
-    """fairseq's transformer, in which symbols of trees have positions in trees, and words those in sequences."""
+    """fairseq's transformer with tree positions for symbols of trees and usual positions for words."""
 
     flags = TreePositionalModelConfig
     default_encoder = ENCODER.name

@@ -24,16 +24,18 @@ class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTrees
 
     grammar: ChoiceEnum(["none", "data"]) = field(
         default="none",
-        metadata={"help": "data: a symbol is generated only under parents and branches where training data has it"},
+        metadata={
+            "help": "data: the search allows a symbol only under parents and branches that the training data has"
+        },
     )
 
 
 @register_task("structural_translation", dataclass=StructuralTranslationConfig)
 class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask):
-    """Translates between texts that ``fairseq-preprocess --source-modality … --target-modality …`` made symbol trees.
+    """Translates between sequences and symbol trees.
 
-    Any architecture trains under it. Whatever the model, generated trees are complete and well-formed. A tree ends where no
-    slot is open, so EOS is not learned: under ``--task translation`` a model that was trained here would never end.
+    Any architecture trains under this task, and all generated trees are complete and well-formed. A tree ends when it has
+    no open node, so models do not learn EOS: under ``--task translation`` a model that was trained here would never end.
 
     Args:
         cfg (StructuralTranslationConfig): options
@@ -49,12 +51,12 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         super().__init__(cfg, src_dict, tgt_dict)
         if SYMBOLS not in (self.source_side.modality, self.target_side.modality):
             raise MissingTreesError(
-                f"neither {cfg.source_lang} nor {cfg.target_lang} is symbol trees in {utils.split_paths(cfg.data)[0]}: preprocess "
-                "with --source-modality tree or --target-modality tree, or train with another task"
+                f"neither {cfg.source_lang} nor {cfg.target_lang} is symbol trees in {utils.split_paths(cfg.data)[0]}: "
+                "preprocess with --source-modality tree or --target-modality tree, or train with another task"
             )
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
-        """Reads and encodes new lines; ``fairseq-interactive`` then prints trees in brackets, too, as ``B-`` lines."""
+        """Reads and encodes new lines; ``fairseq-interactive`` then also prints trees in brackets, as ``B-`` lines."""
         if self.target_side.modality == SYMBOLS:
             print_brackets(self.target_dictionary)
         return super().get_interactive_tokens_and_lengths(lines, encode_fn)
@@ -62,11 +64,11 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
     # Generation
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """fairseq's generator; for a tree target the structural search, which returns valid trees only.
+        """Builds fairseq's generator, or for a tree target the structural search.
 
         Raises:
-            DataFolderError: ``--grammar data`` without the grammar of the training data
-            StructuralSearchError: an option that does not go with trees
+            DataFolderError: the folder lacks the grammar for ``--grammar data``
+            StructuralSearchError: an option does not work with trees
         """
         if seq_gen_cls is None and self.target_side.modality == SYMBOLS:
             seq_gen_cls = StructuralGenerator
@@ -83,13 +85,12 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         name = self.target_side.record.grammar
         if name is None or not (folder / name).exists():
             raise DataFolderError(
-                f"{folder} has no grammar of {self.cfg.target_lang}: it is written where the training split is "
-                "preprocessed"
+                f"{folder} has no grammar of {self.cfg.target_lang}: preprocessing the training split writes it"
             )
         return load_grammar(folder / name, self.target_dictionary)
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
-        """How many targets of a batch are met symbol by symbol."""
+        """Counts the targets of a batch that the best hypothesis matches symbol by symbol."""
         dictionary = self.target_dictionary
         outside = (dictionary.pad(), dictionary.eos())
         unknown = dictionary.unknown_ids() if isinstance(dictionary, SymbolDictionary) else [dictionary.unk()]

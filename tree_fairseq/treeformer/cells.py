@@ -94,7 +94,7 @@ class ChartCells:
 
 @dataclass(frozen=True)
 class ChartMemory:
-    """What the decoder's cross-attention needs of a chart beside its vectors.
+    """The part of a chart beside its vectors that the decoder's cross-attention needs.
 
     Attributes:
         cells: of B sentences
