@@ -34,8 +34,10 @@ class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTrees
 class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Translates between sequences and symbol trees.
 
-    Any architecture trains under this task, and all generated trees are complete and well-formed. A tree ends when it has
-    no open node, so models do not learn EOS: under ``--task translation`` a model that was trained here would never end.
+    Any architecture trains under this task, and all generated trees are complete and well-formed. A tree ends when it
+    has
+    no open node, so models do not learn EOS: under ``--task translation`` a model that was trained here would never
+        end.
 
     Args:
         cfg (StructuralTranslationConfig): options
