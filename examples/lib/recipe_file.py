@@ -159,10 +159,12 @@ def check_names(sections: list[Section], known: Iterable[str]) -> None:
         for option in section.values
     }
     set_somewhere = {name for section in sections for name in section.values} | options | {*known} | {*LOOPS}
-    for section in sections:
+    for number, section in enumerate(sections):
+        later = {name for other in sections[number + 1 :] if not other.conditions for name in other.values}
         for name, text in section.values.items():
             for gap in _GAP.findall(text):
-                if gap not in set_somewhere:
+                # A recipe that replaces a setting of its kind need not fill the gaps of that one.
+                if gap not in set_somewhere and name not in later:
                     raise RecipeError(f"{name} in [{section.title}] needs {{{gap}}}, which is not set anywhere")
 
 
