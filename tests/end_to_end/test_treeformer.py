@@ -137,7 +137,7 @@ def test_a_height_beyond_every_sentence_works_and_says_so(data_bin, tmp_path, mo
     monkeypatch.setattr(chart, "_warned", set())
     high = train(data_bin, tmp_path, "--treeformer-height", 40)
     (said,) = re.findall(r"WARNING .*--treeformer-height.*", high.log)
-    assert "up to 40" in said
+    assert "phrases of the chart, 40" in said
     assert len(hypotheses(generate(high))) == 16
 
 
@@ -330,20 +330,20 @@ def test_missing_files_are_named(trained, tmp_path, caplog, flag):
 def test_folders_for_results_are_looked_for_first(trained, tmp_path, capsys, flag):
     with pytest.raises(SystemExit):
         run_induce(trained, "--gold", tmp_path / "gold", flag, tmp_path / "nowhere" / "file")
-    assert f"there is no folder {tmp_path / 'nowhere'}" in capsys.readouterr().err
+    assert f"the folder {tmp_path / 'nowhere'} does not exist" in capsys.readouterr().err
 
 
 def test_what_cannot_be_induced_is_said(trained, stock_trained, tmp_path, caplog):
     assert run_induce(stock_trained) == 1
-    assert "makes no trees" in caplog.text
+    assert "cannot induce trees" in caplog.text
     gold = tmp_path / "gold.trees"
     gold.write_text("(S (A a))\n", encoding="utf-8")
     assert run_induce(trained, "--gold", gold) == 1
-    assert "has 1 lines for 16 sentences" in caplog.text
+    assert "has 1 lines, but there are 16 sentences" in caplog.text
     gold.write_text("(S (A a))\n" * 16, encoding="utf-8")
     assert run_induce(trained, "--gold", gold) == 1
     assert (
-        f"gold.trees:1: a tree of 1 words for a sentence of {len(SENTENCES[0].replace('@@ ', '').split())}"
+        f"gold.trees:1: the tree has 1 words, but the sentence has {len(SENTENCES[0].replace('@@ ', '').split())}"
         in caplog.text
     )
     gold.write_text("(S (A a)\n", encoding="utf-8")

@@ -268,11 +268,15 @@ def node_counts(trees) -> np.ndarray:
     )
 
 
+STOCK = Side()
+"""Both sides of fairseq's own tasks, which read sequences only."""
+
+
 def source_side(task) -> Side:
-    """The source of a task; a sequence where the task is fairseq's own, which knows nothing else."""
-    return getattr(task, "source_side", Side())
+    """Returns the source of a task; :data:`STOCK` if the task is fairseq's own."""
+    return getattr(task, "source_side", STOCK)
 
 
 def target_side(task) -> Side:
-    """The target of a task; as :func:`source_side`."""
-    return getattr(task, "target_side", Side())
+    """Returns the target of a task; :data:`STOCK` if the task is fairseq's own."""
+    return getattr(task, "target_side", STOCK)

@@ -12,7 +12,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, encoder_of, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
-from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, Side, source_side, target_side
+from tree_fairseq.nn.sides import SEQUENCE, STOCK, SYMBOLS, Side, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
@@ -115,27 +115,27 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task whose source or target is symbol trees.
+        """Builds the model for a task that loads symbol trees.
 
         Raises:
-            MissingTreesError: neither side is symbol trees, or the encoder reads trees that the source has not
-            InputError: options that do not fit the trees or each other
+            MissingTreesError: the task is fairseq's own, or the encoder reads trees that the source does not have
+            InputError: options contradict the trees or each other
         """
-        source, target = source_side(task), target_side(task)
-        if SYMBOLS not in (source.modality, target.modality):
+        target = target_side(task)
+        if target is STOCK:
             raise MissingTreesError(
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
             )
         tree_positional_transformer(args)
         if args.query_position and target.symbols is None:
-            raise InputError("--query-position needs a target of symbol trees, and this target is a sequence")
+            raise InputError("--query-position needs a target of symbol trees, but this target is a sequence")
         cfg = TreePositionalTransformerConfig.from_namespace(args)
         cfg.target_symbols = target.symbols
         return cls.build_with_encoder(cfg, args, task)
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """The decoder over the encoder's memory."""
+        """Builds the decoder over the encoder's memory."""
         return TreePositionalDecoder(
             cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
         )
