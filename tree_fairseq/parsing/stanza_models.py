@@ -197,6 +197,6 @@ def language_error(lang: str, languages: list[str]) -> LanguageWithoutParserErro
 
 
 def normal_language(lang: str) -> str:
-    """Returns Stanza's name of a language, where there is no list with aliases."""
+    """Returns Stanza's name of a language; used if Stanza's list of aliases is missing."""
     lang = lang.strip().lower()
     return _CHINESE.get(lang, lang)
