@@ -1,7 +1,7 @@
 """Treeformer for classification (Patel & Flanigan 2023): phrases added to the state of an encoder's [CLS] or BOS."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -33,26 +33,10 @@ class EncoderWithBOS(TransformerEncoderBase):
         embed_tokens: its table
     """
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Optional[Tensor] = None,
-    ) -> dict[str, list]:
-        """Encodes a batch.
-
-        Args:
-            src_tokens: ``[B, N]``, padded on the right
-            src_lengths: ``[B]``, unread
-            return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N + 1, D]``, used instead of a look-up; that of BOS is the first
-
-        Returns:
-            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, D]``, BOS first
-        """
+    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
+        """Encodes texts ``[B, N]``, padded on the right; ``encoder_out`` is ``[N + 1, B, D]``, BOS first."""
         with_bos = functional.pad(src_tokens, (1, 0), value=self.dictionary.bos())
-        return super().forward(with_bos, src_lengths, return_all_hiddens, token_embeddings)
+        return super().forward(with_bos, *args, **kwargs)
 
     def max_positions(self) -> int:
         """Returns the length of the longest source: BOS takes one position."""

@@ -268,15 +268,16 @@ def node_counts(trees) -> np.ndarray:
     )
 
 
-STOCK = Side()
-"""Both sides of fairseq's own tasks, which read sequences only."""
+def has_modalities(task) -> bool:
+    """Whether a task declares modalities of its sides; fairseq's own tasks do not."""
+    return hasattr(task, "source_side")
 
 
 def source_side(task) -> Side:
-    """Returns the source of a task; :data:`STOCK` if the task is fairseq's own."""
-    return getattr(task, "source_side", STOCK)
+    """The source of a task; a sequence if the task declares nothing else."""
+    return getattr(task, "source_side", Side())
 
 
 def target_side(task) -> Side:
-    """Returns the target of a task; :data:`STOCK` if the task is fairseq's own."""
-    return getattr(task, "target_side", STOCK)
+    """The target of a task; a sequence if the task declares nothing else."""
+    return getattr(task, "target_side", Side())

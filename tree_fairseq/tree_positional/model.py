@@ -1,7 +1,7 @@
 """Transformer with tree positional encodings (Shiv & Quirk 2019) between sequences and symbol trees."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -12,7 +12,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, encoder_of, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
-from tree_fairseq.nn.sides import SEQUENCE, STOCK, SYMBOLS, Side, target_side
+from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, Side, has_modalities, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
@@ -32,38 +32,20 @@ class TreePositionalEncoder(TransformerEncoderBase):
             self.embed_positions = TreePositions(cfg.source_symbols.degree, embed_tokens.embedding_dim, cfg)
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Optional[Tensor] = None,
-        source_symbol_tree: Optional[dict[str, Tensor]] = None,
+        self, *args: Any, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs: Any
     ) -> dict[str, list]:
-        """Encodes a batch.
-
-        Args:
-            src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread
-            return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N, D]``, used instead of the embedding table
-            source_symbol_tree: parents and branches of symbol trees, see :mod:`tree_fairseq.nn.pair_dataset`
-
-        Returns:
-            fairseq's dict of lists
-
-        Raises:
-            MissingTreesError: the source is symbol trees, but the batch lacks their structure
+        """fairseq's forward pass; ``source_symbol_tree`` are the parents and branches of symbol trees, see
+        :mod:`tree_fairseq.nn.pair_dataset`.
         """
-        arguments = (src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         if not isinstance(self.embed_positions, TreePositions):
-            return super().forward(*arguments)
+            return super().forward(*args, **kwargs)
         if source_symbol_tree is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
         paths = branch_paths(source_symbol_tree["parents"], source_symbol_tree["branches"], self.embed_positions.levels)
         with self.embed_positions.given(self.embed_positions.encode(paths)):
-            return super().forward(*arguments)
+            return super().forward(*args, **kwargs)
 
 
 def _set_symbols(cfg, side: Side) -> None:
@@ -121,11 +103,11 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
             MissingTreesError: the task is fairseq's own, or the encoder reads trees that the source does not have
             InputError: options contradict the trees or each other
         """
-        target = target_side(task)
-        if target is STOCK:
+        if not has_modalities(task):
             raise MissingTreesError(
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
             )
+        target = target_side(task)
         tree_positional_transformer(args)
         if args.query_position and target.symbols is None:
             raise InputError("--query-position needs a target of symbol trees, but this target is a sequence")

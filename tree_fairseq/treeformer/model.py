@@ -1,7 +1,7 @@
 """Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to tokens and phrases."""
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.models import register_model, register_model_architecture
@@ -31,27 +31,11 @@ class TreeformerEncoder(TransformerEncoderBase):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.chart = Chart(embed_tokens.embedding_dim, cfg)
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Optional[Tensor] = None,
-    ) -> dict[str, list]:
-        """Encodes a batch of sentences.
-
-        Args:
-            src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread
-            return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N, D]``, used instead of the embedding table
-
-        Returns:
-            fairseq's dict of lists, with the tokens, ``[N, B, D]``, in ``encoder_out``. ``cell_states`` holds tokens
-            and phrases, ``[C, D]``, ``cells`` their positions, and ``order`` the sentence of each decoder row; it is
-            empty if row i reads sentence i
+    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
+        """fairseq's forward pass; more entries of its result are ``cell_states``, tokens and phrases ``[C, D]``, their
+        positions ``cells``, and ``order``, the sentence of each decoder row, empty if row i reads sentence i.
         """
-        encoder_out = super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
+        encoder_out = super().forward(src_tokens, *args, **kwargs)
         outside = src_tokens.eq(self.dictionary.eos()) if self.cfg.treeformer_without_eos else None
         cells = self.chart.cells(encoder_out["encoder_padding_mask"][0], outside)
         cell_states = self.chart(encoder_out["encoder_out"][0], cells)
