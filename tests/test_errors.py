@@ -1,9 +1,10 @@
-"""Errors say where they are and keep that on their way through processes."""
+"""Errors say where they are and keep that on their way through processes; flags that do not go together are refused."""
 
 from __future__ import annotations
 
 import inspect
 import pickle
+from argparse import Namespace
 
 import pytest
 
@@ -54,7 +55,9 @@ def test_input_errors_survive_pickling():
 
 
 def test_all_errors_have_one_base():
-    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
+    classes = [
+        value for value in vars(errors).values() if inspect.isclass(value) and value.__module__ == errors.__name__
+    ]
     assert all(issubclass(error_class, errors.TreeFairseqError) for error_class in classes)
     assert all(inspect.getdoc(error_class) for error_class in classes)
 
@@ -63,3 +66,19 @@ def test_errors_are_also_what_callers_already_catch():
     assert issubclass(errors.TreeFormatError, ValueError)
     assert issubclass(errors.DestinationExistsError, FileExistsError)
     assert issubclass(errors.DiskFullError, OSError)
+
+
+def test_options_that_are_off_or_missing_were_not_given():
+    args = Namespace(print_alignment="hard", replace_unk=None, sampling=False, lm_path="", beam=5, thresholdtgt=0)
+    names = ("print_alignment", "replace_unk", "sampling", "lm_path", "beam", "constraints", "thresholdtgt")
+    given = {flag for flag, is_given in errors.given_flags(args, *names).items() if is_given}
+    assert given == {"--print-alignment", "--lm-path", "--beam"}
+
+
+def test_the_first_flag_that_was_given_is_named():
+    flags = {"--a": None, "--b": 0.5, "--c": True}
+    with pytest.raises(errors.InputError, match="^--b does not work with --task x; leave it out$"):
+        errors.refuse_flags(flags, "--task x")
+    with pytest.raises(errors.StructuralSearchError, match="--c does not work with --b; use --d$"):
+        errors.refuse_flags({"--c": True}, "--b", errors.StructuralSearchError, advice="use --d")
+    errors.refuse_flags({"--a": 0, "--b": ""}, "--task x")

@@ -16,12 +16,10 @@ from tests.journeys import files_executed, folders_of
 from tests.nn.tiny import build
 from tests.tree_insertion import test_task as insertion
 from tests.tree_insertion.test_preprocessing import preprocess
-from tree_fairseq.data_bin.inputs import inspect_text
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.plan import PreprocessPlan
-from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
+from tree_fairseq.trees.text import inspect_text
 
 
 def test_an_sst_tree_to_its_class(tmp_path):
@@ -72,15 +70,19 @@ def test_an_overnight_line_to_the_slot_loss(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "parser, line", [("brackets", "(S (NP (DT the) (NN boat)) (VBZ sinks))"), ("right-branching", "the boat sinks")]
+    "parser, line",
+    [("brackets", "(ROOT (S (NP (DT the) (NN boat)) (VBZ sinks)))"), ("right-branching", "the boat sinks")],
 )
 def test_a_line_to_its_bytes_on_disk(tmp_path, parser, line):
     for split in ("train", "valid"):
         write_lines(tmp_path / f"{split}.en", [line, line])
         write_lines(tmp_path / f"{split}.de", ["das Boot sinkt", "das Boot sinkt"])
     command = ["-s", "en", "-t", "de", *prefixes(tmp_path, "train", "valid"), "--tree-parser", parser]
-    args = options.get_preprocessing_parser().parse_args([*command, "--destdir", str(tmp_path / "bin")])
-    plan = PreprocessPlan.from_arguments(args)
-    files = files_executed(lambda: run_plan(plan, stock_preprocess.main.__wrapped__))
+
+    def run() -> None:
+        args = options.get_preprocessing_parser().parse_args([*command, "--destdir", str(tmp_path / "bin")])
+        stock_preprocess.main(args)
+
+    files = files_executed(run)
     assert (tmp_path / "bin/train.en-de.en.tree.bin").exists()
     assert len(files) <= 22, sorted(files)

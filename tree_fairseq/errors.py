@@ -1,4 +1,4 @@
-"""The exceptions of this package, one class for each kind of fault.
+"""The exceptions of this package, one class for each kind of fault, and the refusal of flags.
 
 Every message is written for the person who gave the input. It names the place (file, line and column, counted from one)
 and says how to mend it. All other modules may import this one; it imports none of them.
@@ -7,6 +7,7 @@ and says how to mend it. All other modules may import this one; it imports none 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 
 class TreeFairseqError(Exception):
@@ -232,3 +233,36 @@ class ScoringError(TreeFairseqError, ValueError):
 
 class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option: ``--print-alignment`` for ``print_alignment``."""
+    return "--" + name.replace("_", "-")
+
+
+def given_flags(args: object, *names: str) -> dict[str, bool]:
+    """Tells by flag whether some options of a command were given.
+
+    An option that ``args``, a namespace or a configuration, lacks was not given, nor was one whose value is None,
+    False, or another default of fairseq's and ours that switches it off.
+    """
+    return {flag_of(name): getattr(args, name, None) not in _SWITCHED_OFF for name in names}
+
+
+_SWITCHED_OFF = (None, False, -1, "sequence")
+
+
+def refuse_flags(
+    flags: Mapping[str, object], partner: str, error: type[Exception] = InputError, advice: str = "leave it out"
+) -> None:
+    """Raises an error about the first flag of a table that was given.
+
+    Args:
+        flags: by flag, whether it was given; any true value counts
+        partner: that the flags do not work with, such as ``--task tree_insertion``
+        error: class of the error
+        advice: for the user, the end of the message
+    """
+    for flag, is_given in flags.items():
+        if is_given:
+            raise error(f"{flag} does not work with {partner}; {advice}")

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, JSON files, and reports of a full disk.
+"""Files that are complete or absent, JSON files, digests, and reports of a full disk.
 
 A file is written under another name beside its destination and renamed when it is complete. A reader, another process
 or the next attempt after a crash therefore never meets half a file under its final name.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -90,6 +91,12 @@ def read_json(path: str | os.PathLike) -> Any:
         return None
     except ValueError as error:
         raise CorruptFileError(f"{path} is not JSON: {error}") from None
+
+
+def file_sha256(path: str | os.PathLike) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

@@ -17,8 +17,7 @@ from tree_fairseq.classification.class_trees import (
     word_options,
 )
 from tree_fairseq.classification.targets import UNLABELLED
-from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
-from tree_fairseq.data_bin.tree_store import StoredTree
+from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import (
     CorruptFileError,
     EmptyDocumentError,

@@ -22,11 +22,10 @@ from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.classification.new_lines import tree_reader
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import token_words
-from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import (
     ClassError,
     DataFolderError,

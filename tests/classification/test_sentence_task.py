@@ -188,13 +188,13 @@ def test_classes_that_train_does_not_have(tmp_path):
     [
         (
             ("--tree-parser", "right-branching"),
-            "--tree-parser .*does not go with .*Trees are read with --task tree_classification",
+            "--tree-parser does not work with .*trees are read with --task tree_classification",
         ),
         (("--input-format", "trees"), "--input-format trees has trees"),
-        (("--node-symbols", "constant"), "--node-symbols does not go"),
-        (("--only-source",), "--only-source does not go"),
-        (("--regression", "--classes", "a,b"), "--classes with --regression does not go"),
-        (("--joined-dictionary",), "--joined-dictionary does not go with --task tree_sentence_classification"),
+        (("--node-symbols", "constant"), "--node-symbols does not work"),
+        (("--only-source",), "--only-source does not work"),
+        (("--regression", "--classes", "a,b"), "--classes with --regression does not work"),
+        (("--joined-dictionary",), "--joined-dictionary does not work with --task tree_sentence_classification"),
     ],
 )
 def test_flags_that_do_not_go_together(tmp_path, flags, message):

@@ -20,8 +20,7 @@ from tree_fairseq.classification.sentence_trees import (
     to_constraints,
 )
 from tree_fairseq.classification.targets import IGNORE, UNLABELLED
-from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
-from tree_fairseq.data_bin.tree_store import StoredTree
+from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.trees.bracket import read_forest

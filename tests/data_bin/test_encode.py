@@ -14,21 +14,20 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.data_bin import encode as encoding
-from tree_fairseq.data_bin.encode import ChunkTask, EncodedChunk, encode_chunks
-from tree_fairseq.data_bin.inputs import Chunk, inspect_text
+from tree_fairseq.data_bin.constituency_sides import ChunkTask, EncodedChunk, encode_chunks
 from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError, WorkerDiedError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.text import Chunk, inspect_text
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 
 def tasks_of(path, chunk_lines: int = 10_000, options: ParserOptions | None = None) -> list[ChunkTask]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tree_fairseq.data_bin.inputs.CHUNK_LINES", chunk_lines)
+        patch.setattr("tree_fairseq.trees.text.CHUNK_LINES", chunk_lines)
         chunks = inspect_text(path).chunks
     return [ChunkTask(path, chunk, options) for chunk in chunks]
 
@@ -62,13 +61,13 @@ def test_against_encoding_tree_by_tree(tmp_path_factory, forests, chunk_lines):
     labels, chains = Counter(), Counter()
     text = b""
     for chunk in encoded(tasks_of(path, chunk_lines)):
-        names, block = chunk.labels, chunk.trees
+        names, block = list(chunk.labels), chunk.trees
         first = 0
         for leaves, nodes in zip(block.leaf_counts, block.node_counts):
             rows = block.rows[first : first + nodes]
             lines.append((int(leaves), [names[label] for label in rows[:, 0]], rows[:, 1:].tolist()))
             first += nodes
-        labels.update(dict(zip(names, chunk.label_counts)))
+        labels.update(chunk.labels)
         chains.update(chunk.chains)
         text += chunk.text
         assert len(block.leaf_counts) == chunk.sentences and first == len(block.rows) and not chunk.failed
@@ -98,7 +97,7 @@ def test_a_bad_line_can_have_a_flat_tree(tmp_path):
     path = write_lines(tmp_path / "train.en", ["(NN a)", "(S (NN a) (VB b)", ""])
     options = ParserOptions(name="brackets", on_parse_error="flat")
     [chunk] = encoded(tasks_of(path, options=options))
-    assert chunk.failed == [2] and chunk.failed_sentences == 1
+    assert chunk.failed == {2: 1}
     assert chunk.text == b"a\na b\n\n"
 
 
@@ -122,7 +121,7 @@ def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
             os.kill(os.getpid(), signal.SIGKILL)
         return encode(read_forest(line))
 
-    monkeypatch.setattr(encoding, "read_spans", killed)
+    monkeypatch.setattr("tree_fairseq.data_bin.constituency_sides.read_spans", killed)
     started = time.monotonic()
     with pytest.raises(WorkerDiedError, match="train.en"):
         encoded(tasks_of(path, 5), 3)
@@ -146,4 +145,4 @@ def test_a_chunk_of_nothing(tmp_path):
     path = tmp_path / "train.en"
     path.write_bytes(b"")
     [chunk] = encoded([ChunkTask(path, Chunk(0, 0, 1), None)], 2)
-    assert (len(chunk.trees.leaf_counts), len(chunk.trees.rows), chunk.labels, chunk.text) == (0, 0, [], b"")
+    assert (len(chunk.trees.leaf_counts), len(chunk.trees.rows), chunk.labels, chunk.text) == (0, 0, {}, b"")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
-from tree_fairseq.data_bin.label_dictionary import (
+from tree_fairseq.data_bin.tree_store import (
     RESERVED_LABELS,
     ChainLabels,
     build_label_dictionary,

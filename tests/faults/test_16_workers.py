@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.data_bin.corpora import folder_bytes, prefixes, run_preprocess, write_corpus
-from tree_fairseq.data_bin import inputs
+from tree_fairseq.trees import text
 
 
 @pytest.mark.parametrize("lines", [1, 2, 50])
 @pytest.mark.parametrize("flags", [(), ("--joined-dictionary", "--thresholdsrc", 2)], ids=["plain", "joined"])
 def test_bytes_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, lines, flags):
-    monkeypatch.setattr(inputs, "CHUNK_LINES", 4)
+    monkeypatch.setattr(text, "CHUNK_LINES", 4)
     corpus = write_corpus(tmp_path / "corpus", seed=lines, train=lines, valid=3)
     results = []
     for workers in (1, 3, 20):
@@ -36,7 +36,7 @@ def test_chunks_of_any_size_give_the_same_bytes(tmp_path, monkeypatch):
     corpus = write_corpus(tmp_path / "corpus", train=30)
     results = []
     for chunk_lines in (1, 7, 1000):
-        monkeypatch.setattr(inputs, "CHUNK_LINES", chunk_lines)
+        monkeypatch.setattr(text, "CHUNK_LINES", chunk_lines)
         destination = tmp_path / f"{chunk_lines}"
         run_preprocess(
             *prefixes(corpus / "mixed", "train"), "--workers", 2, "--destdir", destination, "--tree-parser", "brackets"

@@ -10,9 +10,8 @@ from fairseq.data import Dictionary
 
 from tests.data_bin.corpora import run_preprocess, write_lines
 from tests.parsing import fake_parsers  # noqa: F401  (registers the parsers)
-from tree_fairseq.data_bin.label_dictionary import ChainLabels, load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.data_bin.tree_store import ChainLabels, TreeStore, load_label_dictionary
 from tree_fairseq.trees.spans import unary_chains
 
 

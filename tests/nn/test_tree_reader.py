@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import deep_tree, forests, plain_trees
-from tree_fairseq.data_bin.label_dictionary import build_label_dictionary
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter
+from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
 from tree_fairseq.nn.tree_batch import ReducedTrees, TreeReader, kept_counts
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import SpanForest, encode

@@ -238,8 +238,8 @@ def test_a_stopped_command_is_taken_up(corpus, folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("--target-modality", "tree"), "--target-modality tree does not go with"),
-        (("--source-modality", "tree"), "--source-modality tree does not go with"),
+        (("--target-modality", "tree"), "--target-modality does not work with .*; the targets are"),
+        (("--source-modality", "tree"), "--source-modality does not work with"),
         (("--joined-dictionary",), "--joined-dictionary"),
         (("--only-source",), "--only-source"),
         (("--tree-parser", "right-branching", "--tree-sides", "source,target"), "--tree-sides target"),

@@ -17,8 +17,8 @@ from tree_fairseq.classification.dataset import DocumentDataset, document_length
 from tree_fairseq.classification.folder import TEXT, ClassificationRecord, ExampleFiles
 from tree_fairseq.classification.new_lines import DocumentReader, tree_reader
 from tree_fairseq.classification.sentence_trees import SentenceTreeReader, from_constraints
-from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import TreeReader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from tree_fairseq.classification.class_trees import NODE_SYMBOL
 from tree_fairseq.classification.folder import (
@@ -15,55 +15,42 @@ from tree_fairseq.classification.folder import (
     TEXT,
 )
 from tree_fairseq.classification.targets import UNLABELLED, check_class
-from tree_fairseq.errors import ClassError, InputError
-from tree_fairseq.preprocessing.tree_arguments import refuse_flags
+from tree_fairseq.errors import ClassError, InputError, given_flags, refuse_flags
+from tree_fairseq.preprocessing.hook import Flags
 
-OWN_FLAGS = ("input_format", "node_symbols", "classes", "regression")
-"""Arguments that only these tasks have."""
-# Flags of fairseq-preprocess that a folder of classes cannot have.
-_REFUSED = (
-    "--source-modality",
-    "--target-modality",
-    "--joined-dictionary",
-    "--align-suffix",
-    "--alignfile",
-    "--thresholdtgt",
-    "--nwordstgt",
-)
-
-
-def add_classification_arguments(parser: ArgumentParser) -> None:
-    """Adds the group of flags of classification."""
-    group = parser.add_argument_group(
-        "classification",
-        f"examples and their classes, with --task {TASK} or, without trees, {SENTENCE_TASK}: --trainpref and the like "
-        "name PREFIX.tsv or PREFIX.trees",
-    )
-    group.add_argument(
-        "--input-format",
-        choices=(*INPUT_FORMATS, *SENTENCE_FORMATS),
-        help="tsv: each line is a text, a tab and its class, and the text is parsed; trees: each line is a bracketed "
-        f"tree whose labels are classes, or {UNLABELLED} for no class (default: tsv). With --task {SENTENCE_TASK} "
-        "sentence: each line is a text, a tab and its class; pair: each line is a text, a tab, a text, a tab and the "
-        "class of both (default: sentence)",
-    )
-    group.add_argument(
-        "--regression",
-        action="store_const",
-        const=True,
-        help=f"with --task {SENTENCE_TASK}: each line has a number instead of the class",
-    )
-    group.add_argument(
-        "--node-symbols",
-        choices=SYMBOL_SOURCES,
-        help=f"what a model reads at the nodes, never their class. constant: {NODE_SYMBOL} everywhere; parser: the "
+FLAGS: Flags = {
+    "--input-format": {
+        "choices": (*INPUT_FORMATS, *SENTENCE_FORMATS),
+        "help": "tsv: each line is a text, a tab and its class, and the text is parsed; trees: each line is a "
+        f"bracketed tree whose labels are classes, or {UNLABELLED} for no class (default: tsv). With --task "
+        f"{SENTENCE_TASK} sentence: each line is a text, a tab and its class; pair: each line is a text, a tab, a "
+        "text, a tab and the class of both (default: sentence)",
+    },
+    "--regression": {
+        "action": "store_const",
+        "const": True,
+        "help": f"with --task {SENTENCE_TASK}: each line has a number instead of the class",
+    },
+    "--node-symbols": {
+        "choices": SYMBOL_SOURCES,
+        "help": f"what a model reads at the nodes, never their class. constant: {NODE_SYMBOL} everywhere; parser: the "
         "labels that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
-    )
-    group.add_argument(
-        "--classes",
-        metavar="NAMES",
-        help="the classes, separated by commas; any other is an error (default: all that occur in train)",
-    )
+    },
+    "--classes": {
+        "metavar": "NAMES",
+        "help": "the classes, separated by commas; any other is an error (default: all that occur in train)",
+    },
+}
+# Other arguments of fairseq-preprocess that a folder of classes cannot have.
+_REFUSED = (
+    "source_modality",
+    "target_modality",
+    "joined_dictionary",
+    "align_suffix",
+    "alignfile",
+    "thresholdtgt",
+    "nwordstgt",
+)
 
 
 def settled_arguments(args: Namespace) -> Namespace:
@@ -97,9 +84,9 @@ def settled_arguments(args: Namespace) -> Namespace:
         )
     if "target" in args.tree_sides:
         raise InputError("--tree-sides target: classes have no trees")
-    refuse_flags(args, _REFUSED)
-    if args.classes is not None and args.tgtdict:
-        raise InputError(f"--classes with --tgtdict does not go with --task {args.task}")
+    refused = given_flags(args, *_REFUSED)
+    refused["--classes with --tgtdict"] = args.classes is not None and args.tgtdict
+    refuse_flags(refused, f"--task {args.task}")
     return settled
 
 
@@ -127,13 +114,11 @@ def _check_sentence_flags(args: Namespace) -> None:
             f"--input-format {args.input_format} has trees",
             hint=f"With --task {SENTENCE_TASK} give {' or '.join(SENTENCE_FORMATS)}.",
         )
-    hint = f"Trees are read with --task {TASK}."
-    refuse_flags(args, ["--tree-parser"], hint)
-    if args.node_symbols != "none":
-        raise InputError(f"--node-symbols does not go with --task {args.task}", hint=hint)
-    refuse_flags(args, ["--only-source"])
-    if args.classes is not None and args.regression:
-        raise InputError(f"--classes with --regression does not go with --task {args.task}")
+    for_trees = {**given_flags(args, "tree_parser"), "--node-symbols": args.node_symbols != "none"}
+    refuse_flags(for_trees, f"--task {args.task}", advice=f"trees are read with --task {TASK}")
+    refused = given_flags(args, "only_source")
+    refused["--classes with --regression"] = args.classes is not None and args.regression
+    refuse_flags(refused, f"--task {args.task}")
 
 
 def _check_tree_flags(args: Namespace) -> None:

@@ -26,7 +26,6 @@ from tree_fairseq.data_bin.kinds import (
     register_kind,
     with_last_error,
 )
-from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest, register_section
 from tree_fairseq.data_bin.records import SideRecord
 from tree_fairseq.data_bin.side_kinds import export_forests
@@ -40,7 +39,7 @@ from tree_fairseq.data_bin.token_files import (
     token_prefix,
     token_words,
 )
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
+from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
 from tree_fairseq.errors import CorruptFileError, InputError, LongSentenceError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest

@@ -18,11 +18,10 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.classification.class_trees import NODE_SYMBOL, ClassTreeReader, word_options
 from tree_fairseq.classification.examples import ClassCensus, read_examples, take_class_census, write_columns
-from tree_fairseq.classification.flags import OWN_FLAGS, add_classification_arguments, given_classes, settled_arguments
+from tree_fairseq.classification.flags import FLAGS, given_classes, settled_arguments
 from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TASK, TEXT, ClassificationRecord, ClassSplitRecord
 from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
 from tree_fairseq.data_bin.constituency_sides import TreeSide
-from tree_fairseq.data_bin.inputs import inspect_text, require_parallel
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import PARSED, Staging, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
@@ -31,10 +30,10 @@ from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, StockMain
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, StockMain, sides_from_arguments
 from tree_fairseq.preprocessing.run import run_plan
-from tree_fairseq.preprocessing.tree_arguments import sides_from_arguments
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
+from tree_fairseq.trees.text import inspect_text, require_parallel
 
 logger = logging.getLogger(__name__)
 
@@ -252,16 +251,16 @@ class ClassificationPlan(PreprocessPlan):
     def _examples(self, split: Split):
         return read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
 
-    def own_dictionaries(self, staging: Staging) -> Namespace:
+    def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
         """Writes the dictionary of classes, which fairseq would sort by frequency, or that of numbers."""
         if (self.args.tgtdict and not self.args.regression) or not self.has_classes:
-            return Namespace()
+            return {}
         dictionary = Dictionary()
         for name in self.classes:
             dictionary.add_symbol(name, 1 if self.args.regression else self.census["train"].counts[name])
         path = staging.folder(_FOLDER) / f"dict.{CLASS}.txt"
         dictionary.save(str(path))
-        return Namespace(tgtdict=str(path))
+        return {"tgtdict": str(path)}
 
     def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
         """Enters the classes of the written splits.
@@ -303,5 +302,12 @@ class ClassificationPlan(PreprocessPlan):
 
 register_preprocessing(
     "classification",
-    Preprocessing([TASK, SENTENCE_TASK], OWN_FLAGS, add_classification_arguments, preprocess_classification),
+    Preprocessing(
+        [TASK, SENTENCE_TASK],
+        "classification",
+        f"examples and their classes, with --task {TASK} or, without trees, {SENTENCE_TASK}: --trainpref and the like "
+        "name PREFIX.tsv or PREFIX.trees",
+        FLAGS,
+        preprocess_classification,
+    ),
 )

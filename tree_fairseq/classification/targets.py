@@ -17,7 +17,7 @@ import numpy as np
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.label_dictionary import RESERVED_LABELS
+from tree_fairseq.data_bin.tree_store import RESERVED_LABELS
 from tree_fairseq.errors import ClassError, CorruptFileError, UnknownClassError
 
 UNLABELLED = "-"

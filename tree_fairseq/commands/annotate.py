@@ -22,16 +22,8 @@ from typing import Any
 from fairseq.data.data_utils import infer_language_pair
 
 import tree_fairseq
-from tree_fairseq.data_bin.constituency_sides import (
-    TreeSide,
-    bytes_needed,
-    make_label_dictionary,
-    start_sides,
-    write_side,
-)
-from tree_fairseq.data_bin.inputs import inspect_text
+from tree_fairseq.data_bin.constituency_sides import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.data_bin.kinds import registered_kinds
-from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import (
@@ -42,11 +34,13 @@ from tree_fairseq.data_bin.token_files import (
     token_prefix,
     token_words,
 )
+from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
-from tree_fairseq.preprocessing.run import build_folder, encode_side, leaves_folder, parse_cache
-from tree_fairseq.preprocessing.tree_arguments import add_tree_arguments, sides_from_arguments
+from tree_fairseq.preprocessing.hook import add_tree_arguments
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, sides_from_arguments
+from tree_fairseq.preprocessing.run import build_folder, bytes_needed, encode_side, leaves_folder, parse_cache
+from tree_fairseq.trees.text import inspect_text
 
 
 @dataclass(frozen=True)

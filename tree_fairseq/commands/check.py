@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tree_fairseq
-from tree_fairseq.data_bin.inputs import file_sha256
 from tree_fairseq.data_bin.kinds import registered_kinds, with_last_error
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, FileRecord, Manifest
 from tree_fairseq.data_bin.staging import staging_path
 from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.files import file_sha256
 
 
 def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:

@@ -1,30 +1,25 @@
 """Sides of a folder with constituency trees: from a text file to the label dictionary and the tree files of a split.
 
-A split is encoded in one pass (:func:`encode_split`): its leaves become the text that stock fairseq binarizes, and its
-trees a store whose labels are numbered as they come. When all training trees are encoded, the label dictionary is
-made, and :func:`write_side` puts its numbers into the stores.
+A split is encoded in one pass (:func:`encode_split`), a chunk of lines at a time, in several processes: its leaves
+become the text that stock fairseq binarizes, and its trees a store whose labels are numbered as they come. Chunks are
+cut by the numbers of their lines alone, so the files do not depend on the number of processes. When all training trees
+are encoded, the label dictionary is made, and :func:`write_side` puts its numbers into the stores.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple, Optional
 
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.encode import ChunkTask, EncodedChunk, ReadLine, encode_chunks
-from tree_fairseq.data_bin.inputs import Chunk, TextInput
-from tree_fairseq.data_bin.label_dictionary import (
-    build_label_dictionary,
-    label_dictionary_name,
-    load_label_dictionary,
-    save_label_dictionary,
-)
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Staging
@@ -33,11 +28,15 @@ from tree_fairseq.data_bin.tree_store import (
     TreeBlock,
     TreeStore,
     TreeStoreWriter,
+    build_label_dictionary,
+    label_dictionary_name,
+    load_label_dictionary,
     relabel,
+    save_label_dictionary,
     store_bytes,
     tree_file_paths,
 )
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, TreeFormatError
 from tree_fairseq.files import require_room
 from tree_fairseq.parsing.arguments import check_failures
 from tree_fairseq.parsing.cache import ParseCache
@@ -45,20 +44,20 @@ from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.trees.bracket import read_spans
+from tree_fairseq.trees.spans import SpanForest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
 
 logger = logging.getLogger(__name__)
+
+ReadLine = Callable[[str, Path, int], SpanForest]
+"""Reads a line, given with its file and its number from 1; it can be pickled."""
 
 
 @dataclass(frozen=True)
 class TreeSide:
-    """A side that gets constituency trees.
-
-    Attributes:
-        side: ``source`` or ``target``
-        lang: its language, the suffix of its files
-        options: how its text is parsed
-    """
+    """A side that gets constituency trees: ``source`` or ``target``, its language, and how its text is parsed."""
 
     side: str
     lang: str
@@ -76,8 +75,7 @@ class TreeSide:
     def known_labels(self, cache: Path) -> tuple[list[str], list[str]]:
         """Returns all labels that trees of new text can have, and those of them that can stand directly above words.
 
-        Args:
-            cache: folder of the parse cache, which remembers the labels of a parser
+        The parse cache in the folder ``cache`` remembers the labels of a parser.
         """
         with contextlib.ExitStack() as stack:
             known = stack.enter_context(ParseCache(cache)) if is_expensive(self.options.name) else None
@@ -95,15 +93,140 @@ class TreeSide:
         return options.name != "brackets" and options.tokenize == "pretokenized" and options.subword_model is None
 
 
+class ChunkTask(NamedTuple):
+    """Lines to encode: a chunk of the file ``source``.
+
+    ``options`` say how to parse them; None for bracketed lines that this package has written. ``read`` reads each line
+    instead, whatever the options are.
+    """
+
+    source: Path
+    chunk: Chunk
+    options: Optional[ParserOptions]
+    read: Optional[ReadLine] = None
+
+
+class EncodedChunk(NamedTuple):
+    """Consecutive lines as arrays.
+
+    Attributes:
+        trees: their forests, labelled with positions in ``labels``
+        labels: every label of the chunk, and how often it occurs
+        chains: unary chains over two or more leaves, as labels from the top down, and how often each occurs
+        text: the leaves, one line of UTF-8 text for each line
+        sentences: number of sentences
+        failed: by number of the line, from 1, how many of its sentences could not be parsed and have flat trees
+    """
+
+    trees: TreeBlock
+    labels: dict[str, int]
+    chains: dict[tuple[str, ...], int]
+    text: bytes
+    sentences: int
+    failed: dict[int, int]
+
+
+def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[EncodedChunk]:
+    """Yields the encoded chunks in order; of several malformed lines the first raises its error."""
+    return pool.map(_encode_chunk, tasks, f"encoded {tasks[0].source if tasks else ''}")
+
+
+def _encode_chunk(task: ChunkTask) -> EncodedChunk:
+    numbers, sentences, failed = _numbering(), 0, {}
+    ids: list[int] = []
+    spans = [np.zeros((0, 3), np.int32)]
+    text, leaf_counts, node_counts = [], [], []
+    for number, (forest, found, flat) in enumerate(_read_chunk(task), start=task.chunk.first_line):
+        ids.extend(map(numbers.__getitem__, forest.labels))
+        spans.append(forest.spans)
+        leaf_counts.append(len(forest.leaves))
+        node_counts.append(len(forest.labels))
+        text.append(" ".join(forest.leaves) + "\n")
+        sentences += found
+        if flat:
+            failed[number] = flat
+    rows = np.empty((len(ids), 4), np.int32)
+    rows[:, 0] = ids
+    np.concatenate(spans, out=rows[:, 1:])
+    names = list(numbers)
+    return EncodedChunk(
+        trees=TreeBlock(np.array(leaf_counts, np.int32), np.array(node_counts, np.int32), rows),
+        labels=dict(zip(names, np.bincount(rows[:, 0], minlength=len(names)).tolist())),
+        chains={tuple(names[label] for label in chain): count for chain, count in _count_chains(rows)},
+        text="".join(text).encode("utf-8"),
+        sentences=sentences,
+        failed=failed,
+    )
+
+
+def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int, int]]:
+    """Yields the forest of each line, and the numbers of its sentences and of those that could not be parsed."""
+    path, options = task.source, task.options
+
+    def parsed(lines: list[str], first: int) -> Iterator[tuple[SpanForest, int, int]]:
+        for number, line in enumerate(_line_parser(options).write_lines(lines, first, path), start=first):
+            yield read_spans(line.written, path=path, line_number=number), line.sentences, line.failed
+
+    lines = chunk_lines(path, task.chunk)
+    is_ready_made = options is None or (
+        options.name == "brackets" and options.subword_model is None and not options.strip_function_tags
+    )
+    if task.read is None and not is_ready_made:
+        yield from parsed([line for _, line in lines], task.chunk.first_line)
+        return
+    for number, line in lines:
+        if task.read is not None:
+            yield task.read(line, path, number), 1, 0
+            continue
+        try:
+            forest = read_spans(line, path=path, line_number=number)
+        except TreeFormatError:
+            if options is None:
+                raise
+            yield from parsed([line], number)
+        else:
+            yield forest, 1, 0
+
+
+@functools.lru_cache(maxsize=2)
+def _line_parser(options: ParserOptions) -> LineParser:
+    """The parser that this process uses for all chunks."""
+    return LineParser(options)
+
+
+def _numbering() -> defaultdict[str, int]:
+    """Returns a mapping that gives each new key the next number."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
+
+
+def _count_chains(rows: np.ndarray) -> Iterator[tuple[list[int], int]]:
+    """Yields the unary chains of two or more labels over two or more leaves, from the top down, and their counts.
+
+    ``rows``, ``[M, 4]`` int32, are forests in preorder one after the other.
+    """
+    start, end, depth = rows[:, 1], rows[:, 2], rows[:, 3]
+    # A node continues its chain when the next node lies under it and has the same span.
+    linked = np.zeros(len(rows) + 1, bool)
+    linked[1:-1] = (depth[1:] == depth[:-1] + 1) & (start[1:] == start[:-1]) & (end[1:] == end[:-1])
+    linked[1:-1] &= end[:-1] - start[:-1] >= 2
+    tops = np.flatnonzero(~linked[:-1] & linked[1:])
+    bottoms = np.flatnonzero(linked[:-1] & ~linked[1:])
+    labels = np.ascontiguousarray(rows[:, 0])
+    buffer, width = labels.tobytes(), labels.itemsize
+    counts = Counter(buffer[top * width : (bottom + 1) * width] for top, bottom in zip(tops.tolist(), bottoms.tolist()))
+    for chain, count in counts.items():
+        yield np.frombuffer(chain, np.int32).tolist(), count
+
+
 @dataclass
 class SplitTrees:
     """The encoded trees of a split.
 
     Attributes:
         failed: numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
-        lines: number of lines
-        leaves: leaves of all lines
-        nodes: nodes of all lines
+        lines, leaves, nodes, sentences, failed_sentences: their numbers
         labels: how often each label occurs; the position of a label is its number in the store
         chains: how often each unary chain over two or more leaves occurs, from the top down
     """
@@ -112,20 +235,23 @@ class SplitTrees:
     lines: int = 0
     leaves: int = 0
     nodes: int = 0
+    sentences: int = 0
+    failed_sentences: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     chains: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    _numbers: dict[str, int] = field(default_factory=dict)
+    _numbers: defaultdict[str, int] = field(default_factory=_numbering)
 
     def add(self, chunk: EncodedChunk) -> TreeBlock:
         """Counts a chunk and returns its trees with the split's numbers of labels."""
         self.failed += chunk.failed
+        self.sentences += chunk.sentences
+        self.failed_sentences += sum(chunk.failed.values())
         self.lines += len(chunk.trees.leaf_counts)
         self.leaves += int(chunk.trees.leaf_counts.sum(dtype=np.int64))
         self.nodes += len(chunk.trees.rows)
         self.chains.update(chunk.chains)
-        for label, count in zip(chunk.labels, chunk.label_counts):
-            self.labels[label] += count
-        numbers = [self._numbers.setdefault(label, len(self._numbers)) for label in chunk.labels]
+        self.labels.update(chunk.labels)
+        numbers = [self._numbers[label] for label in chunk.labels]
         chunk.trees.rows[:, 0] = np.array(numbers, np.int32)[chunk.trees.rows[:, 0]]
         return chunk.trees
 
@@ -148,11 +274,7 @@ def encode_split(
     that costs no more than reading is done again.
 
     Args:
-        text: the file
-        options: the parser's
-        staging: keeps the shards between attempts
-        name: of this file among those of the command
-        pool: processes of the command
+        name: of this file among those of the command; its shards lie under it in ``staging``
         cache: folder of the parse cache
         store: path of the tree files to write, without ``.bin`` and ``.idx``; None to count only
         leaves: file for the leaves, one line for each line; None if they are not needed
@@ -167,16 +289,13 @@ def encode_split(
     if is_expensive(options.name):
         summary = parse_corpus(text.path, staging.folder(f"{PARSED}/{name}"), options, pool=pool, cache=cache)
         trees.failed += summary.failed
-        shards = [Path(shard) for shard in summary.shards]
-        tasks = [ChunkTask(shard, Chunk(0, shard.stat().st_size, 1), None) for shard in shards]
+        tasks = [ChunkTask(Path(shard), Chunk(0, Path(shard).stat().st_size, 1), None) for shard in summary.shards]
     else:
         tasks = [ChunkTask(text.path, chunk, options, read) for chunk in text.chunks]
-    sentences = failed_sentences = 0
     with contextlib.ExitStack() as stack:
         writer = None if store is None else stack.enter_context(TreeStoreWriter(store))
         file = None if leaves is None else stack.enter_context(open(leaves, "wb"))
         for chunk in encode_chunks(tasks, pool):
-            sentences, failed_sentences = sentences + chunk.sentences, failed_sentences + chunk.failed_sentences
             block = trees.add(chunk)
             if file is not None:
                 file.write(chunk.text)
@@ -184,36 +303,17 @@ def encode_split(
                 needed = store_bytes(len(block.leaf_counts), len(block.rows))
                 require_room(store.parent, needed, f"the trees of {store.name.removesuffix('.tree')}")
                 writer.add(block)
-    if failed_sentences:
-        check_failures(options.max_parse_failures, failed_sentences, sentences, trees.failed, str(text.path))
+    if trees.failed_sentences:
+        limit = options.max_parse_failures
+        check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))
     return trees
-
-
-def bytes_needed(size: int, is_bracketed: bool) -> int:
-    """Returns about how many bytes the trees of a text take while they are made and when they are done.
-
-    A token of six bytes has some two nodes of sixteen bytes, and its brackets in a shard; bracketed text has its
-    brackets already.
-
-    Args:
-        size: bytes of the text
-        is_bracketed: whether the text is trees
-    """
-    return size * (4 if is_bracketed else 12)
 
 
 def make_label_dictionary(
     side: TreeSide, trees: Mapping[str, SplitTrees], reused: Path | None, cache: Path
 ) -> Dictionary:
-    """Returns the label dictionary of a side.
-
-    It is a given one, or it has the parser's inventory and the labels of the training trees.
-
-    Args:
-        side: the side
-        trees: its trees, by split
-        reused: a label dictionary to be used again
-        cache: folder of the parse cache, which remembers the labels of a parser
+    """Returns the label dictionary of a side: the given one (``reused``), or one with the parser's inventory and the
+    labels of the training trees.
 
     Raises:
         InputError: no labels are known.
@@ -246,15 +346,7 @@ def write_side(
     output: Path,
     token_folder: Path,
 ) -> None:
-    """Writes the label dictionary of a side, completes its tree files and enters them into the manifest.
-
-    Args:
-        manifest: with the side's entry
-        side: the side
-        trees: the encoded trees of each split whose token files exist
-        dictionary: label dictionary
-        output: folder of the tree files
-        token_folder: folder of the token files
+    """Writes the label dictionary of a side, completes its tree files in ``output`` and enters them into the manifest.
 
     Raises:
         LeafMismatchError: a line has another number of leaves than tokens.
@@ -276,21 +368,11 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
     )
     if unknown:
         most = ", ".join(f"{label} ({count})" for label, count in unknown.most_common(10))
-        logger.warning(
-            "[trees] %s: %d nodes are labelled <unk>, for the label dictionary lacks %s",
-            tokens.name,
-            unknown.total(),
-            most,
-        )
+        text = "[trees] %s: %d nodes are labelled <unk>, for the label dictionary lacks %s"
+        logger.warning(text, tokens.name, unknown.total(), most)
     require_equal_lengths(TreeStore(store), tokens)
-    logger.info(
-        "[trees] %s: %d lines, %d leaves, %d nodes; %d lines with a flat tree",
-        tokens.name,
-        split.lines,
-        split.leaves,
-        split.nodes,
-        len(split.failed),
-    )
+    text = "[trees] %s: %d lines, %d leaves, %d nodes; %d lines with a flat tree"
+    logger.info(text, tokens.name, split.lines, split.leaves, split.nodes, len(split.failed))
     return SplitRecord(
         prefix=tokens.name,
         lines=split.lines,
@@ -303,12 +385,7 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
 
 
 def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mapping[str, Iterable[str]]) -> None:
-    """Enters sides into a manifest, with the splits that stay.
-
-    Args:
-        manifest: of the folder
-        sides: the sides that get trees
-        rewritten: names of the splits that will be written, by language
+    """Enters sides into a manifest, with the splits that stay; ``rewritten`` names the others, by language.
 
     Raises:
         DataFolderError: splits that stay were parsed differently, and interactive translation could not parse like

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, Callable, ClassVar, Protocol, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.inputs import file_sha256
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.files import read_json, write_json
+from tree_fairseq.files import file_sha256, read_json, write_json
 
 MANIFEST_NAME = "tree.json"
 

@@ -21,11 +21,10 @@ from tree_fairseq.data_bin.kinds import (
     register_kind,
     with_last_error,
 )
-from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SplitRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, require_same_tokens, token_words
-from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore
+from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, load_label_dictionary
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named

@@ -1,6 +1,7 @@
-"""Forests as arrays on disk: an indexed dataset of fairseq, read and written without a loop over items.
+"""The trees of a split on disk: forests as arrays, and the dictionary of the labels that they refer to.
 
-``PREFIX.bin`` holds int32 items one after the other, ``PREFIX.idx`` the header, sizes and byte offsets that
+Forests are an indexed dataset of fairseq, read and written without a loop over items. ``PREFIX.bin`` holds int32 items
+one after the other, ``PREFIX.idx`` the header, sizes and byte offsets that
 ``fairseq.data.indexed_dataset.MMapIndexedDataset`` writes (and reads: the files are valid for it). An item is
 
     ``[N, label, start, end, depth, label, start, end, depth, ...]``
@@ -11,14 +12,21 @@ are half-open and relative to the line, depth is 0 at each root, preterminals an
 
 from __future__ import annotations
 
+import io
 import os
 import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from fairseq.data import Dictionary
 
-from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
+from tree_fairseq.trees.transforms import join_labels
+
+RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
@@ -32,14 +40,9 @@ _REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on t
 
 
 class StoredTree(NamedTuple):
-    """The full forest of one line.
+    """The full forest of one line: N leaves without EOS, and arrays ``[M]`` int32 over its nodes in preorder.
 
-    Attributes:
-        num_leaves: N, leaves without EOS
-        label: ids in the label dictionary, ``[M]`` int32
-        start: first leaf of each node, ``[M]`` int32
-        end: one past its last leaf, ``[M]`` int32
-        depth: 0 at each root, ``[M]`` int32
+    Spans ``start`` to ``end`` are half-open; ``depth`` is 0 at each root.
     """
 
     num_leaves: int
@@ -76,8 +79,7 @@ def store_bytes(lines: int, nodes: int) -> int:
 class TreeStoreWriter:
     """Writes a store block by block; the index is written, and both files are on disk, when the ``with`` block ends.
 
-    Args:
-        prefix: path of the files without ``.bin`` and ``.idx``
+    The path ``prefix`` lacks ``.bin`` and ``.idx``.
     """
 
     def __init__(self, prefix: str | os.PathLike):
@@ -89,14 +91,12 @@ class TreeStoreWriter:
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        try:
+        with self._file:
             if kind is None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 sizes = np.concatenate([np.zeros(0, np.int32), *self._sizes])
                 write_index(self._index_path, sizes, np.cumsum(sizes, dtype=np.int64) - sizes)
-        finally:
-            self._file.close()
 
     def add(self, block: TreeBlock) -> None:
         """Appends the forests of a block."""
@@ -114,12 +114,7 @@ class TreeStoreWriter:
 
 
 def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
-    """Replaces the labels of a store in place.
-
-    Args:
-        prefix: path of the files without ``.bin`` and ``.idx``
-        ids: the new label for each label of now, ``[L]`` int32
-    """
+    """Replaces the labels of a store in place: label ``i`` becomes ``ids[i]``, ``[L]`` int32."""
     data_path, index_path = tree_file_paths(prefix)
     sizes = _read_sizes(index_path)
     ends = np.cumsum(sizes, dtype=np.int64)
@@ -173,8 +168,7 @@ class TreeStore:
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
         item = self._values[self._offsets[index] : self._offsets[index + 1]]
-        rows = item[1:].reshape(-1, _ROW)
-        return StoredTree(int(item[0]), rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3])
+        return StoredTree(int(item[0]), *item[1:].reshape(-1, _ROW).T)
 
     @property
     def leaf_counts(self) -> np.ndarray:
@@ -197,7 +191,7 @@ class TreeStore:
 
 
 def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
-    """Writes the index file of an indexed dataset of int32 values, of fairseq's ``mmap`` kind, durably.
+    """Writes the index file of an int32 dataset of fairseq's ``mmap`` kind, durably.
 
     Args:
         path: the file
@@ -213,15 +207,7 @@ def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
 
 
 def read_index(path: Path) -> tuple[int, np.ndarray]:
-    """Reads the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
-    without data.
-
-    Returns:
-        the bytes of a value, and the number of values of each item, ``[lines]`` int32; items follow each other
-
-    Raises:
-        CorruptFileError: the file is missing, cut off or not such an index.
-    """
+    """Reads the index of a dataset whose items follow each other, as :func:`read_index_with_pointers`."""
     value_bytes, sizes, pointers = read_index_with_pointers(path)
     if not np.array_equal(pointers, value_bytes * (np.cumsum(sizes, dtype=np.int64) - sizes)):
         raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
@@ -229,7 +215,8 @@ def read_index(path: Path) -> tuple[int, np.ndarray]:
 
 
 def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """Reads an index whose items may be anywhere in the data file, also in the same place.
+    """Reads the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
+    without data. Items may be anywhere in the data file, also in the same place.
 
     Returns:
         the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
@@ -258,11 +245,7 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def require_data_size(path: Path, size: int) -> None:
-    """Checks that a file is as long as its index says.
-
-    Raises:
-        CorruptFileError: it is not, or it is missing.
-    """
+    """Raises CorruptFileError if a file is missing or not as long as its index says."""
     try:
         found = path.stat().st_size
     except FileNotFoundError:
@@ -272,7 +255,6 @@ def require_data_size(path: Path, size: int) -> None:
 
 
 def _read_sizes(path: Path) -> np.ndarray:
-    """Returns the number of values of each item of a tree file, ``[lines]`` int32."""
     value_bytes, sizes = read_index(path)
     if value_bytes != 4 or (sizes % _ROW != 1).any():
         raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
@@ -284,3 +266,99 @@ def map_values(path: Path, length: int) -> np.ndarray:
     require_data_size(path, 4 * length)
     # An empty file cannot be mapped.
     return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)
+
+
+def label_dictionary_name(lang: str) -> str:
+    """Returns the file name of a language's label dictionary."""
+    return f"dict.label.{lang}.txt"
+
+
+def build_label_dictionary(
+    inventory: Iterable[str], label_counts: Mapping[str, int], chain_counts: Mapping[tuple[str, ...], int]
+) -> Dictionary:
+    """Makes a dictionary of every label that a node can have, the most frequent first, equally frequent ones by name.
+
+    Args:
+        inventory: labels that the parser can give, seen in training data or not
+        label_counts: labels of the training trees and how often they occur
+        chain_counts: unary chains of the training trees, from the top down, and how often they occur; each gets the
+            joined label that :func:`tree_fairseq.trees.transforms.join_labels` makes of it
+
+    Raises:
+        TreeFormatError: a label has the name of one of the dictionary's special symbols.
+    """
+    counts = Counter(dict.fromkeys(inventory, 0))
+    counts.update(label_counts)
+    for chain, count in chain_counts.items():
+        counts[join_labels(chain)] += count
+    dictionary = Dictionary()
+    for label in sorted(counts):
+        if label in RESERVED_LABELS:
+            raise TreeFormatError(
+                f"a constituent is labelled {label}, which names a special symbol of the label dictionary",
+                hint="Give the label another name.",
+            )
+        dictionary.add_symbol(label, counts[label])
+    dictionary.finalize(padding_factor=1)
+    return dictionary
+
+
+def load_label_dictionary(path: str | os.PathLike) -> Dictionary:
+    """Reads a label dictionary.
+
+    Raises:
+        MissingTreesError: there is no such file.
+        CorruptFileError: the file is not a dictionary.
+    """
+    dictionary = Dictionary()
+    try:
+        dictionary.add_from_file(io.StringIO(Path(path).read_bytes().decode("utf-8")))
+    except FileNotFoundError:
+        raise MissingTreesError(f"there is no label dictionary {path}") from None
+    except (ValueError, RuntimeError) as error:
+        raise CorruptFileError(f"{path} is not a label dictionary: {error}") from None
+    return dictionary
+
+
+def save_label_dictionary(dictionary: Dictionary, path: str | os.PathLike) -> None:
+    """Writes a label dictionary in fairseq's format."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        dictionary.save(file)
+
+
+class ChainLabels:
+    """Looks up the joined labels of unary chains in a label dictionary.
+
+    Attributes:
+        unknown: how often each chain was looked up that the dictionary lacks, by joined label
+    """
+
+    def __init__(self, dictionary: Dictionary):
+        self._dictionary = dictionary
+        self._known: dict[bytes, int] = {}
+        self.unknown: Counter[str] = Counter()
+
+    def lookup(self, labels: np.ndarray, chain_start: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Returns the label ids of the kept nodes, ``[K]`` int32; labels of a chain are joined from the top down, and
+        a chain that is not in the dictionary is ``<unk>``.
+
+        Args:
+            labels: ids of all nodes of a forest in preorder, ``[M]`` int
+            chain_start: index of the top of each kept node's chain, ``[K]`` int
+            kept: index of the kept nodes, the lowest of their chains, ``[K]`` int
+        """
+        labels = np.ascontiguousarray(labels, np.int32)
+        joined = labels[kept]
+        for node in np.flatnonzero(chain_start < kept):
+            joined[node] = self._id(labels[chain_start[node] : kept[node] + 1])
+        return joined
+
+    def _id(self, chain: np.ndarray) -> int:
+        key = chain.tobytes()
+        label_id = self._known.get(key)
+        if label_id is None or label_id == self._dictionary.unk():
+            name = join_labels([self._dictionary[label] for label in chain.tolist()])
+            label_id = self._known[key] = self._dictionary.index(name)
+            if label_id == self._dictionary.unk():
+                self.unknown[name] += 1
+        return label_id

@@ -15,11 +15,10 @@ import numpy as np
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.label_dictionary import load_label_dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
-from tree_fairseq.data_bin.tree_store import TreeStore
+from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import TreeReader, kept_counts

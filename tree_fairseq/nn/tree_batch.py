@@ -14,8 +14,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.label_dictionary import ChainLabels
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
+from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
 from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, unary_chains
 
 

@@ -12,17 +12,22 @@ import logging
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from fairseq import options
 
 from tree_fairseq.compat import wrap
-from tree_fairseq.errors import InputError
-from tree_fairseq.preprocessing.plan import StockMain
-from tree_fairseq.preprocessing.run import preprocess_with_trees
-from tree_fairseq.preprocessing.tree_arguments import add_symbol_arguments, add_tree_arguments, modality
+from tree_fairseq.errors import InputError, flag_of
+from tree_fairseq.parsing.arguments import add_parser_arguments
+from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
+from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.trees.notations import NOTATIONS
+from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS
+
+Flags = Mapping[str, dict[str, Any]]
+"""The settings of ``add_argument``, by flag."""
 
 
 class Preprocessing(NamedTuple):
@@ -30,15 +35,15 @@ class Preprocessing(NamedTuple):
 
     Attributes:
         tasks: values of ``--task`` that ask for this kind
-        own_flags: names of arguments, such as ``input_format``, that go with these tasks only; None where they are not
-            given
-        add_arguments: adds the kind's group of arguments
-        preprocess: does the work, given the arguments and fairseq's own ``main``
+        title, description: of its group of arguments
+        flags: the arguments that go with these tasks only; their default is None
+        preprocess: does the work, given all arguments and fairseq's own ``main``
     """
 
     tasks: Sequence[str]
-    own_flags: Sequence[str]
-    add_arguments: Callable[[ArgumentParser], None]
+    title: str
+    description: str
+    flags: Flags
     preprocess: Callable[[Namespace, StockMain], None]
 
 
@@ -51,6 +56,56 @@ def register_preprocessing(name: str, kind: Preprocessing) -> None:
 
 
 _MODULE = "fairseq_cli.preprocess"
+_SHOWN = "(default: %(default)s)"
+_TREE_SIDES = {
+    "default": "source",
+    "choices": ("source", "target", "source,target"),
+    "metavar": "SIDES",
+    "help": f"which sides get trees: source, target, or source,target {_SHOWN}. "
+    f"For both, {', '.join(map(flag_of, PER_SIDE))} may have two values, separated by a comma",
+}
+_MODALITY = "tree: every line is a tree in the notation below"
+_SENTENCES = "; constituency: every line is a sentence, and its parse by --tree-parser is the tree"
+_NOTATION = {
+    "choices": sorted(NOTATIONS),
+    "default": "bracket",
+    "help": f"how the trees are written; bracket: ( head child ... ), as s-expressions and treebanks {_SHOWN}",
+}
+_SYMBOL_FLAGS: Flags = {
+    "--source-modality": {
+        "choices": ("sequence", "tree", "constituency"),
+        "default": "sequence",
+        "help": f"{_MODALITY}{_SENTENCES} {_SHOWN}",
+    },
+    "--source-notation": _NOTATION,
+    "--target-modality": {"choices": ("sequence", "tree"), "default": "sequence", "help": f"{_MODALITY} {_SHOWN}"},
+    "--target-notation": _NOTATION,
+    "--traversal": {"choices": TRAVERSALS, "default": "dfs", "help": f"depth-first or breadth-first {_SHOWN}"},
+    "--binarization": {
+        "choices": BINARIZATIONS,
+        "default": "lcrs",
+        "help": "lcrs: left-child right-sibling binary trees; none: the trees as they are, with any number of branches "
+        + _SHOWN,
+    },
+    "--arity-mark": {
+        "default": ARITY_MARK,
+        "metavar": "C",
+        "help": f"the character between a symbol and its arity; no symbol contains it {_SHOWN}",
+    },
+}
+
+
+def add_tree_arguments(parser: ArgumentParser) -> None:
+    """Adds the group of arguments about constituency trees."""
+    group = parser.add_argument_group("trees", "constituency trees, kept beside the token files")
+    add_parser_arguments(group, default_parser=None, default_lang=None)
+    group.add_argument("--tree-sides", **_TREE_SIDES)
+
+
+def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flags) -> None:
+    group = parser.add_argument_group(title, description)
+    for flag, settings in flags.items():
+        group.add_argument(flag, **settings)
 
 
 def install() -> None:
@@ -68,9 +123,9 @@ def _with_tree_arguments(
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
         stock(parser)
         add_tree_arguments(parser)
-        add_symbol_arguments(parser)
+        _add_flags(parser, "symbol trees", "programs and logical forms, encoded as sequences of symbols", _SYMBOL_FLAGS)
         for kind in _KINDS.values():
-            kind.add_arguments(parser)
+            _add_flags(parser, kind.title, kind.description, kind.flags)
         return parser
 
     return add_preprocess_args
@@ -85,8 +140,9 @@ def _kind_of(args: Namespace) -> Preprocessing | None:
     for kind in _KINDS.values():
         if getattr(args, "task", None) in kind.tasks:
             return kind
-        if given := [name for name in kind.own_flags if getattr(args, name, None) is not None]:
-            raise InputError(f"--{given[0].replace('_', '-')} goes with --task {kind.tasks[0]} only")
+        for flag in kind.flags:
+            if getattr(args, flag[2:].replace("-", "_"), None) is not None:
+                raise InputError(f"{flag} goes with --task {kind.tasks[0]} only")
     return None
 
 
@@ -100,7 +156,7 @@ def _with_trees(stock: StockMain) -> StockMain:
         if kind := _kind_of(args):
             kind.preprocess(args, stock)
         elif _has_trees(args):
-            preprocess_with_trees(args, stock)
+            run_plan(PreprocessPlan.from_arguments(args), stock)
         else:
             stock(args)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -12,19 +13,20 @@ from typing import Any
 from fairseq.dataclass.configs import CommonConfig
 
 from tree_fairseq.data_bin.constituency_sides import TreeSide, start_sides
-from tree_fairseq.data_bin.inputs import TextInput, file_sha256, inspect_text, require_parallel
-from tree_fairseq.data_bin.label_dictionary import label_dictionary_name
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import SUPPORTED
-from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
+from tree_fairseq.data_bin.tree_store import label_dictionary_name
+from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError, flag_of
+from tree_fairseq.files import file_sha256
+from tree_fairseq.parsing.arguments import options_from_arguments
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.tree_arguments import (
-    SymbolSide,
-    modality,
-    sides_from_arguments,
-    symbol_sides_from_arguments,
-)
+from tree_fairseq.trees.notations import Notation, notation_named
+from tree_fairseq.trees.symbols import SymbolEncoding
+from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
 Inputs = dict[tuple[str, str], TextInput]
 """Text files by split and language."""
@@ -32,16 +34,107 @@ StockMain = Callable[[Namespace], None]
 """fairseq's own ``main``."""
 # Arguments in which two commands may differ and still give the same files.
 _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
+PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_subword_model")
+"""Arguments that may have two values with trees on both sides, separated by a comma."""
+
+
+@dataclass(frozen=True)
+class SymbolSide:
+    """A side whose text is symbol trees, before it is encoded.
+
+    Attributes:
+        side: ``source`` or ``target``
+        lang: its language, the suffix of its files
+        notation: name of the notation of the trees
+        encoding: how trees become sequences
+        options: of the parser, where the text is sentences; else None
+    """
+
+    side: str
+    lang: str
+    notation: str
+    encoding: SymbolEncoding
+    options: ParserOptions | None = None
+
+    def record(self) -> SymbolSideRecord:
+        """Returns the side's entry in the manifest, still without degree and splits."""
+        return SymbolSideRecord(
+            side=self.side,
+            modality="tree" if self.options is None else "constituency",
+            notation=self.notation,
+            traversal=self.encoding.traversal,
+            binarization=self.encoding.binarization,
+            mark=self.encoding.mark,
+            degree=0,
+            parser=None if self.options is None else self.options.to_json(),
+            identity=None if self.options is None else LineParser(self.options).identity(),
+        )
+
+    @functools.cached_property
+    def reader(self) -> Notation:
+        """The notation."""
+        return notation_named(self.notation)
+
+
+def sides_from_arguments(args: Namespace, source_lang: str, target_lang: str | None) -> tuple[TreeSide, ...]:
+    """Returns the sides that get trees, each with its parser.
+
+    Raises:
+        InputError: an option has more or fewer values than there are sides, or a value that it cannot have.
+    """
+    names = args.tree_sides.split(",")
+    sides = []
+    for number, name in enumerate(names):
+        lang = source_lang if name == "source" else target_lang
+        own = {field: _value_of_side(args, field, number, len(names)) for field in PER_SIDE}
+        own["tree_lang"] = own["tree_lang"] or lang
+        try:
+            options = options_from_arguments(Namespace(**{**vars(args), **own}))
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        sides.append(TreeSide(name, lang, options))
+    return tuple(sides)
+
+
+def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:
+    value = getattr(args, name)
+    if not value or "," not in value:
+        return value
+    values = value.split(",")
+    if len(values) != sides:
+        raise InputError(f"{flag_of(name)} {value} has {len(values)} values for {sides} sides with trees")
+    return values[number] or None
+
+
+def modality(args: Namespace, side: str) -> str:
+    """Returns the modality of a side; a caller from Python may have made its arguments without our parser."""
+    return getattr(args, f"{side}_modality", None) or "sequence"
+
+
+def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tuple[SymbolSide, ...]:
+    """Returns the sides that are symbol trees; a constituency side is parsed with the options."""
+    sides = []
+    for side, lang in (("source", args.source_lang), ("target", args.target_lang)):
+        kind = modality(args, side)
+        if kind == "sequence" or lang is None or (side == "target" and args.only_source):
+            continue
+        is_parsed = kind == "constituency"
+        if is_parsed and parser_options is None:
+            raise InputError(
+                f"--{side}-modality constituency needs a parser", hint="Give --tree-parser, such as stanza."
+            )
+        try:
+            encoding = SymbolEncoding(args.traversal, args.binarization, args.arity_mark)
+        except ValueError as error:
+            raise InputError(f"--arity-mark: {error}") from None
+        notation = "bracket" if is_parsed else getattr(args, f"{side}_notation")
+        sides.append(SymbolSide(side, lang, notation, encoding, parser_options if is_parsed else None))
+    return tuple(sides)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Files of a split.
-
-    Attributes:
-        name: as in the names of its token files: ``train``, ``valid``, ``valid1``, ...
-        prefix: of its text files
-    """
+    """A split: its name, such as ``train`` or ``valid1``, and the prefix of its text files."""
 
     name: str
     prefix: str
@@ -83,7 +176,7 @@ class PreprocessPlan:
         languages = (args.source_lang,) if args.only_source else (args.source_lang, args.target_lang)
         sides = sides_from_arguments(args, args.source_lang, args.target_lang) if args.tree_parser is not None else ()
         is_parsed = modality(args, "source") == "constituency"
-        symbol_sides = symbol_sides_from_arguments(args, sides[0].options if sides and is_parsed else None)
+        symbol_sides = _symbol_sides(args, sides[0].options if sides and is_parsed else None)
         if is_parsed:
             # The parses become the tokens themselves, nothing lies beside them.
             sides = tuple(side for side in sides if side.side != "source")
@@ -96,7 +189,6 @@ class PreprocessPlan:
 
     @property
     def destination(self) -> Path:
-        """The folder."""
         return Path(self.args.destdir)
 
     @property
@@ -109,8 +201,7 @@ class PreprocessPlan:
         return [split.name for split in self.splits]
 
     def needs_leaves(self, side: TreeSide) -> bool:
-        """Returns whether the leaves of a side's trees have to be written as text; a ``raw`` data set is a copy of
-        that text."""
+        """Returns whether the leaves of a side's trees are written as text; a ``raw`` data set is a copy of it."""
         return not side.leaves_are_tokens or self.args.dataset_impl == "raw"
 
     def inspect(self) -> Inputs:
@@ -140,8 +231,7 @@ class PreprocessPlan:
         return prefixes.get(split.name) == split.prefix and split.path(self.args.align_suffix).exists()
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
-        """Returns all that decides what the files will be; a stopped command is recognised by it when it is given
-        again."""
+        """Returns all that decides what the files will be; by it a stopped command is recognised when given again."""
         arguments = {name: value for name, value in vars(self.args).items() if name not in _INDIFFERENT}
         # Dictionaries in the destination itself are among the files that will be replaced, by equal ones.
         others = [
@@ -175,8 +265,7 @@ class PreprocessPlan:
         """Returns the manifest of the folder, ready for the sides that will be written.
 
         Raises:
-            DestinationExistsError: the folder has dictionaries that would be overwritten, which stock fairseq refuses
-                too.
+            DestinationExistsError: the folder has dictionaries that would be overwritten; stock fairseq refuses it too.
             DataFolderError: splits that stay were made differently.
         """
         for lang, dictionary in zip(self.languages, (self.args.srcdict, self.args.tgtdict)):
@@ -198,13 +287,13 @@ class PreprocessPlan:
         self.begin(manifest)
         return manifest
 
-    def stock_arguments(self, leaves: Path, output: Path, dictionaries: Namespace) -> Namespace:
+    def stock_arguments(self, leaves: Path, output: Path, dictionaries: dict[str, Any]) -> Namespace:
         """Returns the arguments for stock fairseq's ``main``: the same, with other files.
 
         Args:
             leaves: folder with the text of all splits under the splits' names
             output: folder to write into
-            dictionaries: arguments that name the dictionaries which are made already
+            dictionaries: arguments about dictionaries that replace those of the user
         """
 
         def prefixes(kind: str) -> str | None:
@@ -212,22 +301,18 @@ class PreprocessPlan:
             return ",".join(os.fspath(leaves / name) for name in names) or None
 
         changes = {"trainpref": prefixes("train"), "validpref": prefixes("valid"), "testpref": prefixes("test")}
-        return Namespace(**{**vars(self.args), **changes, **vars(dictionaries), "destdir": os.fspath(output)})
+        return Namespace(**{**vars(self.args), **changes, **dictionaries, "destdir": os.fspath(output)})
 
     def begin(self, manifest: Manifest) -> None:
-        """Makes a record of its own in the manifest, before anything is done.
-
-        Raises:
-            DataFolderError: the destination holds something else.
-        """
+        """Makes a record of its own in the manifest, before anything is done."""
 
     def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
         """Returns the text files of :attr:`languages`, made of those that :meth:`inspect` read."""
         return inputs
 
-    def own_dictionaries(self, staging: Staging) -> Namespace:
+    def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
         """Returns changes to the arguments of stock fairseq: dictionaries that it is not to make itself."""
-        return Namespace()
+        return {}
 
     def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
         """Completes the record when the token files are written to ``output``."""

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import shutil
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tree_fairseq.compat import binarizing_in
 from tree_fairseq.data_bin.constituency_sides import (
     SplitTrees,
     TreeSide,
-    bytes_needed,
     encode_split,
     make_label_dictionary,
     write_side,
@@ -37,21 +35,12 @@ logger = logging.getLogger(__name__)
 _LOG = "preprocess.log"
 
 
-def preprocess_with_trees(args: Namespace, stock_main: StockMain) -> None:
-    """Does what ``fairseq-preprocess`` does, with trees for the sides that the arguments name.
-
-    Args:
-        args: of ``fairseq-preprocess``, among them ours
-        stock_main: fairseq's own ``main``
+def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
+    """Does what ``fairseq-preprocess`` does, fairseq's own ``main``, with trees for the sides that a plan names.
 
     Raises:
         TreeFairseqError: the class says what is wrong.
     """
-    run_plan(PreprocessPlan.from_arguments(args), stock_main)
-
-
-def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
-    """Carries out a plan; arguments and errors as :func:`preprocess_with_trees`."""
     inputs = plan.inspect()
     is_bracketed = {side.lang: side.options.name == "brackets" for side in plan.sides}
     is_bracketed.update({side.lang: side.options is None for side in plan.symbol_sides})
@@ -71,20 +60,26 @@ def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
     build_folder(plan, inputs, needed, build)
 
 
+def bytes_needed(size: int, is_bracketed: bool) -> int:
+    """Returns about how many bytes the trees of a text of ``size`` bytes take while they are made and when done.
+
+    A token of six bytes has some two nodes of sixteen bytes, and its brackets in a shard; bracketed text has its
+    brackets already.
+    """
+    return size * (4 if is_bracketed else 12)
+
+
 def build_folder(
     plan: PreprocessPlan, inputs: Inputs, needed: int, build: Callable[[Manifest, Staging, Path, ProcessPool], None]
 ) -> None:
     """Builds a folder in its staging folder and publishes it, or publishes what an earlier attempt has built.
 
     Args:
-        plan: what is to be done
+        plan: of the command
         inputs: the text files
         needed: bytes that building takes, the finished files among them
         build: given the manifest of the folder, the staging folder, an empty folder and processes, writes the final
             files into the empty folder
-
-    Raises:
-        TreeFairseqError: the class says what is wrong.
     """
     staging = Staging(plan.destination, plan.command(inputs))
     if not staging.is_ready:
@@ -126,11 +121,11 @@ def _build(
     symbols = SymbolFiles.encode(plan, inputs, staging, cache, pool) if plan.symbol_sides else None
     pool.end_fresh()
     leaves = _link_texts(plan, inputs, staging)
-    made = vars(symbols.write_text(leaves)) if symbols is not None else {}
-    made.update(vars(plan.own_dictionaries(staging)))
+    dictionary_arguments = {} if symbols is None else symbols.write_text(leaves)
+    dictionary_arguments |= plan.own_dictionaries(staging)
     # With one worker, fairseq does not start processes.
     with binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext(), _closing_log_handlers():
-        stock_main(plan.stock_arguments(leaves, output, Namespace(**made)))
+        stock_main(plan.stock_arguments(leaves, output, dictionary_arguments))
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.sides:
         splits = {name: trees[side.lang][name] for name in plan.written_splits}

@@ -4,16 +4,15 @@ records."""
 from __future__ import annotations
 
 import logging
-from argparse import Namespace
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.grammar import collect_grammar, write_grammar
-from tree_fairseq.data_bin.inputs import Chunk, TextInput, chunk_lines, inspect_text
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SymbolSplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Staging
@@ -22,11 +21,10 @@ from tree_fairseq.data_bin.token_files import found_impl, token_file_names, toke
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
-from tree_fairseq.preprocessing.tree_arguments import SymbolSide
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
-from tree_fairseq.trees.text import read_lines, tokens
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -258,11 +256,8 @@ class SymbolFiles:
         }
         return cls(plan, staging, texts)
 
-    def write_text(self, leaves: Path) -> Namespace:
-        """Makes dictionaries and writes the lines that stock fairseq is to binarize.
-
-        Args:
-            leaves: folder for ``SPLIT.LANG``
+    def write_text(self, leaves: Path) -> dict[str, Any]:
+        """Makes dictionaries and writes the lines that stock fairseq is to binarize, ``SPLIT.LANG``, into ``leaves``.
 
         Returns:
             changes to the arguments of stock fairseq: the dictionaries
@@ -297,7 +292,7 @@ class SymbolFiles:
                 self.unknown[side.lang, split] = write_known_symbols(
                     text, side, dictionary, leaves / f"{split}.{side.lang}"
                 )
-        return Namespace(**changes)
+        return changes
 
     def _make_dictionary(self, languages, leaves: Path, name: str, threshold: int, nwords: int) -> Path:
         if not self.plan.args.trainpref:

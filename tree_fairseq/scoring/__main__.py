@@ -19,19 +19,21 @@ SCORERS = {
 }
 
 
+def listing() -> str:
+    """Returns the usage text with all scorers."""
+    lines = ["usage: python -m tree_fairseq.scoring NAME [options], NAME one of"]
+    lines += [f"  {name:<14} {about}" for name, (_, about) in SCORERS.items()]
+    return "\n".join([*lines, "Options of a scorer: python -m tree_fairseq.scoring NAME --help"])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the scorer that the first argument names; returns its exit status, 2 for an unknown name."""
-    listing = "\n".join([
-        "usage: python -m tree_fairseq.scoring NAME [options], NAME one of",
-        *(f"  {name:<14} {about}" for name, (_, about) in SCORERS.items()),
-        "Options of a scorer: python -m tree_fairseq.scoring NAME --help",
-    ])  # fmt: skip
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if name in ("-h", "--help"):
-        print(listing)
+        print(listing())
         return 0
     if name not in SCORERS:
-        sys.stderr.write(f"no scorer {name!r}\n{listing}\n")
+        sys.stderr.write(f"no scorer {name!r}\n{listing()}\n")
         return 2
     return importlib.import_module(SCORERS[name][0]).main(rest)
 

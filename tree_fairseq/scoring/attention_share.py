@@ -15,6 +15,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -28,16 +29,16 @@ from tree_fairseq.tree_transformer.attention import TreeCrossAttention
 
 logger = logging.getLogger(__name__)
 
-KINDS = 3
-"""Kinds of source positions: words, EOS, nodes."""
 
-
+@dataclass
 class LayerShare:
-    """Sums over the target tokens and heads of one layer: attention, and largest weights, by kind of position."""
+    """Sums over the target tokens and heads of one layer."""
 
-    def __init__(self):
-        self.mass = torch.zeros(KINDS, dtype=torch.float64)
-        self.argmaxes = torch.zeros(KINDS, dtype=torch.int64)
+    node_mass: float = 0.0
+    end_mass: float = 0.0
+    node_argmaxes: int = 0
+    end_argmaxes: int = 0
+    rows: int = 0
 
     def add(self, weights: Tensor, kinds: Tensor, real: Tensor) -> None:
         """Adds a batch.
@@ -48,25 +49,25 @@ class LayerShare:
             real: ``[B, T]`` bool, target tokens without padding
         """
         rows = weights.permute(1, 2, 0, 3)[real]  # R x H x S
-        kinds = kinds.long().unsqueeze(1).expand(-1, real.shape[1], -1)[real].unsqueeze(1).expand_as(rows)  # R x H x S
-        best = kinds.gather(-1, rows.argmax(-1, keepdim=True))  # R x H x 1
-        self.mass += torch.stack([rows[kinds == kind].sum(dtype=torch.float64) for kind in range(KINDS)]).cpu()
-        self.argmaxes += torch.bincount(best.flatten(), minlength=KINDS).cpu()
+        row_kinds = kinds.unsqueeze(1).expand(-1, real.shape[1], -1)[real].unsqueeze(1)  # R x 1 x S
+        best = row_kinds.expand_as(rows).gather(-1, rows.argmax(-1, keepdim=True))  # R x H x 1
+        self.node_mass += rows.masked_fill(row_kinds != 2, 0).sum(dtype=torch.float64).item()
+        self.end_mass += rows.masked_fill(row_kinds != 1, 0).sum(dtype=torch.float64).item()
+        self.node_argmaxes += int((best == 2).sum())
+        self.end_argmaxes += int((best == 1).sum())
+        self.rows += rows.shape[0] * rows.shape[1]
 
     def summary(self) -> dict[str, float]:
         """Returns the shares of attention and of largest weights: on nodes, on EOS, and on nodes when EOS is left
         out.
         """
-        rows = int(self.argmaxes.sum())
-        _, end, node = self.mass.tolist()
-        _, end_best, node_best = self.argmaxes.tolist()
         return {
-            "node_mass": node / rows,
-            "end_mass": end / rows,
-            "node_mass_of_tree": node / max(rows - end, 1e-12),
-            "node_argmax": node_best / rows,
-            "end_argmax": end_best / rows,
-            "node_argmax_of_tree": node_best / max(rows - end_best, 1),
+            "node_mass": self.node_mass / self.rows,
+            "end_mass": self.end_mass / self.rows,
+            "node_mass_of_tree": self.node_mass / max(self.rows - self.end_mass, 1e-12),
+            "node_argmax": self.node_argmaxes / self.rows,
+            "end_argmax": self.end_argmaxes / self.rows,
+            "node_argmax_of_tree": self.node_argmaxes / max(self.rows - self.end_argmaxes, 1),
         }
 
 
@@ -110,7 +111,12 @@ def position_kinds(source: Tensor, positions: int, eos: int) -> Tensor:
 
 @torch.no_grad()
 def attention_share(model: nn.Module, batches, dictionaries) -> dict:
-    """Computes shares per layer and over all layers, of batches on the model's device.
+    """Computes shares per layer and over all layers.
+
+    Args:
+        model: a Tree-Transformer
+        batches: of its task's iterator, on the model's device
+        dictionaries: source and target dictionary
 
     Returns:
         ``{"layers": [...], "mean": {...}, "node_share": ..., "words": ..., "nodes": ..., "target_tokens": ...}``, where
@@ -147,15 +153,17 @@ def attention_share(model: nn.Module, batches, dictionaries) -> dict:
 def measure(checkpoint: Path, data: Path, subset: str, max_tokens: int = 4000, cpu: bool = False) -> dict:
     """Measures a checkpoint on a split of a preprocessed folder; see :func:`attention_share`."""
     tree_fairseq.register()
-    overrides = {"data": str(data)}
-    (model, *_), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=overrides)
-    on_gpu = torch.cuda.is_available() and not cpu
-    model.to("cuda" if on_gpu else "cpu")
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(checkpoint)], arg_overrides={"data": str(data)}
+    )
+    model = models[0]
+    device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
+    model.to(device)
     task.load_dataset(subset)
     iterator = task.get_batch_iterator(
         task.dataset(subset), max_tokens=max_tokens, max_positions=utils.resolve_max_positions(model.max_positions())
     ).next_epoch_itr(shuffle=False)
-    batches = (utils.move_to_cuda(sample) if on_gpu else sample for sample in iterator)
+    batches = (utils.move_to_cuda(sample) if device.type == "cuda" else sample for sample in iterator)
     return attention_share(model, batches, (task.source_dictionary, task.target_dictionary))
 
 
@@ -163,7 +171,10 @@ def table(shares: dict) -> str:
     """Formats the shares as a table in percent."""
     columns = list(shares["mean"])
     lines = ["layer  " + "  ".join(columns)]
-    for name, row in [*enumerate(shares["layers"], 1), ("mean", shares["mean"])]:
+    for name, row in [
+        *((str(number), row) for number, row in enumerate(shares["layers"], 1)),
+        ("mean", shares["mean"]),
+    ]:
         lines.append(f"{name:<5}  " + "  ".join(f"{100 * row[column]:{len(column)}.1f}" for column in columns))
     return "\n".join([*lines, f"nodes among words and nodes: {100 * shares['node_share']:.1f}"])
 
@@ -190,3 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     if args.json is not None:
         write_json(args.json, shares)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

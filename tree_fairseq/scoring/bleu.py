@@ -1,4 +1,4 @@
-"""Scores translations: BLEU in three readings, by sentence length, against other runs, with signatures.
+"""Scores translations: BLEU in three readings, by sentence length, with signatures and paired bootstrap.
 
     python -m tree_fairseq.scoring bleu --run runs/tree_transformer --words words --source-lang en --target-lang de \\
         --sets test=2016 test1=2017 --against runs/transformer --primary sacrebleu_2016 --result result.json
@@ -15,9 +15,10 @@ if there are untokenised references; otherwise the tokenised ones are detokenise
 from __future__ import annotations
 
 import re
+import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
@@ -25,14 +26,21 @@ from sacrebleu.significance import PairedTest
 
 from tree_fairseq.scoring.breakdowns import by_bounds
 from tree_fairseq.scoring.outputs import detokenize, read_text
-from tree_fairseq.scoring.runs import RunScorer, bucket_lines, hypotheses_of
+from tree_fairseq.scoring.runs import RunScorer, bucket_line, hypotheses_of
 
 _COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
 
 
 @dataclass(frozen=True)
 class Side:
-    """The references of a test set in one reading; ``tokenize`` is sacreBLEU's tokeniser, "none" for tokenised text."""
+    """The references of a test set in one reading.
+
+    Attributes:
+        metric: name
+        references: one line per sentence
+        lowercase: whether to ignore case
+        tokenize: sacreBLEU's tokeniser; ``"none"`` for tokenised text
+    """
 
     metric: str
     references: Sequence[str]
@@ -60,7 +68,8 @@ def bleu_by_length(side: Side, hypotheses: Sequence[str], lengths: Sequence[int]
     """Returns BLEU of each length bucket that is not empty: ``{"from", "to", "sentences", "bleu"}``."""
 
     def metrics(indices: Sequence[int]) -> dict[str, float]:
-        part = replace(side, references=[side.references[index] for index in indices])
+        references = [side.references[index] for index in indices]
+        part = Side(side.metric, references, side.lowercase, side.tokenize)
         return {"bleu": corpus_bleu(part, [hypotheses[index] for index in indices])[0]}
 
     return by_bounds(lengths, bounds, metrics)
@@ -72,9 +81,14 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
     Returns both scores, their difference, sacreBLEU's p-value (at least 1 / (samples + 1)), 95 % intervals and
     signature.
     """
-    systems = [("baseline", list(baseline)), ("system", list(system))]
-    references = [list(side.references)]
-    signatures, scores = PairedTest(systems, {"BLEU": side.scorer()}, references, test_type="bs", n_samples=samples)()
+    test = PairedTest(
+        [("baseline", list(baseline)), ("system", list(system))],
+        {"BLEU": side.scorer()},
+        [list(side.references)],
+        test_type="bs",
+        n_samples=samples,
+    )
+    signatures, scores = test()
     first, second = scores["BLEU"]
     return {
         "metric": side.metric,
@@ -91,12 +105,12 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
 class TranslationScorer(RunScorer):
     """BLEU of translations."""
 
-    name, primary, test = "bleu", "sacrebleu", "paired bootstrap, "
+    name, primary = "bleu", "sacrebleu"
+    about = "Scores translations: BLEU in three readings, by sentence length, against other runs, with signatures."
     sections = ("signatures", "references", "by_length")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the folder of references, the readings, and options of comparisons."""
         parser.add_argument("--words", type=Path, required=True, help="folder with the tokenised test sets")
         parser.add_argument("--source-lang", required=True)
         parser.add_argument("--target-lang", required=True)
@@ -139,16 +153,22 @@ class TranslationScorer(RunScorer):
     def read(self, side: Side, hypotheses: Sequence[str]) -> list[str]:
         """Returns tokenised hypotheses in a reading."""
         if side.metric == "sacrebleu":
-            return detokenize(hypotheses, self.args.target_lang)
+            return detokenize(list(hypotheses), self.args.target_lang)
         return list(map(split_compounds, hypotheses) if side.metric == "compound_split_bleu" else hypotheses)
-
-    def metric_line(self, scores: dict, name: str) -> str:
-        """Returns the printed line of a metric, with its signature."""
-        return f"{super().metric_line(scores, name)}  ({scores['signatures'][name]})"
 
     def report(self, scores: dict) -> list[str]:
         """Returns the lines to print."""
-        return super().report(scores) + bucket_lines(scores["by_length"], "{} by source length", "bleu")
+        lines = [f"{name} = {value:.2f}  ({scores['signatures'][name]})" for name, value in scores["metrics"].items()]
+        lines += [
+            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
+            f"(p = {row['p_value']:.4f}, paired bootstrap, {row['signature']})"
+            for row in scores["differences"]
+        ]
+        lines += [bucket_line(f"{name} by source length", rows, "bleu") for name, rows in scores["by_length"].items()]
+        return lines
 
 
 main = TranslationScorer.main
+
+if __name__ == "__main__":
+    sys.exit(main())

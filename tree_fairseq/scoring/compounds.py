@@ -15,6 +15,7 @@ a noun in Chinese do so.
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.bleu import Side, corpus_bleu
 from tree_fairseq.scoring.breakdowns import by_group
 from tree_fairseq.scoring.outputs import read_text
-from tree_fairseq.scoring.runs import RunScorer, group_lines, hypotheses_of
+from tree_fairseq.scoring.runs import RunScorer, difference_lines, hypotheses_of
 from tree_fairseq.trees.text import read_lines
 
 CONTEXTS = 5
@@ -37,6 +38,8 @@ DETERMINERS = frozenset("the every any another each".split())
 MODIFIERS = {"he liked": "mod0", "at the store": "mod1", "on the floor": "mod2"}
 """Phrases that follow a noun, and their names in the lexicon."""
 
+KINDS = ("NP", "VP", "PP")
+
 Lexicon = Mapping[str, Sequence[str]]
 
 
@@ -47,6 +50,7 @@ class Compound:
     Attributes:
         head: preposition or verb, or ""
         before: determiner and adjectives
+        noun: the noun
         modifier: the phrase after the noun, or ""
     """
 
@@ -72,14 +76,19 @@ def read_compound(text: str) -> Compound:
     Raises:
         ScoringError: the noun is missing
     """
-    phrase = " ".join(text.split())
-    ending = next((ending for ending in MODIFIERS if f" {phrase}".endswith(f" {ending}")), "")
-    words = phrase.removesuffix(ending).split()
-    if len(words) < 2:
+    words, modifier = f" {' '.join(text.split())}", ""
+    for phrase, name in MODIFIERS.items():
+        if words.endswith(f" {phrase}"):
+            words, modifier = words.removesuffix(f" {phrase}"), name
+            break
+    first, *rest = words.split() or [""]
+    if rest and first not in DETERMINERS:
+        *before, noun = rest
+        return Compound(first, tuple(before), noun, modifier)
+    if not rest:
         raise ScoringError(f"{text!r} is not a compound: [preposition or verb] determiner adjectives noun [modifier]")
-    head = "" if words[0] in DETERMINERS else words.pop(0)
-    *before, noun = words
-    return Compound(head, tuple(before), noun, MODIFIERS.get(ending, ""))
+    *before, noun = first, *rest
+    return Compound("", tuple(before), noun, modifier)
 
 
 def read_lexicon(path: Path) -> dict[str, tuple[str, ...]]:
@@ -103,7 +112,10 @@ def is_right(compound: Compound, translation: str, lexicon: Lexicon) -> bool:
     """Returns whether a translation, written without blanks, has the compound.
 
     Every part needs a translation. For each part before the noun, and for the modifier unless it may belong to a verb,
-    at least one translation must precede a translation of the noun. Raises ScoringError if the lexicon lacks a part.
+    at least one translation must precede a translation of the noun.
+
+    Raises:
+        ScoringError: the lexicon lacks a part
     """
     for part in compound.parts:
         if part not in lexicon:
@@ -130,6 +142,10 @@ def in_all_contexts(right: Sequence[bool]) -> list[bool]:
     return [all(right[start : start + CONTEXTS]) for start in range(0, len(right), CONTEXTS)]
 
 
+COMPOUND = "compound"
+"""Name of the outcomes of compounds."""
+
+
 def unbroken(lines: Sequence[str]) -> list[str]:
     """Joins Chinese words to text."""
     return ["".join(line.split()) for line in lines]
@@ -143,24 +159,32 @@ def error_rates(right: Sequence[bool]) -> dict[str, float]:
     }
 
 
-def read_compounds(path: Path, count: int) -> list[Compound]:
-    """Reads the compound of each of ``count`` sentences. Raises ScoringError if those of one are not consecutive."""
-    texts = read_text(path, count)
-    for start in range(0, count, CONTEXTS):
+def compound_outcomes(folder: Path, subset: str, translations: Sequence[str]) -> tuple[list[bool], list[str]]:
+    """Returns whether the compound of each sentence is right, and its kind.
+
+    Raises:
+        ScoringError: a file is missing or has another number of lines, or sentences of a compound are not consecutive
+    """
+    path = folder / f"{subset}.compound"
+    texts = read_text(path, len(translations))
+    for start in range(0, len(texts), CONTEXTS):
         if len(set(texts[start : start + CONTEXTS])) > 1:
             raise ScoringError(f"{path}:{start + 1}: not {CONTEXTS} lines of one compound")
-    return [read_compound(text) for text in texts]
+    lexicon = read_lexicon(folder / "lexicon")
+    compounds = [read_compound(text) for text in texts]
+    right = [is_right(compound, translation, lexicon) for compound, translation in zip(compounds, translations)]
+    return right, [compound.kind for compound in compounds]
 
 
 class CompoundScorer(RunScorer):
     """Error rates of compounds, and BLEU on Chinese text without blanks."""
 
-    name, primary, compares_outcomes, unit = "compounds", "instance_error_rate", True, " points right"
+    name, primary, compares_outcomes = "compounds", "instance_error_rate", True
+    about = "Scores translations of CoGnition: error rates of compounds, and BLEU of Chinese."
     sections = ("signatures", "groups")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the files of references."""
         parser.add_argument(
             "--references", type=Path, required=True, help="folder with target lines, compounds and lexicon"
         )
@@ -173,20 +197,29 @@ class CompoundScorer(RunScorer):
         references = unbroken(read_text(folder / f"{subset}.{self.args.target_lang}", len(translations)))
         bleu, signature = corpus_bleu(Side("sacrebleu", references, tokenize="zh"), translations)
         scores["metrics"][f"sacrebleu{suffix}"], scores["signatures"][f"sacrebleu{suffix}"] = bleu, signature
-        path = folder / f"{subset}.compound"
-        if not path.is_file():
+        if not (folder / f"{subset}.compound").is_file():
             return {}
-        compounds, lexicon = read_compounds(path, len(translations)), read_lexicon(folder / "lexicon")
-        right = [is_right(compound, translation, lexicon) for compound, translation in zip(compounds, translations)]
+        right, kinds = compound_outcomes(folder, subset, translations)
         scores["metrics"] |= {name + suffix: value for name, value in error_rates(right).items()}
         scores["groups"][subset] = by_group(
-            [[compound.kind] for compound in compounds], lambda inside: error_rates([right[index] for index in inside])
+            [[kind] for kind in kinds], lambda inside: error_rates([right[index] for index in inside])
         )
-        return {"compound": right}
+        return {COMPOUND: right}
 
     def report(self, scores: dict) -> list[str]:
         """Returns the lines to print."""
-        return super().report(scores) + group_lines(scores, "", ("instance_error_rate", "aggregate_error_rate"))
+        lines = [f"{name} = {value:.2f}" for name, value in scores["metrics"].items()]
+        lines += difference_lines(scores, " points right")
+        lines += [
+            f"{subset}, {kind}: {row['instance_error_rate']:.2f} / {row['aggregate_error_rate']:.2f} "
+            f"({row['sentences']})"
+            for subset, rows in scores["groups"].items()
+            for kind, row in rows.items()
+        ]
+        return lines
 
 
 main = CompoundScorer.main
+
+if __name__ == "__main__":
+    sys.exit(main())

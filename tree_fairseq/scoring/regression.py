@@ -1,73 +1,92 @@
 """Scores predicted numbers: Pearson's and Spearman's correlation, and the mean squared error.
 
-    python -m tree_fairseq.scoring regression --run runs/tree --references text --against runs/stock \\
-        --result result.json
+    python -m tree_fairseq.scoring regression --run runs/tree --references text --against runs/stock --result
+    result.json
 
 ``--references`` is the folder with the corpus's own ``{subset}.tsv``, whose last column is the number. Correlations are
 in percent. Differences from other runs come without a significance test. ``fairseq-generate --scoring regression``
 computes the same figures.
 """
 
-from __future__ import annotations
-
+import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
-from sklearn.metrics import mean_squared_error
 
 from tree_fairseq.classification.metrics import pearson, spearman
 from tree_fairseq.classification.targets import is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
-from tree_fairseq.scoring.breakdowns import COUNT
-from tree_fairseq.scoring.outputs import SCORE_FILE, read_references, read_scores
-from tree_fairseq.scoring.runs import RunScorer, generated, predictions_of
+from tree_fairseq.scoring.outputs import SCORE_FILE, read_hypotheses, read_scores
+from tree_fairseq.scoring.runs import RunScorer, generated
+from tree_fairseq.trees.text import read_lines
 
 
-def number_metrics(predicted: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Returns both correlations of written numbers in percent, and the mean squared error."""
-    ours, theirs = list(map(float, predicted)), list(map(float, references))
-    return {
-        "pearson": pearson(ours, theirs),
-        "spearman": spearman(ours, theirs),
-        "mean_squared_error": float(mean_squared_error(theirs, ours)),
-    }
+@dataclass(frozen=True)
+class NumberJudgement:
+    """The predicted numbers of a test set and the right ones."""
+
+    predicted: Sequence[float]
+    references: Sequence[float]
+
+    def metrics(self) -> dict[str, float]:
+        """Returns both correlations in percent, and the mean squared error."""
+        error = np.subtract(self.predicted, self.references)
+        return {
+            "pearson": pearson(self.predicted, self.references),
+            "spearman": spearman(self.predicted, self.references),
+            "mean_squared_error": float(np.mean(error**2)),
+        }
 
 
-def last_column(line: str, path: Path, number: int) -> str:
-    """Returns the number at the end of a line. Raises LabelColumnError if it is not one."""
-    _, tab, label = line.rpartition("\t")
-    if not tab or not is_number(label.strip()):
-        raise LabelColumnError(
-            "the last column is not a number", path, number, hint="A line is a text (or two), a tab and a number."
-        )
-    return label
+def read_numbers(path: Path) -> list[float]:
+    """Reads the last column of a file.
+
+    Raises:
+        ScoringError: the file is missing or empty
+        LabelColumnError: the last column of a line is not a number
+    """
+    if not path.is_file():
+        raise ScoringError(f"{path} is missing: --references takes the folder with the lines that were preprocessed")
+    found = []
+    for number, line in enumerate(read_lines(path), 1):
+        label = line.rpartition("\t")[2].strip()
+        if "\t" not in line or not is_number(label):
+            raise LabelColumnError(
+                "the last column is not a number", path, number, hint="A line is a text (or two), a tab and a number."
+            )
+        found.append(float(label))
+    if not found:
+        raise ScoringError(f"{path} is empty")
+    return found
 
 
 class RegressionRuns(RunScorer):
     """Correlations of predicted numbers."""
 
     name, primary = "regression", "pearson"
+    about = "Scores predicted numbers: Pearson's and Spearman's correlation, and the mean squared error."
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the folder of references."""
         parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
 
     def score_set(self, scores: dict, subset: str, suffix: str) -> None:
         """Scores the predictions for a test set."""
-        run = self.args.run
-        references = read_references([self.args.references / f"{subset}.tsv"], last_column)
-        predicted = predictions_of(run, subset, len(references))
+        path = generated(self.args.run, subset)
+        references, predicted = read_numbers(self.args.references / f"{subset}.tsv"), read_hypotheses(path)
+        if len(predicted) != len(references):
+            raise ScoringError(f"{path} has {len(predicted)} predictions, the references are {len(references)}")
         if wrong := [text for text in predicted if not is_number(text)]:
-            raise ScoringError(
-                f"{generated(run, subset)}: {wrong[0]!r} is not a number; was it generated by a regression model?"
-            )
-        metrics = {name + suffix: value for name, value in number_metrics(predicted, references).items()}
+            raise ScoringError(f"{path}: {wrong[0]!r} is not a number; was it generated by a regression model?")
+        metrics = NumberJudgement([float(text) for text in predicted], references).metrics()
+        metrics = {name + suffix: value for name, value in metrics.items()}
         scores["metrics"] |= metrics
-        scores[COUNT][subset] = len(references)
+        scores["sentences"][subset] = len(references)
         for other in self.args.against:
             theirs = read_scores(other / SCORE_FILE)["metrics"]
             scores["differences"] += [
@@ -80,15 +99,20 @@ class RegressionRuns(RunScorer):
 class RegressionScorer(BaseScorer):
     """``--scoring regression`` of ``fairseq-generate``."""
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """The metrics of all predictions so far."""
+        return NumberJudgement([float(text) for text in self.pred], [float(text) for text in self.ref]).metrics()
+
     def score(self) -> float:
         """Returns Pearson's correlation in percent."""
-        return number_metrics(self.pred, self.ref)["pearson"]
+        return self.figures["pearson"]
 
     def result_string(self) -> str:
         """Returns all metrics on one line."""
         if not self.ref:
             return "no examples"
-        figures = number_metrics(self.pred, self.ref)
+        figures = self.figures
         return (
             f"Pearson {figures['pearson']:.2f}, Spearman {figures['spearman']:.2f}, "
             f"mean squared error {figures['mean_squared_error']:.4f}, {len(self.ref)} examples"
@@ -96,3 +120,6 @@ class RegressionScorer(BaseScorer):
 
 
 main = RegressionRuns.main
+
+if __name__ == "__main__":
+    sys.exit(main())

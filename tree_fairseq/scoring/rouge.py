@@ -12,22 +12,29 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 from scipy.stats import permutation_test
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.breakdowns import COUNT
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, hypotheses_of
 
 METRICS = ("rouge1", "rouge2", "rougeL")
 SAMPLES = 2000
 SIGNATURE = f"permutation test of paired differences, {SAMPLES} samples, two-sided"
+
+
+class Tokens:
+    """Splits a line at blanks; rouge-score's own tokeniser drops everything but letters and digits."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """Returns the tokens of a line."""
+        return text.split()
 
 
 def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.ndarray]:
@@ -41,8 +48,7 @@ def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.
     except ModuleNotFoundError as error:
         raise ScoringError(f"ROUGE needs {error.name}: pip install 'rouge-score>=0.1.2'") from error
     logging.getLogger("absl").setLevel(logging.WARNING)
-    at_blanks = SimpleNamespace(tokenize=str.split)  # rouge-score's own tokeniser keeps only letters and digits
-    scorer = library.RougeScorer(list(METRICS), use_stemmer=False, tokenizer=at_blanks)
+    scorer = library.RougeScorer(list(METRICS), use_stemmer=False, tokenizer=Tokens())
     rows = [scorer.score(reference, hypothesis) for reference, hypothesis in zip(references, hypotheses, strict=True)]
     return {name: np.array([row[name].fmeasure for row in rows], dtype=np.float64) for name in METRICS}
 
@@ -60,10 +66,10 @@ class RougeScorer(RunScorer):
     """ROUGE of summaries."""
 
     name, primary = "rouge", "rouge1"
+    about = "Scores summaries: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), computed by the library rouge-score."
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the files of references."""
         parser.add_argument("--references", type=Path, required=True, help="folder with the summaries of the data")
         parser.add_argument("--target-lang", required=True, help="suffix of their files")
 
@@ -73,7 +79,7 @@ class RougeScorer(RunScorer):
         references = read_text(self.args.references / f"{subset}.{self.args.target_lang}", len(system))
         ours = rouge(references, system)
         scores["metrics"] |= {name + suffix: 100 * float(values.mean()) for name, values in ours.items()}
-        scores[COUNT][subset] = len(references)
+        scores["sentences"][subset] = len(references)
         for other in self.args.against:
             theirs = rouge(references, hypotheses_of(other, subset))
             scores["differences"] += [
@@ -83,3 +89,6 @@ class RougeScorer(RunScorer):
 
 
 main = RougeScorer.main
+
+if __name__ == "__main__":
+    sys.exit(main())

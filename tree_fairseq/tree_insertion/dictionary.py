@@ -18,7 +18,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.label_dictionary import RESERVED_LABELS
+from tree_fairseq.data_bin.tree_store import RESERVED_LABELS
 from tree_fairseq.errors import DictionaryMismatchError, ReservedMarkError, SymbolTreeError
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import Notation

@@ -7,14 +7,8 @@ from typing import Callable, Optional
 from fairseq import utils
 
 from tree_fairseq.compat import print_after
-from tree_fairseq.errors import StructuralSearchError, SymbolTreeError
-from tree_fairseq.nn.generating import (
-    ValidationAccuracyConfig,
-    ValidationAccuracyTask,
-    given_flags,
-    print_brackets,
-    refuse_flags,
-)
+from tree_fairseq.errors import StructuralSearchError, SymbolTreeError, given_flags, refuse_flags
+from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.folder import InsertionRecord

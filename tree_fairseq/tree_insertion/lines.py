@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.data_bin.inputs import Chunk, TextInput, chunk_lines
 from tree_fairseq.errors import InputError, SymbolTreeError
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
@@ -29,6 +28,7 @@ from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.notations import Notation
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)

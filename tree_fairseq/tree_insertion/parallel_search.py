@@ -18,8 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.nn.generating import refuse_flags
+from tree_fairseq.errors import StructuralSearchError, refuse_flags
 from tree_fairseq.nn.sides import TREE_INPUTS
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.partial_outputs import PartialOutputs

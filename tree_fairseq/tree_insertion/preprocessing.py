@@ -7,29 +7,29 @@ binarizes these as in translation. At the end the trajectories of each split are
 from __future__ import annotations
 
 import logging
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.inputs import TextInput, inspect_text
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import tree_file_paths
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, flag_of, given_flags, refuse_flags
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
-from tree_fairseq.preprocessing.tree_arguments import refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
 from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.text import TextInput, inspect_text
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ Inputs = dict[tuple[str, str], TextInput]
 # In the staging folder.
 _FOLDER = "insertion"
 
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     "numbered_labels": "yes",
     "insertion_oracle": "both",
     "trajectories": 5,
@@ -47,50 +47,44 @@ _DEFAULTS = {
 }
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def add_insertion_arguments(parser: ArgumentParser) -> None:
-    """Adds the group of arguments about insertion-based decoding."""
-    group = parser.add_argument_group(
-        "insertion-based tree decoding",
-        f"with --task {TASK}: every target line is a tree in --target-notation, which is decoded node by node",
+_NUMBER = {"type": int, "metavar": "N"}
+_FLAGS = {
+    flag_of(name): {"help": f"{text} (default: {_DEFAULTS[name]})", **settings}
+    for name, text, settings in (
+        (
+            "numbered_labels",
+            "write the k-th node of a label as LABEL::k, so that equal labels can be told apart",
+            {"choices": ("yes", "no")},
+        ),
+        (
+            "insertion_oracle",
+            "whose trajectories are stored: centrality inserts the most central nodes first, exact takes the fewest "
+            "steps",
+            {"choices": (*ORACLES, "both")},
+        ),
+        ("trajectories", "how many trajectories of each oracle every tree gets", {"type": int, "metavar": "K"}),
+        ("trajectory_seed", "seed of the choice between equally good nodes", _NUMBER),
+        (
+            "max_target_nodes",
+            "a larger tree is an error: the oracles' time and memory grow with the square of its nodes, or faster",
+            _NUMBER,
+        ),
     )
-
-    def add(name: str, text: str, **options) -> None:
-        # A flag that is not given is None: fairseq-preprocess refuses those that are given with another task.
-        group.add_argument(_flag(name), help=f"{text} (default: {_DEFAULTS[name]})", **options)
-
-    add(
-        "numbered_labels",
-        "write the k-th node of a label as LABEL::k, so that equal labels can be told apart",
-        choices=("yes", "no"),
-    )
-    add(
-        "insertion_oracle",
-        "whose trajectories are stored: centrality inserts the most central nodes first, exact takes the fewest steps",
-        choices=(*ORACLES, "both"),
-    )
-    add("trajectories", "how many trajectories of each oracle every tree gets", type=int, metavar="K")
-    add("trajectory_seed", "seed of the choice between equally good nodes", type=int, metavar="N")
-    add(
-        "max_target_nodes",
-        "a larger tree is an error: the oracles' time and memory grow with the square of its nodes, or faster",
-        type=int,
-        metavar="N",
-    )
+}
 
 
 def _with_defaults(args: Namespace) -> Namespace:
     """The arguments with all defaults; raises InputError if they do not go together."""
     given = {name: getattr(args, name) for name in _DEFAULTS if getattr(args, name, None) is not None}
     args = Namespace(**{**vars(args), **_DEFAULTS, **given})
-    refuse_flags(args, ["--source-modality", "--target-modality"], hint="The targets are trees anyway.")
-    refuse_flags(args, ["--only-source", "--joined-dictionary", "--align-suffix", "--alignfile", "--tree-sides target"])
+    task = f"--task {TASK}"
+    refuse_flags(given_flags(args, "source_modality", "target_modality"), task, advice="the targets are trees anyway")
+    refused = given_flags(args, "only_source", "joined_dictionary", "align_suffix", "alignfile")
+    refused["--tree-sides target"] = args.tree_parser is not None and "target" in args.tree_sides
+    refuse_flags(refused, task)
     for name, least in (("trajectories", 1), ("max_target_nodes", 1), ("trajectory_seed", 0)):
         if (value := getattr(args, name)) < least:
-            raise InputError(f"{_flag(name)} is at least {least}, not {value}")
+            raise InputError(f"{flag_of(name)} is at least {least}, not {value}")
     return args
 
 
@@ -152,7 +146,7 @@ class InsertionPlan(PreprocessPlan):
             staged[split.name, lang] = inspect_text(path)
         return staged
 
-    def own_dictionaries(self, staging: Staging) -> Namespace:
+    def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
         """Makes the dictionary of labels, which begins with that of the root.
 
         Raises:
@@ -175,7 +169,7 @@ class InsertionPlan(PreprocessPlan):
             path = str(staging.folder(_FOLDER) / f"dict.{lang}.txt")
             dictionary.save(path)
         require_labels(Dictionary.load(path), self.new_record().words, path)
-        return Namespace(tgtdict=path)
+        return {"tgtdict": path}
 
     def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
         """Writes the trajectories of every split and completes the record."""
@@ -219,5 +213,12 @@ def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int
 
 
 register_preprocessing(
-    "insertion", Preprocessing([TASK], list(_DEFAULTS), add_insertion_arguments, preprocess_insertion)
+    "insertion",
+    Preprocessing(
+        [TASK],
+        "insertion-based tree decoding",
+        f"with --task {TASK}: every target line is a tree in --target-notation, which is decoded node by node",
+        _FLAGS,
+        preprocess_insertion,
+    ),
 )

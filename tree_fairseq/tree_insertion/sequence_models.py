@@ -14,10 +14,14 @@ from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
-from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.model import LEFT_TO_RIGHT, SEQUENCE_INSERTION, SIZES, TreeGeneratingTransformer
+from tree_fairseq.tree_insertion.model import (
+    LEFT_TO_RIGHT,
+    SEQUENCE_INSERTION,
+    TreeGeneratingTransformer,
+    register_architectures,
+)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -114,7 +118,7 @@ class LeftToRightModel(TreeSequenceModel):
         return sample["bracketed_target"]
 
 
-register_architectures("insertion_left_to_right", LeftToRightModel.set_defaults, SIZES)
+register_architectures("insertion_left_to_right", LeftToRightModel)
 
 
 @dataclass(frozen=True)
@@ -192,4 +196,4 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         return {"slot": exists.flatten().nonzero().squeeze(1), "logits": logits, "delete": None}
 
 
-register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel.set_defaults, SIZES)
+register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel)

@@ -19,8 +19,8 @@ from tree_fairseq.errors import (
     DictionaryMismatchError,
     InputError,
     MissingTreesError,
+    refuse_flags,
 )
-from tree_fairseq.nn.generating import refuse_flags
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.grammar import Grammar
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.nn.generating import refuse_flags
+from tree_fairseq.errors import StructuralSearchError, refuse_flags
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import LegalSymbols
 from tree_fairseq.trees.symbols import unknown_symbol

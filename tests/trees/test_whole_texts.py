@@ -1,4 +1,4 @@
-"""Reading the input: line counts, chunks and digests against slow readings, and every odd line break is refused."""
+"""Whole text files: line counts, chunks and digests against slow readings, and every odd line break is refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.data_bin import inputs
-from tree_fairseq.data_bin.inputs import file_sha256, inspect_text, require_parallel
 from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
-from tree_fairseq.trees.text import read_lines
+from tree_fairseq.files import file_sha256
+from tree_fairseq.trees.text import inspect_text, read_lines, require_parallel
 
 texts = st.lists(st.sampled_from([b"", b"a", b"b c", "über ".encode(), b"\r", b"\n", b"\n\n", b"x" * 30])).map(b"".join)
 
@@ -23,8 +22,8 @@ def test_against_reading_line_by_line(tmp_path_factory, content, chunk_lines, bl
     path = tmp_path_factory.mktemp("inputs") / "text"
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inputs, "CHUNK_LINES", chunk_lines)
-        patch.setattr(inputs, "_BLOCK", block)
+        patch.setattr("tree_fairseq.trees.text.CHUNK_LINES", chunk_lines)
+        patch.setattr("tree_fairseq.trees.text._BLOCK", block)
         try:
             lines = list(read_lines(path))
         except LineBreakError as error:
