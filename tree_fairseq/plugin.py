@@ -15,7 +15,7 @@ from tree_fairseq.classification import (
 from tree_fairseq.data_bin import side_kinds
 from tree_fairseq.nn import extended_transformer, pretrained_library, tasks
 from tree_fairseq.preprocessing import hook
-from tree_fairseq.scoring import classes, regression
+from tree_fairseq.scoring import predictions
 from tree_fairseq.tree_insertion import criterion, model, sequence_models, task, tree_gru
 from tree_fairseq.tree_insertion import folder as insertion_folder
 from tree_fairseq.tree_insertion import preprocessing as insertion_preprocessing
@@ -39,8 +39,7 @@ REGISTERING = (
     extended_transformer,
     pretrained_library,
     tasks,
-    classes,
-    regression,
+    predictions,
     insertion_folder,
     insertion_preprocessing,
     criterion,

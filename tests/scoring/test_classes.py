@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.scoring import classes
-from tree_fairseq.scoring.classes import ClassJudgement
+from tree_fairseq.scoring.predictions import ClassificationRuns, ClassJudgement
 
 ROWS = ["good film\t1", "so bad\t0", "it is fine\t1", "no\t0", "a long one that is dreadful\t0"]
 PREDICTED = ["1", "0", "0", "0", "1"]
@@ -37,7 +36,9 @@ def write_outputs(folder, names, subset="test"):
 
 
 def score(folder, *flags, run="tree", references="text"):
-    return classes.main(["--run", str(folder / "runs" / run), "--references", str(folder / references), *flags])
+    return ClassificationRuns.main(
+        ["--run", str(folder / "runs" / run), "--references", str(folder / references), *flags]
+    )
 
 
 def scores(folder, run="tree"):

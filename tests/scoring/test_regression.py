@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.scoring import build_scorer
 
 import tree_fairseq  # noqa: F401  (registers the scorer)
-from tree_fairseq.scoring import regression
+from tree_fairseq.scoring.predictions import RegressionRuns
 
 ROWS = ["a b\tc\t0", "d\te\t1", "f\tg\t2", "h\ti\t5.000"]
 PREDICTED = ["0", "2", "1", "9"]
@@ -39,7 +39,7 @@ def workspace(tmp_path):
 
 
 def score(folder, *flags, run="tree"):
-    return regression.main(["--run", str(folder / "runs" / run), "--references", str(folder / "text"), *flags])
+    return RegressionRuns.main(["--run", str(folder / "runs" / run), "--references", str(folder / "text"), *flags])
 
 
 def test_figures_and_the_result(workspace, capsys):

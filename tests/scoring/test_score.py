@@ -7,8 +7,9 @@ import json
 import pytest
 import torch
 
-from tree_fairseq.scoring.bleu import main
-from tree_fairseq.scoring.outputs import build_result, read_runs
+from tree_fairseq.files import write_json
+from tree_fairseq.scoring.bleu import TranslationScorer
+from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_scores
 from tree_fairseq.scoring.runs import parameter_count
 
 REFERENCE = ["Ein gut-bekannter Mann sah das Boot (wie immer)!", "Zwei Kinder spielen im Park.", "Der Hund schläft."]
@@ -37,7 +38,7 @@ def workspace(tmp_path):
 def score(workspace, run, *flags):
     arguments = ["--run", str(workspace / "runs" / run), "--words", str(workspace / "words"), "--source-lang", "en"]
     arguments += ["--target-lang", "de", "--lowercase", "--samples", "50", "--length-bounds", "4", *flags]
-    return main(arguments)
+    return TranslationScorer.main(arguments)
 
 
 def test_all_metrics_stand_in_the_result(workspace, capsys):
@@ -79,7 +80,7 @@ def test_another_run_may_stand_at_the_top(workspace, caplog):
 def test_references_are_detokenised_where_no_others_are(workspace):
     (workspace / "words" / "raw" / "test.de").unlink()
     assert score(workspace, "tree") == 0
-    (scores,) = read_runs(workspace)
+    scores = read_scores(workspace / "runs" / "tree" / SCORE_FILE)
     assert scores["references"] == {"test": "detokenised"}
     assert scores["metrics"]["sacrebleu"] == pytest.approx(100)
 
@@ -104,9 +105,10 @@ def test_unknown_primary_metric_is_refused(workspace, caplog):
     assert "the primary metric chrf was not measured" in caplog.text
 
 
-def test_metrics_are_numbers_at_the_top():
+def test_metrics_are_numbers_at_the_top(tmp_path):
     current = {"metrics": {"bleu": 1.5}, "primary": "bleu", "description": {"run": "x"}, "differences": []}
-    assert build_result(current, [current]) == {
+    write_json(tmp_path / SCORE_FILE, current)
+    assert build_result(current, tmp_path) == {
         "metric": "bleu",
         "score": 1.5,
         "bleu": 1.5,

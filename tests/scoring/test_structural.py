@@ -8,8 +8,8 @@ import pytest
 
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
-from tree_fairseq.scoring import structural
 from tree_fairseq.scoring.__main__ import SCORERS, main
+from tree_fairseq.scoring.structural import StructuralScorer
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
@@ -36,7 +36,7 @@ def write_lines(path, lines):
 def score(folder, *flags, run="tree", notation="bracket"):
     arguments = ["--run", str(folder / "runs" / run), "--references", str(folder / "words"), "--target-lang", "lf"]
     arguments += ["--notation", notation] if notation else []
-    return structural.main([*arguments, *flags])
+    return StructuralScorer.main([*arguments, *flags])
 
 
 def scores(folder, run="tree"):
@@ -162,9 +162,9 @@ def test_one_file_of_references(workspace, caplog):
         "--notation",
         "bracket",
     ]
-    assert structural.main(arguments) == 0
+    assert StructuralScorer.main(arguments) == 0
     assert scores(workspace)["metrics"]["accuracy_unordered"] == 75
-    assert structural.main([*arguments, "--sets", "test=", "test1=x"]) == 1
+    assert StructuralScorer.main([*arguments, "--sets", "test=", "test1=x"]) == 1
     assert "one file for 2 sets" in caplog.text
 
 

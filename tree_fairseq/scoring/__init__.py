@@ -1,3 +1,1 @@
-"""Scores of outputs, with significance tests: BLEU, ROUGE, classes, numbers, generated trees; result files of
-recipes.
-"""
+"""Scores of outputs, with significance tests: BLEU, ROUGE, classes, numbers, trees; result files of recipes."""

@@ -15,7 +15,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -29,46 +28,36 @@ from tree_fairseq.tree_transformer.attention import TreeCrossAttention
 
 logger = logging.getLogger(__name__)
 
+KINDS = 3
+"""Kinds of source positions: words, EOS, nodes."""
 
-@dataclass
+
 class LayerShare:
-    """Sums over the target tokens and heads of one layer."""
+    """Sums over the target tokens and heads of one layer: attention, and largest weights, by kind of position."""
 
-    node_mass: float = 0.0
-    end_mass: float = 0.0
-    node_argmaxes: int = 0
-    end_argmaxes: int = 0
-    rows: int = 0
+    def __init__(self):
+        self.mass = torch.zeros(KINDS, dtype=torch.float64)
+        self.argmaxes = torch.zeros(KINDS, dtype=torch.int64)
 
     def add(self, weights: Tensor, kinds: Tensor, real: Tensor) -> None:
-        """Adds a batch.
+        """Adds the weights ``[H, B, T, S]`` of a batch.
 
-        Args:
-            weights: ``[H, B, T, S]``, each row sums to 1
-            kinds: ``[B, S]``, 2 at nodes, 1 at EOS, 0 elsewhere
-            real: ``[B, T]`` bool, target tokens without padding
+        ``kinds``, ``[B, S]``, is 2 at nodes, 1 at EOS and 0 elsewhere. ``real``, ``[B, T]``, is False at padding.
         """
         rows = weights.permute(1, 2, 0, 3)[real]  # R x H x S
-        row_kinds = kinds.unsqueeze(1).expand(-1, real.shape[1], -1)[real].unsqueeze(1)  # R x 1 x S
-        best = row_kinds.expand_as(rows).gather(-1, rows.argmax(-1, keepdim=True))  # R x H x 1
-        self.node_mass += rows.masked_fill(row_kinds != 2, 0).sum(dtype=torch.float64).item()
-        self.end_mass += rows.masked_fill(row_kinds != 1, 0).sum(dtype=torch.float64).item()
-        self.node_argmaxes += int((best == 2).sum())
-        self.end_argmaxes += int((best == 1).sum())
-        self.rows += rows.shape[0] * rows.shape[1]
+        kinds = kinds.long().unsqueeze(1).expand(-1, real.shape[1], -1)[real].unsqueeze(1).expand_as(rows)  # R x H x S
+        best = kinds.gather(-1, rows.argmax(-1, keepdim=True))  # R x H x 1
+        self.mass += torch.stack([rows[kinds == kind].sum(dtype=torch.float64) for kind in range(KINDS)]).cpu()
+        self.argmaxes += torch.bincount(best.flatten(), minlength=KINDS).cpu()
 
     def summary(self) -> dict[str, float]:
-        """Returns the shares of attention and of largest weights: on nodes, on EOS, and on nodes when EOS is left
-        out.
-        """
-        return {
-            "node_mass": self.node_mass / self.rows,
-            "end_mass": self.end_mass / self.rows,
-            "node_mass_of_tree": self.node_mass / max(self.rows - self.end_mass, 1e-12),
-            "node_argmax": self.node_argmaxes / self.rows,
-            "end_argmax": self.end_argmaxes / self.rows,
-            "node_argmax_of_tree": self.node_argmaxes / max(self.rows - self.end_argmaxes, 1),
-        }
+        """Returns the shares of attention and of largest weights on nodes and on EOS, and on nodes without EOS."""
+        rows, figures = int(self.argmaxes.sum()), {}
+        for name, sums in (("mass", self.mass), ("argmax", self.argmaxes)):
+            _, end, node = sums.tolist()
+            figures |= {f"node_{name}": node / rows, f"end_{name}": end / rows}
+            figures[f"node_{name}_of_tree"] = node / max(rows - end, 1e-12)
+        return figures
 
 
 def cross_attentions(model: nn.Module) -> list[TreeCrossAttention]:
@@ -76,9 +65,8 @@ def cross_attentions(model: nn.Module) -> list[TreeCrossAttention]:
     layers = getattr(getattr(model, "decoder", None), "layers", [])
     found = [getattr(layer, "encoder_attn", None) for layer in layers]
     if not found or not all(isinstance(attention, TreeCrossAttention) for attention in found):
-        raise ScoringError(
-            f"{type(model).__name__} does not attend to tree nodes; give a checkpoint of a tree_transformer"
-        )
+        name = type(model).__name__
+        raise ScoringError(f"{name} does not attend to tree nodes; give a checkpoint of a tree_transformer")
     return found
 
 
@@ -111,16 +99,9 @@ def position_kinds(source: Tensor, positions: int, eos: int) -> Tensor:
 
 @torch.no_grad()
 def attention_share(model: nn.Module, batches, dictionaries) -> dict:
-    """Computes shares per layer and over all layers.
+    """Computes shares per layer and over all layers, of batches on the model's device, from two dictionaries.
 
-    Args:
-        model: a Tree-Transformer
-        batches: of its task's iterator, on the model's device
-        dictionaries: source and target dictionary
-
-    Returns:
-        ``{"layers": [...], "mean": {...}, "node_share": ..., "words": ..., "nodes": ..., "target_tokens": ...}``, where
-        ``node_share`` is the share of nodes among words and nodes of the source trees
+    ``node_share`` is the share of nodes among words and nodes of the source trees.
     """
     source_dictionary, target_dictionary = dictionaries
     attentions = cross_attentions(model)
@@ -153,17 +134,15 @@ def attention_share(model: nn.Module, batches, dictionaries) -> dict:
 def measure(checkpoint: Path, data: Path, subset: str, max_tokens: int = 4000, cpu: bool = False) -> dict:
     """Measures a checkpoint on a split of a preprocessed folder; see :func:`attention_share`."""
     tree_fairseq.register()
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(checkpoint)], arg_overrides={"data": str(data)}
-    )
-    model = models[0]
-    device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
-    model.to(device)
+    overrides = {"data": str(data)}
+    (model, *_), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=overrides)
+    on_gpu = torch.cuda.is_available() and not cpu
+    model.to("cuda" if on_gpu else "cpu")
     task.load_dataset(subset)
     iterator = task.get_batch_iterator(
         task.dataset(subset), max_tokens=max_tokens, max_positions=utils.resolve_max_positions(model.max_positions())
     ).next_epoch_itr(shuffle=False)
-    batches = (utils.move_to_cuda(sample) if device.type == "cuda" else sample for sample in iterator)
+    batches = (utils.move_to_cuda(sample) if on_gpu else sample for sample in iterator)
     return attention_share(model, batches, (task.source_dictionary, task.target_dictionary))
 
 
@@ -171,19 +150,15 @@ def table(shares: dict) -> str:
     """Formats the shares as a table in percent."""
     columns = list(shares["mean"])
     lines = ["layer  " + "  ".join(columns)]
-    for name, row in [
-        *((str(number), row) for number, row in enumerate(shares["layers"], 1)),
-        ("mean", shares["mean"]),
-    ]:
+    for name, row in [*enumerate(shares["layers"], 1), ("mean", shares["mean"])]:
         lines.append(f"{name:<5}  " + "  ".join(f"{100 * row[column]:{len(column)}.1f}" for column in columns))
     return "\n".join([*lines, f"nodes among words and nodes: {100 * shares['node_share']:.1f}"])
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.scoring attention", description=__doc__.splitlines()[0]
-    )
+    about = __doc__.partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring attention", description=about)
     parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess with trees")
     parser.add_argument("--path", type=Path, required=True, help="checkpoint")
     parser.add_argument("--subset", default="test")
@@ -201,7 +176,3 @@ def main(arguments: list[str] | None = None) -> int:
     if args.json is not None:
         write_json(args.json, shares)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

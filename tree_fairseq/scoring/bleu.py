@@ -1,4 +1,4 @@
-"""Scores translations: BLEU in three readings, by sentence length, with signatures and paired bootstrap.
+"""Scores translations by sacreBLEU.
 
     python -m tree_fairseq.scoring bleu --run runs/tree_transformer --words words --source-lang en --target-lang de \\
         --sets test=2016 test1=2017 --against runs/transformer --primary sacrebleu_2016 --result result.json
@@ -15,10 +15,9 @@ if there are untokenised references; otherwise the tokenised ones are detokenise
 from __future__ import annotations
 
 import re
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
@@ -26,21 +25,14 @@ from sacrebleu.significance import PairedTest
 
 from tree_fairseq.scoring.breakdowns import by_bounds
 from tree_fairseq.scoring.outputs import detokenize, read_text
-from tree_fairseq.scoring.runs import RunScorer, bucket_line, hypotheses_of
+from tree_fairseq.scoring.runs import RunScorer, bucket_lines, hypotheses_of
 
 _COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
 
 
 @dataclass(frozen=True)
 class Side:
-    """The references of a test set in one reading.
-
-    Attributes:
-        metric: name
-        references: one line per sentence
-        lowercase: whether to ignore case
-        tokenize: sacreBLEU's tokeniser; ``"none"`` for tokenised text
-    """
+    """The references of a test set in one reading; ``tokenize`` is sacreBLEU's tokeniser, "none" for tokenised text."""
 
     metric: str
     references: Sequence[str]
@@ -68,8 +60,7 @@ def bleu_by_length(side: Side, hypotheses: Sequence[str], lengths: Sequence[int]
     """Returns BLEU of each length bucket that is not empty: ``{"from", "to", "sentences", "bleu"}``."""
 
     def metrics(indices: Sequence[int]) -> dict[str, float]:
-        references = [side.references[index] for index in indices]
-        part = Side(side.metric, references, side.lowercase, side.tokenize)
+        part = replace(side, references=[side.references[index] for index in indices])
         return {"bleu": corpus_bleu(part, [hypotheses[index] for index in indices])[0]}
 
     return by_bounds(lengths, bounds, metrics)
@@ -81,14 +72,9 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
     Returns both scores, their difference, sacreBLEU's p-value (at least 1 / (samples + 1)), 95 % intervals and
     signature.
     """
-    test = PairedTest(
-        [("baseline", list(baseline)), ("system", list(system))],
-        {"BLEU": side.scorer()},
-        [list(side.references)],
-        test_type="bs",
-        n_samples=samples,
-    )
-    signatures, scores = test()
+    systems = [("baseline", list(baseline)), ("system", list(system))]
+    references = [list(side.references)]
+    signatures, scores = PairedTest(systems, {"BLEU": side.scorer()}, references, test_type="bs", n_samples=samples)()
     first, second = scores["BLEU"]
     return {
         "metric": side.metric,
@@ -103,14 +89,14 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
 
 
 class TranslationScorer(RunScorer):
-    """BLEU of translations."""
+    """Scores translations: BLEU in three readings, by sentence length, against other runs, with signatures."""
 
-    name, primary = "bleu", "sacrebleu"
-    about = "Scores translations: BLEU in three readings, by sentence length, against other runs, with signatures."
+    name, primary, test = "bleu", "sacrebleu", "paired bootstrap, "
     sections = ("signatures", "references", "by_length")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
+        """Adds the folder of references, the readings, and options of comparisons."""
         parser.add_argument("--words", type=Path, required=True, help="folder with the tokenised test sets")
         parser.add_argument("--source-lang", required=True)
         parser.add_argument("--target-lang", required=True)
@@ -153,22 +139,13 @@ class TranslationScorer(RunScorer):
     def read(self, side: Side, hypotheses: Sequence[str]) -> list[str]:
         """Returns tokenised hypotheses in a reading."""
         if side.metric == "sacrebleu":
-            return detokenize(list(hypotheses), self.args.target_lang)
+            return detokenize(hypotheses, self.args.target_lang)
         return list(map(split_compounds, hypotheses) if side.metric == "compound_split_bleu" else hypotheses)
+
+    def metric_line(self, scores: dict, name: str) -> str:
+        """Returns the printed line of a metric, with its signature."""
+        return f"{super().metric_line(scores, name)}  ({scores['signatures'][name]})"
 
     def report(self, scores: dict) -> list[str]:
         """Returns the lines to print."""
-        lines = [f"{name} = {value:.2f}  ({scores['signatures'][name]})" for name, value in scores["metrics"].items()]
-        lines += [
-            f"{row['metric']}: {row['difference']:+.2f} over {row['baseline']} "
-            f"(p = {row['p_value']:.4f}, paired bootstrap, {row['signature']})"
-            for row in scores["differences"]
-        ]
-        lines += [bucket_line(f"{name} by source length", rows, "bleu") for name, rows in scores["by_length"].items()]
-        return lines
-
-
-main = TranslationScorer.main
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return super().report(scores) + bucket_lines(scores["by_length"], "{} by source length", "bleu")

@@ -21,71 +21,50 @@ from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.transforms import binarize
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
-Span = tuple[int, int]
-
 
 @dataclass(frozen=True)
 class BracketF1:
-    """F1 in percent.
-
-    Attributes:
-        sentence: mean over sentences
-        corpus: of all spans together
-        sentences: number of compared sentences
-    """
+    """F1 in percent: the mean over sentences, and of all spans together; and the number of compared sentences."""
 
     sentence: float
     corpus: float
     sentences: int
 
 
-def inner_spans(forest: Forest) -> set[Span]:
+def inner_spans(forest: Forest) -> set[tuple[int, int]]:
     """Returns the spans ``[start, end)`` of constituents that cover more than one word and less than the sentence."""
     spans = encode(forest)
-    whole = (0, len(spans.leaves))
-    found = ((int(start), int(end)) for start, end, _ in spans.spans)
-    return {span for span in found if span[1] - span[0] > 1 and span != whole}
+    found = {(int(start), int(end)) for start, end, _ in spans.spans if end - start > 1}
+    return found - {(0, len(spans.leaves))}
 
 
-def sentence_f1(gold: set[Span], found: set[Span]) -> float:
-    """Computes F1 of one sentence, from 0 to 1."""
-    if not gold:
-        return 1.0 if not found else 0.0
-    return 2 * len(gold & found) / (len(gold) + len(found))
+def f1(common: int, total: int) -> float:
+    """Computes F1 in percent from the number of common spans and of all spans of both trees."""
+    return 200 * common / total if total else 100.0
 
 
 def bracket_f1(pairs: Iterable[tuple[Forest, Forest]]) -> BracketF1:
-    """Compares trees with gold trees.
+    """Compares the gold tree and another tree of each sentence.
 
-    Args:
-        pairs: gold and other trees of each sentence
-
-    Raises:
-        ScoringError: trees have different numbers of words, or no sentence has two
+    Raises ScoringError if trees have different numbers of words, or if no sentence has two.
     """
-    scores, matched, total = [], 0, 0
+    counts = []
     for number, (gold_forest, forest) in enumerate(pairs, 1):
         size, other_size = len(forest_leaves(gold_forest)), len(forest_leaves(forest))
         if size != other_size:
             raise ScoringError(f"sentence {number}: {other_size} words, but {size} in the gold tree")
-        if size < 2:
-            continue
-        gold, found = inner_spans(gold_forest), inner_spans(forest)
-        scores.append(sentence_f1(gold, found))
-        matched += len(gold & found)
-        total += len(gold) + len(found)
-    if not scores:
+        if size > 1:
+            gold, found = inner_spans(gold_forest), inner_spans(forest)
+            counts.append((len(gold & found), len(gold) + len(found)))
+    if not counts:
         raise ScoringError("no sentence has two words or more")
-    return BracketF1(100 * sum(scores) / len(scores), 100 * 2 * matched / total if total else 100.0, len(scores))
+    return BracketF1(sum(f1(*count) for count in counts) / len(counts), f1(*map(sum, zip(*counts))), len(counts))
 
 
 def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -> dict[str, BracketF1]:
     """Returns F1 of induced trees, of controls that ignore the words, and the best F1 that binary trees can reach.
 
-    Args:
-        gold: trees of each sentence
-        found: induced trees; None for a sentence to leave out everywhere
-        seed: of random trees
+    A sentence without an induced tree (None) is left out everywhere. The seed is that of random trees.
     """
     kept = [(forest, own) for forest, own in zip(gold, found, strict=True) if own is not None]
 
@@ -107,9 +86,8 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
 def table(scores: dict[str, BracketF1]) -> str:
     """Formats the scores as a table."""
     sentences = next(iter(scores.values())).sentences
-    lines = [
+    return "\n".join([
         f"unlabelled F1 of spans over {sentences} sentences of two words or more; punctuation is kept",
         "trees            sentence  corpus",
-    ]
-    lines += [f"{name:<15}  {score.sentence:8.2f}  {score.corpus:6.2f}" for name, score in scores.items()]
-    return "\n".join(lines)
+        *(f"{name:<15}  {score.sentence:8.2f}  {score.corpus:6.2f}" for name, score in scores.items()),
+    ])  # fmt: skip

@@ -15,7 +15,6 @@ a noun in Chinese do so.
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,44 +24,31 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.bleu import Side, corpus_bleu
 from tree_fairseq.scoring.breakdowns import by_group
 from tree_fairseq.scoring.outputs import read_text
-from tree_fairseq.scoring.runs import RunScorer, difference_lines, hypotheses_of
+from tree_fairseq.scoring.runs import RunScorer, group_lines, hypotheses_of
 from tree_fairseq.trees.text import read_lines
 
 CONTEXTS = 5
 """Number of consecutive sentences with the same compound."""
 
-PREPOSITIONS = frozenset(
-    "about around before behind except for from inside like near on to toward towards under with without".split()
-)
-DETERMINERS = frozenset("the every any another each".split())
+PREPOSITIONS = "about around before behind except for from inside like near on to toward towards under with without"
+DETERMINERS = "the every any another each"
 MODIFIERS = {"he liked": "mod0", "at the store": "mod1", "on the floor": "mod2"}
 """Phrases that follow a noun, and their names in the lexicon."""
-
-KINDS = ("NP", "VP", "PP")
-
-Lexicon = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Compound:
-    """The parts of a compound, as the lexicon names them.
+    """The parts of a compound, as the lexicon names them."""
 
-    Attributes:
-        head: preposition or verb, or ""
-        before: determiner and adjectives
-        noun: the noun
-        modifier: the phrase after the noun, or ""
-    """
-
-    head: str
-    before: tuple[str, ...]
+    head: str  # preposition or verb, or ""
+    before: tuple[str, ...]  # determiner and adjectives
     noun: str
-    modifier: str
+    modifier: str  # the phrase after the noun, or ""
 
     @property
     def kind(self) -> str:
         """``NP``, ``VP`` or ``PP``."""
-        return "NP" if not self.head else "PP" if self.head in PREPOSITIONS else "VP"
+        return "NP" if not self.head else "PP" if self.head in PREPOSITIONS.split() else "VP"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -71,31 +57,21 @@ class Compound:
 
 
 def read_compound(text: str) -> Compound:
-    """Parses ``[preposition | verb] [determiner] adjective* noun [modifier]``.
-
-    Raises:
-        ScoringError: the noun is missing
-    """
-    words, modifier = f" {' '.join(text.split())}", ""
-    for phrase, name in MODIFIERS.items():
-        if words.endswith(f" {phrase}"):
-            words, modifier = words.removesuffix(f" {phrase}"), name
-            break
-    first, *rest = words.split() or [""]
-    if rest and first not in DETERMINERS:
-        *before, noun = rest
-        return Compound(first, tuple(before), noun, modifier)
-    if not rest:
+    """Parses ``[preposition | verb] [determiner] adjective* noun [modifier]``. Raises ScoringError without a noun."""
+    phrase = " ".join(text.split())
+    ending = next((ending for ending in MODIFIERS if f" {phrase}".endswith(f" {ending}")), "")
+    words = phrase.removesuffix(ending).split()
+    if len(words) < 2:
         raise ScoringError(f"{text!r} is not a compound: [preposition or verb] determiner adjectives noun [modifier]")
-    *before, noun = first, *rest
-    return Compound("", tuple(before), noun, modifier)
+    head = "" if words[0] in DETERMINERS.split() else words.pop(0)
+    *before, noun = words
+    return Compound(head, tuple(before), noun, MODIFIERS.get(ending, ""))
 
 
 def read_lexicon(path: Path) -> dict[str, tuple[str, ...]]:
-    """Reads the translations of each word from lines ``word<TAB>translation/translation``; an empty one is optional.
+    """Reads the translations of each word from lines ``word<TAB>translation/translation``.
 
-    Raises:
-        ScoringError: the file is missing, or a line is malformed
+    A word with an empty translation may be left out. Raises ScoringError if the file is missing or a line is malformed.
     """
     if not path.is_file():
         raise ScoringError(f"{path} is missing: it is eval/lexicon of the repository of CoGnition")
@@ -108,14 +84,11 @@ def read_lexicon(path: Path) -> dict[str, tuple[str, ...]]:
     return lexicon
 
 
-def is_right(compound: Compound, translation: str, lexicon: Lexicon) -> bool:
+def is_right(compound: Compound, translation: str, lexicon: Mapping[str, Sequence[str]]) -> bool:
     """Returns whether a translation, written without blanks, has the compound.
 
     Every part needs a translation. For each part before the noun, and for the modifier unless it may belong to a verb,
-    at least one translation must precede a translation of the noun.
-
-    Raises:
-        ScoringError: the lexicon lacks a part
+    at least one translation must precede a translation of the noun. Raises ScoringError if the lexicon lacks a part.
     """
     for part in compound.parts:
         if part not in lexicon:
@@ -132,18 +105,10 @@ def is_right(compound: Compound, translation: str, lexicon: Lexicon) -> bool:
 
 
 def in_all_contexts(right: Sequence[bool]) -> list[bool]:
-    """Returns whether each compound is right in all of its consecutive sentences.
-
-    Raises:
-        ScoringError: the last compound has too few sentences
-    """
+    """Returns whether each compound is right in all its sentences. Raises ScoringError if the last has too few."""
     if len(right) % CONTEXTS:
         raise ScoringError(f"{len(right)} sentences are not {CONTEXTS} for each compound")
     return [all(right[start : start + CONTEXTS]) for start in range(0, len(right), CONTEXTS)]
-
-
-COMPOUND = "compound"
-"""Name of the outcomes of compounds."""
 
 
 def unbroken(lines: Sequence[str]) -> list[str]:
@@ -159,36 +124,27 @@ def error_rates(right: Sequence[bool]) -> dict[str, float]:
     }
 
 
-def compound_outcomes(folder: Path, subset: str, translations: Sequence[str]) -> tuple[list[bool], list[str]]:
-    """Returns whether the compound of each sentence is right, and its kind.
-
-    Raises:
-        ScoringError: a file is missing or has another number of lines, or sentences of a compound are not consecutive
-    """
-    path = folder / f"{subset}.compound"
-    texts = read_text(path, len(translations))
-    for start in range(0, len(texts), CONTEXTS):
+def read_compounds(path: Path, count: int) -> list[Compound]:
+    """Reads the compound of each of ``count`` sentences. Raises ScoringError if those of one are not consecutive."""
+    texts = read_text(path, count)
+    for start in range(0, count, CONTEXTS):
         if len(set(texts[start : start + CONTEXTS])) > 1:
             raise ScoringError(f"{path}:{start + 1}: not {CONTEXTS} lines of one compound")
-    lexicon = read_lexicon(folder / "lexicon")
-    compounds = [read_compound(text) for text in texts]
-    right = [is_right(compound, translation, lexicon) for compound, translation in zip(compounds, translations)]
-    return right, [compound.kind for compound in compounds]
+    return [read_compound(text) for text in texts]
 
 
 class CompoundScorer(RunScorer):
-    """Error rates of compounds, and BLEU on Chinese text without blanks."""
+    """Scores translations of CoGnition: error rates of compounds, and BLEU of Chinese."""
 
-    name, primary, compares_outcomes = "compounds", "instance_error_rate", True
-    about = "Scores translations of CoGnition: error rates of compounds, and BLEU of Chinese."
+    name, primary, compares_outcomes, unit = "compounds", "instance_error_rate", True, " points right"
     sections = ("signatures", "groups")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--references", type=Path, required=True, help="folder with target lines, compounds and lexicon"
-        )
-        parser.add_argument("--target-lang", default="zh", help="suffix of the target lines (default: %(default)s)")
+        """Adds the files of references."""
+        add = parser.add_argument
+        add("--references", type=Path, required=True, help="folder with target lines, compounds and lexicon")
+        add("--target-lang", default="zh", help="suffix of the target lines (default: %(default)s)")
 
     def score_set(self, scores: dict, subset: str, suffix: str) -> dict[str, list[bool]]:
         """Scores a test set, by kind of compound too if it is a set of compounds."""
@@ -197,29 +153,17 @@ class CompoundScorer(RunScorer):
         references = unbroken(read_text(folder / f"{subset}.{self.args.target_lang}", len(translations)))
         bleu, signature = corpus_bleu(Side("sacrebleu", references, tokenize="zh"), translations)
         scores["metrics"][f"sacrebleu{suffix}"], scores["signatures"][f"sacrebleu{suffix}"] = bleu, signature
-        if not (folder / f"{subset}.compound").is_file():
+        path = folder / f"{subset}.compound"
+        if not path.is_file():
             return {}
-        right, kinds = compound_outcomes(folder, subset, translations)
+        compounds, lexicon = read_compounds(path, len(translations)), read_lexicon(folder / "lexicon")
+        right = [is_right(compound, translation, lexicon) for compound, translation in zip(compounds, translations)]
         scores["metrics"] |= {name + suffix: value for name, value in error_rates(right).items()}
         scores["groups"][subset] = by_group(
-            [[kind] for kind in kinds], lambda inside: error_rates([right[index] for index in inside])
+            [[compound.kind] for compound in compounds], lambda inside: error_rates([right[index] for index in inside])
         )
-        return {COMPOUND: right}
+        return {"compound": right}
 
     def report(self, scores: dict) -> list[str]:
         """Returns the lines to print."""
-        lines = [f"{name} = {value:.2f}" for name, value in scores["metrics"].items()]
-        lines += difference_lines(scores, " points right")
-        lines += [
-            f"{subset}, {kind}: {row['instance_error_rate']:.2f} / {row['aggregate_error_rate']:.2f} "
-            f"({row['sentences']})"
-            for subset, rows in scores["groups"].items()
-            for kind, row in rows.items()
-        ]
-        return lines
-
-
-main = CompoundScorer.main
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return super().report(scores) + group_lines(scores, "", ("instance_error_rate", "aggregate_error_rate"))

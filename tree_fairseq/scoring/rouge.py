@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import importlib
 import logging
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.stats import permutation_test
 
 from tree_fairseq.errors import ScoringError
+from tree_fairseq.scoring.breakdowns import COUNT
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, hypotheses_of
 
@@ -29,26 +30,15 @@ SAMPLES = 2000
 SIGNATURE = f"permutation test of paired differences, {SAMPLES} samples, two-sided"
 
 
-class Tokens:
-    """Splits a line at blanks; rouge-score's own tokeniser drops everything but letters and digits."""
-
-    def tokenize(self, text: str) -> list[str]:
-        """Returns the tokens of a line."""
-        return text.split()
-
-
 def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.ndarray]:
-    """Computes F1 of each summary, ``[sentences]`` in float64, by metric.
-
-    Raises:
-        ScoringError: rouge-score is not installed
-    """
+    """Computes F1 of each summary, ``[sentences]`` in float64, by metric. Raises ScoringError without rouge-score."""
     try:
         library = importlib.import_module("rouge_score.rouge_scorer")
     except ModuleNotFoundError as error:
         raise ScoringError(f"ROUGE needs {error.name}: pip install 'rouge-score>=0.1.2'") from error
     logging.getLogger("absl").setLevel(logging.WARNING)
-    scorer = library.RougeScorer(list(METRICS), use_stemmer=False, tokenizer=Tokens())
+    at_blanks = SimpleNamespace(tokenize=str.split)  # rouge-score's own tokeniser keeps only letters and digits
+    scorer = library.RougeScorer(list(METRICS), use_stemmer=False, tokenizer=at_blanks)
     rows = [scorer.score(reference, hypothesis) for reference, hypothesis in zip(references, hypotheses, strict=True)]
     return {name: np.array([row[name].fmeasure for row in rows], dtype=np.float64) for name in METRICS}
 
@@ -63,13 +53,13 @@ def difference(baseline: np.ndarray, system: np.ndarray) -> dict:
 
 
 class RougeScorer(RunScorer):
-    """ROUGE of summaries."""
+    """Scores summaries: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), computed by the library rouge-score."""
 
     name, primary = "rouge", "rouge1"
-    about = "Scores summaries: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), computed by the library rouge-score."
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
+        """Adds the files of references."""
         parser.add_argument("--references", type=Path, required=True, help="folder with the summaries of the data")
         parser.add_argument("--target-lang", required=True, help="suffix of their files")
 
@@ -79,16 +69,10 @@ class RougeScorer(RunScorer):
         references = read_text(self.args.references / f"{subset}.{self.args.target_lang}", len(system))
         ours = rouge(references, system)
         scores["metrics"] |= {name + suffix: 100 * float(values.mean()) for name, values in ours.items()}
-        scores["sentences"][subset] = len(references)
+        scores[COUNT][subset] = len(references)
         for other in self.args.against:
             theirs = rouge(references, hypotheses_of(other, subset))
             scores["differences"] += [
                 {"metric": name + suffix, "baseline": other.name, **difference(theirs[name], ours[name])}
                 for name in METRICS
             ]
-
-
-main = RougeScorer.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Scores generated trees: exact match, exact match with unordered children, validity, IFTTT's metrics.
+"""Scores generated trees, such as programs and logical forms.
 
     python -m tree_fairseq.scoring structural --run runs/tree --data data-bin --references words --against runs/stock \\
         --result result.json
@@ -12,7 +12,6 @@ steps, if the output has ``I-`` lines. ``partial`` counts outputs that reached a
 from __future__ import annotations
 
 import logging
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -20,57 +19,66 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import MissingTreesError, ScoringError
-from tree_fairseq.scoring.breakdowns import group_metrics, read_groups
-from tree_fairseq.scoring.outcomes import SCHEMES, VALIDITY, Judgement, read_output, size
-from tree_fairseq.scoring.outputs import LINES, Outputs, read_complete, reader_named
-from tree_fairseq.scoring.runs import (
-    RunScorer,
-    add_reference_arguments,
-    bucket_lines,
-    generated,
-    group_lines,
-    require_one_reference,
-)
+from tree_fairseq.errors import MissingTreesError, ScoringError, SymbolTreeError
+from tree_fairseq.scoring.breakdowns import COUNT, by_bounds
+from tree_fairseq.scoring.outcomes import SCHEMES, VALIDITY, Judgement
+from tree_fairseq.scoring.outputs import Outputs, read_complete, read_references
+from tree_fairseq.scoring.runs import GroupScorer, bucket_lines, generated, group_lines
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
-from tree_fairseq.trees.notations import NOTATIONS
+from tree_fairseq.trees.notations import NOTATIONS, notation_named
+from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.symbols import SymbolEncoding
-from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
 from tree_fairseq.trees.unordered import unordered_labels
 
 logger = logging.getLogger(__name__)
 
+LINES = "lines"
+"""``--notation lines`` compares whole lines."""
+
+
+class Lines(Notation):
+    """Reads a line of text as a tree: its tokens below an unnamed root. For programs without a notation of trees."""
+
+    def write(self, tree: Tree) -> str:
+        """Writes the tokens."""
+        return " ".join(token.label for token in tree.children)
+
+    def _read(self, line: str) -> Tree:
+        return Tree("", map(Tree, line.split()))
+
 
 class Target(NamedTuple):
-    """How references and outputs are written.
+    """How references and outputs are written."""
 
-    Attributes:
-        language: suffix of the reference files
-        notation: of references, and of outputs unless they are symbols; ``lines`` for text that is not a tree
-        encoding: turns outputs that are symbols into trees; None if outputs are text
-        unordered: labels whose children have no order
-    """
+    language: str | None  # suffix of the reference files
+    notation: str  # of references, and of outputs that are text
+    encoding: SymbolEncoding | None  # of outputs that are symbols; None if they are text
+    unordered: tuple[str, ...]  # labels whose children have no order
 
-    language: str | None
-    notation: str
-    encoding: SymbolEncoding | None
-    unordered: tuple[str, ...]
+    @property
+    def reader(self) -> Notation:
+        """Reads references, and outputs that are text."""
+        return Lines() if self.notation == LINES else notation_named(self.notation)
+
+    def tree(self, output: str) -> Tree | None:
+        """Reads an output; returns None if it is not one complete tree."""
+        try:
+            return self.reader.read(output) if self.encoding is None else self.encoding.decode(output.split())
+        except SymbolTreeError:
+            return None
 
 
 def target_of(args: Namespace) -> Target:
     """Returns the target that the options describe, completed from the manifest of the data folder.
 
-    Raises:
-        ScoringError: neither options nor a data folder give language and notation
-        MissingTreesError: the data folder has no trees on the target side
+    Raises ScoringError without a data folder that is needed, and MissingTreesError if it has no target trees.
     """
     language, notation, encoding = args.target_lang, args.notation, None
     if args.symbols or notation is None or language is None and args.references.is_dir():
         if args.data is None:
-            raise ScoringError(
-                "--data is missing: without it, give --notation and --target-lang, and leave out --symbols"
-            )
+            message = "--data is missing: without it, give --notation and --target-lang, and leave out --symbols"
+            raise ScoringError(message)
         manifest = Manifest.load(args.data)
         language = language or manifest.target_lang
         symbols = manifest.symbols.get(language)
@@ -83,103 +91,58 @@ def target_of(args: Namespace) -> Target:
     return Target(language, notation, encoding, unordered)
 
 
-def read_references(path: Path, notation: str) -> list[Tree]:
-    """Reads the trees of a test set.
+class StructuralScorer(GroupScorer):
+    """Scores generated trees: exact match, exact match with unordered children, validity, IFTTT's metrics."""
 
-    Raises:
-        ScoringError: the file is missing or empty
-        SymbolTreeError: a line is not a tree
-    """
-    if not path.is_file():
-        raise ScoringError(f"{path} is missing: --references takes the folder with the lines that were preprocessed")
-    reader = reader_named(notation)
-    trees = [reader.read(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
-    if not trees:
-        raise ScoringError(f"{path} is empty")
-    return trees
-
-
-def read_run(run: Path, subset: str, count: int) -> Outputs:
-    """Reads the outputs for a test set of ``count`` sentences; warns of sentences without output.
-
-    Raises:
-        ScoringError: the file is missing, incomplete or about other sentences
-    """
-    path = generated(run, subset)
-    outputs = read_complete(path, count)
-    if missing := count - len(outputs.best):
-        logger.warning("%s: %d of %d sentences have no output; they count as wrong and invalid", path, missing, count)
-    return outputs
-
-
-class StructuralScorer(RunScorer):
-    """Accuracy and validity of generated trees."""
-
-    name, primary, compares_outcomes = "structural", "accuracy", True
-    about = "Scores generated trees: exact match, exact match with unordered children, validity, IFTTT's metrics."
-    sections = ("sentences", "by_size", "by_depth", "groups", "partial")
+    name, primary = "structural", "accuracy"
+    sections = (COUNT, "by_size", "by_depth", "groups", "partial")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        add_reference_arguments(parser)
-        parser.add_argument("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
-        parser.add_argument("--target-lang", help="suffix of the reference files (default: that of the data folder)")
-        parser.add_argument(
-            "--notation",
-            choices=[*sorted(NOTATIONS), LINES],
-            help="how trees are written (default: as in the data folder); lines: text that is not a tree",
-        )
-        parser.add_argument(
-            "--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them"
-        )
-        parser.add_argument(
-            "--unordered",
-            nargs="*",
-            metavar="LABEL",
-            help="labels whose children have no order (default: and, or; in Prolog also , and ;)",
-        )
-        parser.add_argument(
-            "--scheme", choices=SCHEMES, default="exact", help="ifttt: also channels, functions and productions"
-        )
-        parser.add_argument(
-            "--size-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference"
-        )
-        parser.add_argument(
-            "--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root"
-        )
+        """Adds the options of references and groups, how trees are written and compared, and buckets."""
+        GroupScorer.add_arguments(parser)
+        add = parser.add_argument
+        add("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
+        add("--target-lang", help="suffix of the reference files (default: that of the data folder)")
+        notations = "how trees are written (default: as in the data folder); lines: text that is not a tree"
+        add("--notation", choices=[*sorted(NOTATIONS), LINES], help=notations)
+        add("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
+        unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
+        add("--unordered", nargs="*", metavar="LABEL", help=unordered)
+        add("--scheme", choices=SCHEMES, default="exact", help="ifttt: also channels, functions and productions")
+        add("--size-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
+        add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
 
     @cached_property
     def target(self) -> Target:
         """How references and outputs are written."""
         return target_of(self.args)
 
-    def judge(self, outputs: Outputs, references: list[Tree]) -> Judgement:
+    def judge(self, outputs: Outputs, references: Sequence[Tree]) -> Judgement:
         """Reads the outputs as trees. An output that generation marked as invalid is not a tree, however it reads."""
-        notation = reader_named(self.target.notation)
-        trees = []
-        for index in range(len(references)):
-            is_valid = INVALID not in outputs.unfinished.get(index, ())
-            trees.append(read_output(outputs.best.get(index), notation, self.target.encoding) if is_valid else None)
-        steps = [outputs.steps.get(index) for index in range(len(references))]
-        steps = None if None in steps else steps
-        return Judgement(trees, references, self.target.unordered, self.args.scheme, steps)
+        target, indices = self.target, range(len(references))
+        invalid = {index for index, marks in outputs.unfinished.items() if INVALID in marks}
+        texts = [None if index in invalid else outputs.best.get(index) for index in indices]
+        trees = [None if text is None else target.tree(text) for text in texts]
+        steps = [outputs.steps[index] for index in indices if index in outputs.steps]
+        all_steps = steps if len(steps) == len(trees) else None
+        return Judgement(trees, references, target.unordered, self.args.scheme, all_steps)
 
     def score_set(self, scores: dict, subset: str, suffix: str) -> dict[str, list[bool]]:
-        """Scores the outputs for a test set."""
-        args, folder = self.args, self.args.references
-        require_one_reference(args)
-        path = folder if folder.is_file() else folder / f"{subset}.{self.target.language}"
-        references = read_references(path, self.target.notation)
-        outputs = read_run(args.run, subset, len(references))
+        """Scores the outputs for a test set; warns of sentences without output."""
+        args, reader = self.args, self.target.reader
+        references = read_references(self.reference_files(f"{subset}.{self.target.language}"), reader.read)
+        path, count = generated(args.run, subset), len(references)
+        outputs = read_complete(path, count)
+        if lacking := count - len(outputs.best):
+            message = "%s: %d of %d sentences have no output; they count as wrong and invalid"
+            logger.warning(message, path, lacking, count)
         judgement = self.judge(outputs, references)
-        scores["metrics"] |= {name + suffix: value for name, value in judgement.metrics().items()}
-        scores["sentences"][subset] = len(references)
+        self.add_metrics(scores, subset, suffix, count, judgement.metrics)
+        sizes = [sum(1 for _ in tree.preorder()) for tree in references]
         scores["partial"][subset] = sum(PARTIAL in marks for marks in outputs.unfinished.values())
-        scores["by_size"][subset] = judgement.by(size, args.size_bounds)
-        scores["by_depth"][subset] = judgement.by(Tree.height, args.depth_bounds)
-        if groups := read_groups(folder, subset, len(references)):
-            scores["groups"][subset] = judgement.by_group(groups)
-            scores["metrics"] |= group_metrics(scores["groups"][subset], args.group_metrics, suffix)
+        scores["by_size"][subset] = by_bounds(sizes, args.size_bounds, judgement.metrics)
+        scores["by_depth"][subset] = by_bounds(list(map(Tree.height, references)), args.depth_bounds, judgement.metrics)
         return judgement.outcomes
 
     def compared(self, outcomes: Mapping[str, Sequence[bool]]) -> dict[str, Sequence[bool]]:
@@ -198,22 +161,20 @@ class StructuralScorer(RunScorer):
             scores["metrics"][VALIDITY] = digits.count("1") / len(digits)
         return scores, outcomes
 
+    def metric_line(self, scores: dict, name: str) -> str:
+        """Returns the printed line of a metric, that of validity with four digits."""
+        return f"{name} = {scores['metrics'][name]:.{4 if name.startswith(VALIDITY) else 2}f}"
+
     def report(self, scores: dict) -> list[str]:
         """Returns the lines to print."""
-        lines = super().report(scores)
-        for index, (name, value) in enumerate(scores["metrics"].items()):
-            if name.startswith(VALIDITY):
-                lines[index] = f"{name} = {value:.4f}"
-        lines += bucket_lines(scores, "by_size", "nodes") + bucket_lines(scores, "by_depth", "depth")
-        lines += [
-            f"{count} outputs of {subset} reached a limit and are partial"
-            for subset, count in scores["partial"].items()
-            if count
+        return [
+            *super().report(scores),
+            *bucket_lines(scores["by_size"], "accuracy of {} by nodes"),
+            *bucket_lines(scores["by_depth"], "accuracy of {} by depth"),
+            *(
+                f"{n} outputs of {subset} reached a limit and are partial"
+                for subset, n in scores["partial"].items()
+                if n
+            ),
+            *group_lines(scores),
         ]
-        return [*lines, *group_lines(scores)]
-
-
-main = StructuralScorer.main
-
-if __name__ == "__main__":
-    sys.exit(main())
