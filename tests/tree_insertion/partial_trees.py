@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
 from tree_fairseq.tree_insertion.relations import PreorderTrees
-from tree_fairseq.tree_insertion.slots import ChangedTrees, insert_nodes
+from tree_fairseq.tree_insertion.slots import ChangedTrees, insert_nodes, with_slots
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -43,6 +43,11 @@ def batches(max_nodes: int = 14) -> st.SearchStrategy[dict[str, Tensor]]:
 def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> ChangedTrees:
     """The batch with answers in its slots, except for `KEEP`."""
     return insert_nodes(batch, slots[answers != KEEP], answers[answers != KEEP], PAD)
+
+
+def trees_after(changed: ChangedTrees) -> dict[str, Tensor]:
+    """The batch that a step leaves."""
+    return with_slots({"labels": changed.labels, "parents": changed.parents}, PAD)
 
 
 def preorder(batch: dict[str, Tensor]) -> PreorderTrees:

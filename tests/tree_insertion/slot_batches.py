@@ -11,6 +11,7 @@ from tests.tree_insertion.allowed_sets import trajectory
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, LabelWords
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
+from tree_fairseq.tree_insertion.slots import SlotNumbers
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
@@ -51,6 +52,12 @@ def random_state(random: np.random.Generator, wrong_nodes: float | None = None) 
     return state if wrong_nodes is None else state.corrupted(wrong_nodes, DICTIONARY.label_ids, random)
 
 
+def tree_slots(states: list[PartialTree], partial: dict, distribution: TargetDistribution) -> dict[str, Tensor]:
+    """The target distributions of the slots of partial trees, given these and their batch."""
+    numbers = SlotNumbers(partial["labels"].size(1))
+    return collate_slots(states, partial["slots"], numbers, distribution, DICTIONARY.keep)
+
+
 def random_batch(
     seed: int,
     rows: int = 3,
@@ -65,7 +72,7 @@ def random_batch(
         "net_input": {"partial_tree": partial},
         "nsentences": rows,
         "ntokens": len(partial["slots"]),
-        "slot_target": collate_slots(states, partial, distribution, DICTIONARY.keep),
+        "slot_target": tree_slots(states, partial, distribution),
     }
     if wrong_nodes is not None:
         sample["delete"] = torch.zeros_like(partial["labels"])

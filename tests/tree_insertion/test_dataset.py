@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import trajectory
+from tests.tree_insertion.slot_batches import tree_slots
 from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_of
 from tests.tree_insertion.test_trajectories import some_state
 from tree_fairseq.parsing.processes import ProcessPool
@@ -23,7 +24,6 @@ from tree_fairseq.tree_insertion.dataset import (
     TargetDistribution,
     TreeInsertionDataset,
     collate_partial_trees,
-    collate_slots,
 )
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
@@ -285,7 +285,7 @@ def test_every_slot_has_its_distribution(drawn, distribution):
         assert slots[row, :count].equal(torch.from_numpy(slot_mask(state.parents))) and not slots[row, count:].any()
         assert partial["labels"][row].tolist() == [*state.labels, *[PAD] * (len(partial["labels"][row]) - count)]
         assert partial["parents"][row].tolist() == [*state.parents, *[-1] * (len(partial["labels"][row]) - count)]
-    target = collate_slots(states, partial, TargetDistribution(kind, temperature), KEEP)
+    target = tree_slots(states, partial, TargetDistribution(kind, temperature))
     assert (target["slot"].dtype, target["label"].dtype, target["probability"].dtype) == (
         torch.int64,
         torch.int64,
@@ -312,7 +312,7 @@ def test_equal_labels_of_a_slot_are_one():
     state = PartialTree(
         np.array([4]), np.array([-1]), np.zeros(3, np.int64), np.array([7, 8, 7]), np.arange(3), np.zeros(1, bool)
     )
-    target = collate_slots([state], batch_of([state])[0], TargetDistribution("rank", 1.0), KEEP)
+    target = tree_slots([state], batch_of([state])[0], TargetDistribution("rank", 1.0))
     total = 1 + math.exp(-1) + math.exp(-2)
     assert target["label"].tolist() == [7, 8]
     assert target["probability"].tolist() == pytest.approx([(1 + math.exp(-2)) / total, math.exp(-1) / total])
@@ -322,5 +322,5 @@ def test_a_share_that_vanishes_is_left_out():
     state = PartialTree(
         np.array([4]), np.array([-1]), np.zeros(2, np.int64), np.array([7, 8]), np.array([0, 50]), np.zeros(1, bool)
     )
-    target = collate_slots([state], batch_of([state])[0], TargetDistribution("rank", 0.1), KEEP)
+    target = tree_slots([state], batch_of([state])[0], TargetDistribution("rank", 0.1))
     assert target["label"].tolist() == [7] and target["probability"].tolist() == [1.0]

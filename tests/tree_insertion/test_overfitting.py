@@ -10,9 +10,10 @@ import torch
 
 from tests.tree_insertion.allowed_sets import trajectory
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
-from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, inserted, preorder, rows
+from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, inserted, preorder, rows, trees_after
+from tests.tree_insertion.slot_batches import tree_slots
 from tree_fairseq.tree_insertion.criterion import slot_divergence
-from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
+from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees
 from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.slots import with_slots
 from tree_fairseq.tree_insertion.target import TargetTree
@@ -74,7 +75,7 @@ def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
     source = Examples(*SIZES).net_input()
     del source["partial_tree"]
     partial = collate_partial_trees(found, PAD)
-    target = collate_slots(found, partial, TargetDistribution(), KEEP)
+    target = tree_slots(found, partial, TargetDistribution())
     for _ in range(80):
         memory = model.encode(**source).select(torch.tensor(owners))
         output = model.decode(memory, partial)
@@ -91,7 +92,7 @@ def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
         memory = model.encode(**source)
         for _ in range(max(trajectory(ExactOracle(tree)).length for tree in trees)):
             output = model.decode(memory, grown)
-            grown = with_slots(inserted(grown, output["slot"], output["logits"].argmax(1)).trees, PAD)
+            grown = trees_after(inserted(grown, output["slot"], output["logits"].argmax(1)))
         assert (model.decode(memory, grown)["logits"].argmax(1) == KEEP).all()
     assert rows(grown) == [tree.parents for tree in trees]
     for row, tree in enumerate(trees):

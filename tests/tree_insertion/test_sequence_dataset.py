@@ -12,30 +12,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree_insertion.test_dataset import TREES, data_of, dictionary, stored  # noqa: F401  (fixtures)
+from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_slots
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequence_dataset import (
     BracketedTargetDataset,
+    PartialSequence,
+    PartialSequenceSampler,
     SequenceInsertionDataset,
-    SequenceSupervision,
-    collate_sequence_slots,
-    missing_tokens,
 )
+from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
 
-KEEP = 2
+PAD, KEEP = 1, 2
 
 
-def shares_of_gap(missing: list[int], supervision: SequenceSupervision) -> dict[int, float]:
-    """What a slot should get in which these tokens are missing."""
+def shares_of_gap(missing: list[int], distribution: TargetDistribution) -> dict[int, float]:
+    """The target distribution of a slot in which these tokens are missing."""
     if not missing:
         return {KEEP: 1.0}
     centre = (len(missing) - 1) / 2
     nearest: dict[int, float] = {}
     for place, token in enumerate(missing):
         nearest[token] = min(abs(place - centre), nearest.get(token, math.inf))
-    if supervision.kind == "uniform":
+    if distribution.kind == "uniform":
         return {token: 1 / len(nearest) for token in nearest}
-    scores = {token: math.exp(-distance / supervision.temperature) for token, distance in nearest.items()}
+    scores = {token: math.exp(-distance / distribution.temperature) for token, distance in nearest.items()}
     return {token: score / sum(scores.values()) for token, score in scores.items()}
+
+
+def slot_targets(partial: list[PartialSequence], lengths: list[int], distribution: TargetDistribution) -> dict:
+    """The target distributions of sequences of these lengths, BOS and EOS included."""
+    tokens = torch.full((len(lengths), max(lengths)), PAD)
+    for row, length in enumerate(lengths):
+        tokens[row, :length] = KEEP
+    numbers = SlotNumbers(max(lengths), kinds=1)
+    return collate_slots(partial, sequence_slots(tokens, PAD), numbers, distribution, KEEP)
 
 
 EXAMPLES = st.lists(st.lists(st.tuples(st.integers(4, 7), st.booleans()), max_size=9), min_size=1, max_size=4)
@@ -43,12 +53,12 @@ EXAMPLES = st.lists(st.lists(st.tuples(st.integers(4, 7), st.booleans()), max_si
 
 @given(EXAMPLES, st.sampled_from(["binary", "uniform"]), st.sampled_from([0.3, 1.0, 10.0]))
 def test_shares_are_those_of_the_definition(examples, kind, temperature):
-    supervision = SequenceSupervision(kind, temperature)
+    distribution = TargetDistribution(kind, temperature)
     gaps, lengths, expected = [], [], {}
     width = max(sum(keeps for _, keeps in example) for example in examples) + 2
     for row, example in enumerate(examples):
         target = np.array([token for token, _ in example], np.int64)
-        gaps.append(missing_tokens(target, np.flatnonzero([keeps for _, keeps in example])))
+        gaps.append(PartialSequence.of(target, np.flatnonzero([keeps for _, keeps in example])))
         missing: list[list[int]] = [[]]
         for token, keeps in example:
             if keeps:
@@ -58,9 +68,9 @@ def test_shares_are_those_of_the_definition(examples, kind, temperature):
         lengths.append(len(missing) + 1)
         for slot, tokens in enumerate(missing):
             expected.update(
-                {(row * width + slot, token): share for token, share in shares_of_gap(tokens, supervision).items()}
+                {(row * width + slot, token): share for token, share in shares_of_gap(tokens, distribution).items()}
             )
-    found = collate_sequence_slots(gaps, lengths, supervision, KEEP)
+    found = slot_targets(gaps, lengths, distribution)
     pairs = list(zip(found["slot"].tolist(), found["label"].tolist()))
     assert pairs == sorted(set(pairs)) and set(pairs) <= set(expected)
     assert all(expected[pair] < 1e-12 for pair in set(expected) - set(pairs))
@@ -68,19 +78,20 @@ def test_shares_are_those_of_the_definition(examples, kind, temperature):
 
 
 def test_a_cold_softmax_still_has_a_sum():
-    gap = missing_tokens(np.arange(4, 44), np.array([], np.int64))
-    found = collate_sequence_slots([gap], [2], SequenceSupervision("binary", 1e-3), KEEP)
+    gap = PartialSequence.of(np.arange(4, 44), np.array([], np.int64))
+    found = slot_targets([gap], [2], TargetDistribution("binary", 1e-3))
     assert found["label"].tolist() == [4 + 19, 4 + 20] and found["probability"].tolist() == [0.5, 0.5]
 
 
 def test_lengths_are_drawn_uniformly_and_then_which_tokens():
-    supervision = SequenceSupervision(seed=3)
-    drawn = [supervision.sample(3, (1, index)).tolist() for index in range(2000)]
+    sampler = PartialSequenceSampler(TargetDistribution("binary"), seed=3)
+    drawn = [sampler.sample(np.arange(3), (1, index)).tokens.tolist() for index in range(2000)]
     lengths = Counter(map(len, drawn))
     assert all(abs(lengths[count] / 2000 - 0.25) < 0.04 for count in range(4))
     ones = Counter(kept[0] for kept in drawn if len(kept) == 1)
     assert all(abs(ones[place] / lengths[1] - 1 / 3) < 0.08 for place in range(3))
-    assert supervision.sample(0, (1, 1)).tolist() == [] and supervision.sample(3, (1, 7)).tolist() == drawn[7]
+    assert not len(sampler.sample(np.arange(0), (1, 1)).tokens)
+    assert sampler.sample(np.arange(3), (1, 7)).tokens.tolist() == drawn[7]
 
 
 def datasets_of(stored, dictionary):
@@ -88,7 +99,9 @@ def datasets_of(stored, dictionary):
     sequences = SequenceDictionary(dictionary, 3)
     common = {"sequences": sequences, "every_epoch": True}
     return (
-        SequenceInsertionDataset(pairs, stored, dictionary, supervision=SequenceSupervision(), **common),
+        SequenceInsertionDataset(
+            pairs, stored, dictionary, sampler=PartialSequenceSampler(TargetDistribution("binary")), **common
+        ),
         BracketedTargetDataset(pairs, stored, dictionary, **common),
     )
 
@@ -96,9 +109,9 @@ def datasets_of(stored, dictionary):
 def test_batches(stored, dictionary):
     insertion, bracketed = datasets_of(stored, dictionary)
     insertion.set_epoch(2)
-    kept = [insertion[index]["kept"].tolist() for index in range(len(TREES))]
+    kept = [insertion[index]["partial"].tokens.tolist() for index in range(len(TREES))]
     insertion.set_epoch(3)
-    assert kept != [insertion[index]["kept"].tolist() for index in range(len(TREES))]
+    assert kept != [insertion[index]["partial"].tokens.tolist() for index in range(len(TREES))]
     batch = insertion.collater([insertion[index] for index in range(len(TREES))])
     partial = batch["net_input"]["partial_sequence"]
     assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "partial_sequence"}

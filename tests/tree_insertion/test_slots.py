@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tree_insertion.partial_trees import KEEP, PAD, batches, inserted, random_batch, rows, same
-from tree_fairseq.tree_insertion.slots import KINDS, ChangedTrees, SlotNumbers, delete_nodes, existing_slots, insert
+from tests.tree_insertion.partial_trees import KEEP, PAD, batches, inserted, random_batch, rows, same, trees_after
+from tree_fairseq.tree_insertion.slots import KINDS, ChangedTrees, SlotNumbers, delete_nodes, insert
 
 
 @pytest.mark.parametrize("numbers", [SlotNumbers(5), SlotNumbers(3, kinds=1)])
@@ -29,9 +29,9 @@ def test_slot_numbers_are_flat_indices(numbers):
 
 
 def draw_answers(batch, seed: int, share: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """All slots that there are, and what to insert in some of them."""
+    """All slots of a batch, and what to insert in some of them."""
     generator = torch.Generator().manual_seed(seed)
-    slots = existing_slots(batch["parents"], batch["labels"] != PAD)
+    slots = batch["slots"]
     answers = torch.randint(5, 10, slots.shape, generator=generator)
     return slots, answers.masked_fill(torch.rand(slots.shape, generator=generator) >= share, KEEP)
 
@@ -83,7 +83,7 @@ def test_growing_for_many_steps_stays_a_tree():
     batch = random_batch(0, [1, 1, 1])
     for step in range(4):
         slots, answers = draw_answers(batch, step, 0.7)
-        batch = inserted(batch, slots, answers).trees
+        batch = trees_after(inserted(batch, slots, answers))
     for parents in rows(batch):
         assert parents[0] == -1
         for node in range(1, len(parents)):
@@ -123,6 +123,6 @@ def test_deletions_are_those_row_by_row(batch, seed, share):
 def test_deleting_what_was_inserted_gives_the_tree_back(batch, seed):
     slots, answers = draw_answers(batch, seed, 0.5)
     grown = inserted(batch, slots, answers)
-    back = delete_nodes(grown.trees, grown.sources < 0, PAD)
+    back = delete_nodes(trees_after(grown), grown.sources < 0, PAD)
     same(back.labels, batch["labels"])
     same(back.parents, batch["parents"])

@@ -32,11 +32,7 @@ class SlotKlDivergence(FairseqCriterion):
 
     The loss is averaged over sentences. p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021,
     section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong nodes, the
-    binary cross-entropy of deleting each node except the root is added.
-
-    Args:
-        task: of insertions
-        deletion_weight: weight of that cross-entropy
+    binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
     """
 
     def __init__(self, task, deletion_weight: float = 1.0):
@@ -46,14 +42,9 @@ class SlotKlDivergence(FairseqCriterion):
         self.pad = task.target_dictionary.pad()
 
     def forward(self, model, sample, reduce: bool = True):
-        """Computes the loss of a batch of :class:`tree_fairseq.tree_insertion.dataset.TreeInsertionDataset` or
-        :class:`tree_fairseq.tree_insertion.sequence_dataset.SequenceInsertionDataset`.
+        """Returns the loss summed over a batch of partial trees or sequences, the number of sentences, and the log.
 
-        Returns:
-            loss summed over the batch, number of sentences, and what is to be logged
-
-        Raises:
-            InputError: the batch has wrong nodes, and the model cannot delete
+        Raises InputError if the batch has wrong nodes and the model cannot delete.
         """
         output, target, net_input = model(**sample["net_input"]), sample["slot_target"], sample["net_input"]
         divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
@@ -90,8 +81,8 @@ class SlotKlDivergence(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs) -> None:
         """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), accuracies in percent, and F1 of deleted nodes.
 
-        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is the accuracy
-        of slots in which nothing is to be inserted, ``insert_accuracy`` that of the other slots.
+        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is that of slots
+        in which nothing is to be inserted, ``insert_accuracy`` that of the others.
         """
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in _SUMMED}
         losses = [("loss", "sample_size", 3), ("slot_loss", "slots", 4)]
@@ -128,8 +119,8 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     Args:
         slot: ``[Z]`` int64 numbers of the slots, ascending
         logits: ``[Z, V]`` of their labels
-        target: ``slot``, ``label`` and ``probability`` ``[Q]``, of
-            :func:`tree_fairseq.tree_insertion.dataset.collate_slots`
+        target: ``slot``, ``label`` and ``probability`` ``[Q]``
+            (:func:`tree_fairseq.tree_insertion.dataset.collate_slots`)
 
     Returns:
         ``[Q]`` float32 or float64, whose sum over a slot is its divergence; ``[Q]`` bool, true for the most likely

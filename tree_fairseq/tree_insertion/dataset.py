@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,12 +27,9 @@ FIXED = 0
 class TargetTreeDataset(PairDataset):
     """Replaces target sequences by trees; subclasses add what their models learn from.
 
-    Args:
-        dataset: pairs of a source, with or without its tree, and the target's labels
-        stored: trees and trajectories of the same lines
-        dictionary: of labels
-        every_epoch: whether each epoch draws anew
-        keep_remainder: as of :class:`PairDataset`
+    Pairs have a source, with or without its tree, and the target's labels. ``stored`` has the trees and trajectories of
+    the same lines. ``sampler`` draws partial trees or sequences, for models of these; with ``every_epoch`` each epoch
+    draws anew.
     """
 
     def __init__(
@@ -39,12 +37,14 @@ class TargetTreeDataset(PairDataset):
         dataset: LanguagePairDataset | PairDataset,
         stored: Sequence[StoredInsertions],
         dictionary: InsertionDictionary,
+        sampler: Any = None,
         every_epoch: bool = False,
         keep_remainder: bool = False,
     ):
         super().__init__(dataset, keep_remainder)
         self.stored = stored
         self.dictionary = dictionary
+        self.sampler = sampler
         self.every_epoch = every_epoch
         # Workers of a data loader outlive an epoch and have copies of the data set, which only share this memory.
         self._epoch = torch.full((1,), FIXED).share_memory_()
@@ -69,11 +69,8 @@ class TargetTreeDataset(PairDataset):
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
         """Collates sources as the wrapped dataset does, and trees.
 
-        Returns:
-            fairseq's batch without ``prev_output_tokens``, and
-
-            - ``target``: ``[B, T]`` int64, the trees as sequences (:meth:`InsertionDictionary.sequence`), padded right
-            - what :meth:`complete` adds
+        fairseq's batch loses ``prev_output_tokens``. Its ``target`` is ``[B, T]`` int64, the trees as sequences
+        (:meth:`InsertionDictionary.sequence`), padded right. :meth:`complete` adds the rest.
         """
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
         if not batch:
@@ -92,12 +89,7 @@ class TargetTreeDataset(PairDataset):
 
 
 def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
-    """Collates partial trees as models read them.
-
-    Returns:
-        ``labels`` and ``parents``, each ``[B, M]`` int64 and padded on the right, with ``pad`` and -1; and ``slots`` of
-        :func:`tree_fairseq.tree_insertion.slots.with_slots`
-    """
+    """Collates partial trees as models read them (:func:`tree_fairseq.tree_insertion.slots.with_slots`)."""
     labels = data_utils.collate_tokens([torch.from_numpy(tree.labels) for tree in partial_trees], pad)
     parents = data_utils.collate_tokens([torch.from_numpy(tree.parents) for tree in partial_trees], -1)
     return with_slots({"labels": labels, "parents": parents}, pad)
@@ -108,8 +100,9 @@ class TargetDistribution:
     """The distribution over the labels of a slot that a model learns.
 
     Attributes:
-        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6); or ``optimal``, the
-            same probability for all insertions of rank 0
+        kind: ``rank`` and ``binary``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6);
+            ``optimal``, the same probability for all insertions of rank 0; ``uniform``, for all different labels.
+            ``rank`` and ``optimal`` add up the insertions of equal labels; of the other two, the best one counts
         temperature: of the softmax
     """
 
@@ -118,46 +111,43 @@ class TargetDistribution:
 
     def weights(self, ranks: np.ndarray) -> np.ndarray:
         """``[Q]`` float64: unnormalised probabilities; the least rank of each slot is 0."""
+        if self.kind == "uniform":
+            return np.ones(len(ranks))
         return (ranks == 0).astype(np.float64) if self.kind == "optimal" else np.exp(-ranks / self.temperature)
+
+    @property
+    def merge(self) -> np.ufunc:
+        """Combines the weights of equal labels."""
+        return np.add if self.kind in ("rank", "optimal") else np.maximum
 
 
 def collate_slots(
-    partial_trees: Sequence[PartialTree], batch: dict[str, Tensor], distribution: TargetDistribution, keep: int
+    partial: Sequence, existing: Tensor, numbers: SlotNumbers, distribution: TargetDistribution, keep: int
 ) -> dict[str, Tensor]:
-    """Computes the target distributions of all slots of a batch.
+    """Computes the target distributions of the ``existing`` slots ``[Z]`` of partial trees or sequences.
 
-    Equal labels of a slot are added up, and labels of probability 0 are left out. If nothing may be inserted in a slot,
-    its target is ``keep``.
-
-    Args:
-        partial_trees: B partial trees
-        batch: the same, collated (:func:`collate_partial_trees`)
-        distribution: over the insertions of a slot
-        keep: id for inserting nothing
+    If nothing may be inserted in a slot, its target is ``keep``. Labels of probability 0 in single precision are left
+    out.
 
     Returns:
         ``slot`` ``[Q]`` int64, slot numbers, ascending; ``label`` ``[Q]`` int64 dictionary ids, ascending in each slot;
-        ``probability`` ``[Q]`` float32, with sum 1 in each slot of the batch
+        ``probability`` ``[Q]`` float32, with sum 1 in each slot
     """
-    numbers = SlotNumbers(batch["labels"].size(1))
-    slots = np.concatenate([numbers.in_row(tree.slots, row) for row, tree in enumerate(partial_trees)])
-    insertions = np.concatenate([tree.insertions for tree in partial_trees])
-    weights = distribution.weights(np.concatenate([tree.ranks for tree in partial_trees]))
-    kept = np.setdiff1d(batch["slots"].numpy(), slots)
-    slots, insertions = np.concatenate([slots, kept]), np.concatenate([insertions, np.full(len(kept), keep)])
-    labels = int(insertions.max(initial=0)) + 1
-    pairs, merged = np.unique(labels * slots + insertions, return_inverse=True)
-    slot, label = np.divmod(pairs, labels)
-    probability = np.bincount(merged, np.concatenate([weights, np.ones(len(kept))]), len(pairs))
-    return slot_targets(slot, label, probability / np.bincount(slot, probability)[slot])
-
-
-def slot_targets(slot: np.ndarray, label: np.ndarray, probability: np.ndarray) -> dict[str, Tensor]:
-    """The targets as :func:`collate_slots` returns them, without labels of probability 0 in single precision."""
-    probability = probability.astype(np.float32)
-    is_positive = probability > 0
+    slots = np.concatenate([numbers.in_row(each.slots, row) for row, each in enumerate(partial)])
+    labels = np.concatenate([each.insertions for each in partial])
+    weights = distribution.weights(np.concatenate([each.ranks for each in partial]))
+    kept = np.setdiff1d(existing.numpy(), slots)
+    weights = np.concatenate([weights, np.ones(len(kept))])
+    slots, labels = np.concatenate([slots, kept]), np.concatenate([labels, np.full(len(kept), keep)])
+    count = int(labels.max()) + 1
+    pairs = count * slots + labels
+    order = np.argsort(pairs, kind="stable")
+    pairs, starts = np.unique(pairs[order], return_index=True)
+    slot, label = np.divmod(pairs, count)
+    weights = distribution.merge.reduceat(weights[order], starts)
+    probability = (weights / np.bincount(slot, weights)[slot]).astype(np.float32)
     columns = {"slot": slot, "label": label, "probability": probability}
-    return {name: torch.from_numpy(column[is_positive]) for name, column in columns.items()}
+    return {name: torch.from_numpy(column[probability > 0]) for name, column in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -165,8 +155,7 @@ class PartialTreeSampler:
     """Draws a partial tree of a target for an epoch.
 
     Attributes:
-        first: index of the first trajectory to draw from
-        count: how many trajectories to draw from
+        first, count: index of the first trajectory to draw from, and how many
         distribution: over the labels of a slot
         wrong_nodes: the probability that a slot gets a wrong node, to be deleted; None for models without deletion
         seed: of the draw
@@ -183,11 +172,7 @@ class PartialTreeSampler:
     ) -> PartialTree:
         """Draws a trajectory, then one of its partial trees, from the root alone to the complete tree.
 
-        Args:
-            labels: ``[M]`` dictionary ids of the target's nodes, with the root that decoding begins with
-            stored: the target's parents and trajectories
-            dictionary: of labels
-            key: seeds the draw, together with the seed
+        ``labels`` are the dictionary ids ``[M]`` of the target's nodes; ``key`` and the seed decide on the draw.
         """
         generator = np.random.default_rng([self.seed, *key])
         trajectory = stored.trajectory(self.first + int(generator.integers(self.count)))
@@ -198,11 +183,7 @@ class PartialTreeSampler:
 
 
 class TreeInsertionDataset(TargetTreeDataset):
-    """Replaces target sequences by partial trees, drawn by ``sampler``, and the target distributions of their slots."""
-
-    def __init__(self, *args, sampler: PartialTreeSampler, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.sampler = sampler
+    """Partial trees, drawn by a :class:`PartialTreeSampler`, and the target distributions of their slots."""
 
     def __getitem__(self, index: int) -> dict:
         example = super().__getitem__(index)
@@ -210,17 +191,18 @@ class TreeInsertionDataset(TargetTreeDataset):
         return {**example, "partial_tree": drawn}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds partial trees:
+        """Adds ``partial_tree`` (:func:`collate_partial_trees`) and its ``slot_target`` (:func:`collate_slots`).
 
-        - in ``net_input``: ``partial_tree`` (:func:`collate_partial_trees`)
-        - ``slot_target``: the target distributions of their slots (:func:`collate_slots`)
-        - ``delete``: ``[B, M]`` int64, 1 at nodes that do not belong to the target; only for models with deletion
-        - ``ntokens``: number of slots
+        For models with deletion, ``delete`` ``[B, M]`` int64 is 1 at nodes that do not belong to the target.
+        ``ntokens`` is the number of slots.
         """
         drawn = [sample["partial_tree"] for sample in samples]
         partial = collate_partial_trees(drawn, self.dictionary.pad())
         batch["net_input"]["partial_tree"] = partial
-        batch["slot_target"] = collate_slots(drawn, partial, self.sampler.distribution, self.dictionary.keep)
+        numbers = SlotNumbers(partial["labels"].size(1))
+        batch["slot_target"] = collate_slots(
+            drawn, partial["slots"], numbers, self.sampler.distribution, self.dictionary.keep
+        )
         batch["ntokens"] = len(partial["slots"])
         if self.sampler.wrong_nodes is not None:
             batch["delete"] = data_utils.collate_tokens([torch.from_numpy(tree.wrong).long() for tree in drawn], 0)

@@ -40,11 +40,7 @@ _ROLES_OF = {
 
 
 class SlotVectors(nn.Module):
-    """Vectors of all slots of a batch.
-
-    Args:
-        width: D
-    """
+    """Vectors of all slots of a batch, of width D."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -55,16 +51,7 @@ class SlotVectors(nn.Module):
         self.register_buffer("roles", torch.tensor([_ROLES_OF[kind] for kind in range(KINDS)]), persistent=False)
 
     def forward(self, states: Tensor, trees: PreorderTrees, slots: Tensor) -> Tensor:
-        """Adds up the mapped states of the neighbours of each slot.
-
-        Args:
-            states: ``[B, M, D]`` of the nodes
-            trees: of B rows
-            slots: ``[Z]`` int64 numbers of their slots (:class:`tree_fairseq.tree_insertion.slots.SlotNumbers`)
-
-        Returns:
-            vectors of the slots, ``[Z, D]``
-        """
+        """Adds up the mapped states ``[B, M, D]`` of the neighbours of each slot ``[Z]``; returns ``[Z, D]``."""
         nodes = trees.is_node.flatten().nonzero().squeeze(1)
         mapped = self.maps(states.flatten(0, 1).index_select(0, nodes)).view(-1, states.size(2))  # nodes * 5 x D
         # Row 0 stands for a missing neighbour; sums leave it out.
@@ -77,11 +64,10 @@ class SlotVectors(nn.Module):
 
 
 def slot_neighbours(trees: PreorderTrees) -> Tensor:
-    """Finds the neighbours of all slots, in the order of their roles.
+    """Finds the neighbours of all slots, in the order of their roles, ``[B, M, 4, 3]`` int64.
 
-    Returns:
-        ``[B, M, 4, 3]`` int64: for each slot up to three nodes, as places in the flattened ``[B * M]`` nodes, or -1;
-        the entries of slots that do not exist mean nothing
+    Each slot has up to three, as places in the flattened ``[B * M]`` nodes, or -1; the entries of slots that do not
+    exist mean nothing.
     """
     batch, width = trees.parents.shape
     parents = trees.parents
@@ -103,11 +89,7 @@ def slot_neighbours(trees: PreorderTrees) -> Tensor:
 
 @dataclass(frozen=True)
 class DecoderMemory:
-    """Keys and values of R rows for all layers of a decoder. They are projected once; rows leave them during decoding.
-
-    Attributes:
-        layers: one entry a layer
-    """
+    """Keys and values of R rows for each layer of a decoder, projected once; rows leave them during decoding."""
 
     layers: tuple[ProjectedMemory, ...]
 
@@ -122,12 +104,8 @@ class DecoderMemory:
 class TreeInsertionDecoder(TransformerDecoderBase):
     """fairseq's transformer decoder over nodes, which attend to all nodes of their tree by their relations.
 
-    With absolute positions it reads the tree as a sequence of labels and brackets instead, without relations.
-
-    Args:
-        cfg (TreeInsertionTransformerConfig): sizes and options
-        dictionary: of labels
-        embed_tokens: its table
+    With absolute positions it reads the tree as a sequence of labels and brackets instead, without relations. ``cfg``
+    is a TreeInsertionTransformerConfig.
     """
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, output_projection=None):
@@ -143,7 +121,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         self.delete = nn.Linear(self.embed_dim, 1) if cfg.deletion else None
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
-        """Builds fairseq's layer with other attentions."""
+        """fairseq's layer with other attentions."""
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
         cross = cross_attention_options(cfg)
         if not cfg.absolute_positions:
@@ -158,12 +136,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         return DecoderMemory(tuple(layer.encoder_attn.project(states, memory) for layer in self.layers))
 
     def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Optional[Tensor]]:
-        """Scores what may be inserted in the slots of partial trees.
-
-        Args:
-            partial_tree: as of :meth:`TreeInsertionTransformerModel.forward`, which also describes the result
-            memory: of :meth:`project`
-        """
+        """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
         labels = partial_tree["labels"]
         trees = PreorderTrees.of(partial_tree["parents"], labels != self.padding_idx)
         states = self._node_states(labels, trees, memory)  # B x M x D

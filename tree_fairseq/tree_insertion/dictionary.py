@@ -38,19 +38,14 @@ _FILLING = "madeupword"
 
 @dataclass(frozen=True)
 class LabelWords:
-    """Turns the labels of a tree into words and back.
-
-    Attributes:
-        numbered: whether words are numbered
-    """
+    """Turns the labels of a tree into words and back; ``numbered`` says whether words are numbered."""
 
     numbered: bool = True
 
     def encode(self, tree: Tree) -> list[str]:
         """Returns the words of all nodes, in preorder.
 
-        Raises:
-            ReservedMarkError: a label is reserved, or contains the mark that separates labels from their numbers
+        Raises ReservedMarkError if a label is reserved, or contains the mark before numbers.
         """
         words = []
         seen: Counter[str] = Counter()
@@ -102,32 +97,20 @@ class InsertionDictionary(Dictionary):
         dictionary: the same symbols as fairseq loaded them, the root's label first
         words: converts labels to words
         notation: in which trees are printed
+
+    Attributes:
+        root: id of the root that decoding begins with
+        keep: id that a model predicts for a slot in which nothing is inserted: that of EOS
+        open, close: ids of the brackets; of the first ones, if there are several
     """
 
     def __init__(self, dictionary: Dictionary, words: LabelWords, notation: Notation):
         self.__dict__.update(copy.deepcopy(dictionary.__dict__))
         self.words = words
         self.notation = notation
-
-    @property
-    def root(self) -> int:
-        """Id of the root that decoding begins with."""
-        return self.indices[ROOT_LABEL]
-
-    @property
-    def keep(self) -> int:
-        """Id that a model predicts for a slot in which nothing is inserted: that of EOS."""
-        return self.eos_index
-
-    @property
-    def open(self) -> int:
-        """Id of the opening bracket."""
-        return len(self)
-
-    @property
-    def close(self) -> int:
-        """Id of the closing bracket."""
-        return len(self) + 1
+        self.root = self.indices[ROOT_LABEL]
+        self.keep = self.eos_index
+        self.open, self.close = len(self), len(self) + 1
 
     @functools.cached_property
     def label_ids(self) -> np.ndarray:
@@ -136,14 +119,10 @@ class InsertionDictionary(Dictionary):
         return np.array([index for index in ids if not self[index].startswith(_FILLING)])
 
     def sequence(self, labels: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Writes a tree as one sequence of ids.
+        """Writes a tree as one sequence of ids ``[T]`` int64, without its first node if that has exactly one child.
 
-        Args:
-            labels: ``[M]`` ids of the nodes in preorder; the first is that of the root that decoding begins with
-            parents: ``[M]`` indices of their parents
-
-        Returns:
-            ``[T]`` int64, the tree below that root; with the root unless it has exactly one child
+        ``labels`` are ids of the nodes ``[M]`` in preorder, the first that of the root that decoding begins with;
+        ``parents`` are indices ``[M]``.
         """
         counts = np.bincount(np.asarray(parents)[1:], minlength=len(labels)).tolist()
         ids: list[int] = []
@@ -164,8 +143,7 @@ class InsertionDictionary(Dictionary):
     def tree(self, ids: Iterable[int]) -> Tree:
         """Reads the tree of a sequence of ids, labels without numbers; padding and EOS are skipped.
 
-        Raises:
-            SymbolTreeError: the brackets do not form one tree
+        Raises SymbolTreeError if the brackets do not form one tree.
         """
         labels: list[int] = []
         parents: list[int] = []
@@ -173,20 +151,19 @@ class InsertionDictionary(Dictionary):
         path: list[int] = []
         complete = False
         for index in self._kept(ids):
-            is_bracket = index in (self.open, self.close)
-            if complete or (is_bracket and path and path[-1] < 0) or (index == self.close and not path):
+            is_bracket, needs_label = index in (self.open, self.close), bool(path) and path[-1] < 0
+            if complete or (is_bracket and needs_label) or (index == self.close and not path):
                 raise SymbolTreeError("brackets do not make one tree")
             if index == self.open:
                 path.append(-1)
                 continue
             if index == self.close:
                 path.pop()
-            elif path and path[-1] < 0:
-                parents.append(path[-2] if len(path) > 1 else -1)
-                path[-1] = len(labels)
-                labels.append(index)
             else:
-                parents.append(path[-1] if path else -1)
+                above = path[:-1] if needs_label else path
+                parents.append(above[-1] if above else -1)
+                if needs_label:
+                    path[-1] = len(labels)
                 labels.append(index)
             complete = not path
         if not complete:
@@ -217,13 +194,7 @@ class InsertionDictionary(Dictionary):
 def build_insertion_dictionary(
     counts: Mapping[str, int], lines: int, *, threshold: int, nwords: int, padding_factor: int
 ) -> Dictionary:
-    """Builds the dictionary of labels, the root's first.
-
-    Args:
-        counts: how often each word occurs in the training trees
-        lines: number of trees
-        threshold, nwords, padding_factor: as of fairseq's dictionaries
-    """
+    """Builds the dictionary of labels, the root's first, from the counts of words in so many ``lines``."""
     labels = Dictionary()
     for word, count in sorted(counts.items()):
         labels.add_symbol(word, count)
@@ -254,12 +225,8 @@ class SequenceDictionary(InsertionDictionary):
     """The dictionary of a sequence model: labels, and brackets that have embeddings and are predicted.
 
     If labels are numbered, brackets are too, so that a sequence model can tell them apart: the k-th opening bracket of
-    a sequence is ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. The last number is shared by all
-    further brackets.
-
-    Args:
-        labels: the dictionary of labels
-        numbers: how many opening brackets there are, and how many closing ones; 1 if they are not numbered
+    a sequence is ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. There are ``numbers`` of each, 1
+    if they are not numbered; the last number is shared by all further brackets.
     """
 
     def __init__(self, labels: InsertionDictionary, numbers: int):
@@ -270,16 +237,6 @@ class SequenceDictionary(InsertionDictionary):
         for _ in range(numbers):
             for bracket in "()":
                 self.add_symbol(bracket, overwrite=True)
-
-    @property
-    def open(self) -> int:
-        """Id of the first opening bracket."""
-        return self.labels.open
-
-    @property
-    def close(self) -> int:
-        """Id of the first closing bracket."""
-        return self.labels.close
 
     @functools.cached_property
     def label_ids(self) -> np.ndarray:
@@ -306,11 +263,7 @@ class SequenceDictionary(InsertionDictionary):
         closing brackets are added at the end, then missing opening brackets at the beginning. The result need not be a
         tree.
 
-        Args:
-            tokens: ``[T]`` int64 ids, brackets numbered or not
-
-        Returns:
-            ``[T']`` int64, brackets not numbered; ``[T']`` bool, which of them were predicted
+        Returns ``[T']`` int64, brackets not numbered; and ``[T']`` bool, which of them were predicted.
         """
         predicted = self.plain(tokens)
         ends = (predicted == self.eos()).nonzero().flatten().tolist()

@@ -40,14 +40,10 @@ STORE_SUFFIX = "insertion"
 class InsertionSplitRecord:
     """The targets of a split.
 
-    Attributes:
-        prefix: name of the token files without extension, such as ``train.nl-lf.lf``
-        lines: number of lines
-        distinct: number of different trees
-        nodes: number of nodes of all lines, without the roots that decoding begins with
-        largest: number of nodes of the largest tree, without that root
-        unknown: number of nodes whose label is not in the dictionary
-        files: names of the token files and of the trajectory files
+    ``prefix`` is the name of the token files without extension, such as ``train.nl-lf.lf``. Nodes do not include the
+    roots that decoding begins with: ``nodes`` are those of all lines, ``largest`` those of the largest tree,
+        ``unknown``
+    those whose label is not in the dictionary. ``distinct`` is the number of different trees.
     """
 
     prefix: str
@@ -65,13 +61,11 @@ class InsertionRecord:
     """The targets of a folder.
 
     Attributes:
-        lang: their language
         notation: in which targets, and the output, are written
         numbered: whether the labels of token files are numbered
         oracles: whose trajectories are stored, in this order
         trajectories: how many trajectories of each oracle a tree has
         seed: of the choice between equally good nodes
-        splits: by name
     """
 
     contents: ClassVar[str] = "trajectories"
@@ -119,11 +113,7 @@ class InsertionRecord:
 
 
 def export_insertion_trees(request: ExportRequest) -> Iterator[str]:
-    """Writes the targets of a split in their notation, line by line; labels that the dictionary lacks are ``<unk>``.
-
-    Raises:
-        DataFolderError: the folder has no such trees, or a file is damaged.
-    """
+    """Writes the targets of a split in their notation, line by line; labels that the dictionary lacks are ``<unk>``."""
     folder = request.folder
     record = Manifest.load(folder).verify_section(InsertionRecord, folder, [request.split])
     notation = notation_named(record.notation)
@@ -134,7 +124,7 @@ def export_insertion_trees(request: ExportRequest) -> Iterator[str]:
 
 
 def insertion_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yields a sentence for each problem of labels and trajectories; nothing if the folder has no trajectories."""
+    """Yields a sentence for each problem of labels and trajectories."""
     record = manifest.section(InsertionRecord)
     if record is None:
         return

@@ -1,7 +1,8 @@
 """Generation of trees in fairseq's commands: options, the generator of each kind of model, printed lines, traces."""
 
-import functools
+import itertools
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Callable, Optional
 
 from fairseq import utils
@@ -19,7 +20,7 @@ from tree_fairseq.tree_insertion.model import (
     TreeGeneratingTransformer,
 )
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
-from tree_fairseq.tree_insertion.search import InsertionGenerator, TraceFiles
+from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.tree import Tree
@@ -66,15 +67,18 @@ class TreeGenerationConfig(ValidationAccuracyConfig, TranslationWithTreesConfig)
 
 
 class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
-    """The part of the task that generates trees.
-
-    Attributes:
-        insertion: record of the targets
-    """
+    """The part of the task that generates trees; ``insertion`` is the record of the targets."""
 
     cfg: TreeGenerationConfig
     insertion: InsertionRecord
     _prints_unfinished = False
+
+    def __init__(self, cfg: TreeGenerationConfig, src_dict, tgt_dict):
+        super().__init__(cfg, src_dict, tgt_dict)
+        # The words about the best hypotheses of sentences, by their ids, until they are printed.
+        self._unfinished: dict[int, str] = {}
+        # Numbers the traces of sentences that have no ids.
+        self._trace_numbers = itertools.count()
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
         """Encodes new text; ``fairseq-interactive`` prints trees in brackets, too, as ``B-`` lines."""
@@ -85,10 +89,7 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         """Builds the generator of models of trees; fairseq's for others.
 
         ``fairseq-generate`` then prints the number of steps as ``I-`` lines, as with ``--print-step``, and ``U-`` lines
-        (:mod:`tree_fairseq.tree_insertion`).
-
-        Raises:
-            StructuralSearchError: options that do not work with the models, or models that cannot be in an ensemble
+        (:mod:`tree_fairseq.tree_insertion`). Raises StructuralSearchError if options or models do not go together.
         """
         kinds = {decoding_of(model) for model in models}
         if seq_gen_cls is not None or kinds == {None}:
@@ -98,7 +99,10 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
                 "models that insert nodes cannot be in an ensemble with others, nor with those that write sequences"
             )
         [decoding] = kinds
-        self._refuse(decoding, args)
+        inserts_nodes = decoding == TREE_INSERTION
+        refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
+        refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
+        refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
         self._prints_unfinished = print_after([_COMMAND], self._unfinished_line)
@@ -110,12 +114,6 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         keep_steps = self.cfg.insertion_trace is not None or getattr(args, "retain_iter_history", False)
         return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
 
-    def _refuse(self, decoding: str, args) -> None:
-        inserts_nodes = decoding == TREE_INSERTION
-        refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
-        refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
-        refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
-
     def _limits(self, models) -> InsertionLimits:
         nodes = self.cfg.max_nodes
         if nodes is None:
@@ -123,9 +121,8 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
             nodes = _DEFAULTS.nodes if train is None else 2 * train.largest
         # A decoder with positions reads M nodes, the root included, as at most 3 M - 2 labels and brackets.
         lengths = [model.decoder.max_positions() for model in models if model.decoder.embed_positions is not None]
-        return InsertionLimits(
-            self.cfg.max_insertion_steps, min([nodes, *((length + 2) // 3 - 1 for length in lengths)])
-        )
+        most = min([nodes, *((length + 2) // 3 - 1 for length in lengths)])
+        return InsertionLimits(self.cfg.max_insertion_steps, most)
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates; with ``--insertion-trace`` it also writes the steps of each tree."""
@@ -151,13 +148,6 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
         # The sequence keeps the root that decoding begins with if that has no child or several.
         return None if tree.label == ROOT_LABEL else tree
 
-    # Lines of fairseq-generate
-
-    @functools.cached_property
-    def _unfinished(self) -> dict[int, str]:
-        """The words about the best hypotheses of sentences, by their ids, until they are printed."""
-        return {}
-
     def _remember_unfinished(self, ids: list[int], found: list[list[dict]]) -> None:
         for number, ranked in zip(ids, found):
             if ranked:
@@ -172,17 +162,12 @@ class TreeGenerationTask(ValidationAccuracyTask, TranslationWithTreesTask):
             return None
         return f"{UNFINISHED}{number}\t{self._unfinished.pop(int(number))}"
 
-    # Traces
-
-    @functools.cached_property
-    def _trace_files(self) -> TraceFiles:
-        return TraceFiles(self.cfg.insertion_trace, self.target_dictionary)
-
     def _write_traces(self, sample: dict, found: list[list[dict]]) -> None:
-        ids = sample["id"].tolist() if "id" in sample else [None] * len(found)
-        for number, tokens, (hypothesis,) in zip(ids, sample["net_input"]["src_tokens"], found):
+        ids = sample["id"].tolist() if "id" in sample else self._trace_numbers
+        folder = Path(self.cfg.insertion_trace)
+        for tokens, (hypothesis,), number in zip(sample["net_input"]["src_tokens"], found, ids):
             source = self.source_dictionary.string(utils.strip_pad(tokens, self.source_dictionary.pad()))
-            self._trace_files.write(hypothesis["trace"], source, number)
+            write_trace(hypothesis["trace"], source, self.target_dictionary, folder, number)
 
 
 def decoding_of(model) -> Optional[str]:

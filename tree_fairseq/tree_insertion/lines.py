@@ -50,11 +50,7 @@ class EncodedTree(NamedTuple):
 
     @classmethod
     def of(cls, tree: Tree, words: LabelWords) -> EncodedTree:
-        """Encodes a tree.
-
-        Raises:
-            ReservedMarkError: a label cannot be a word
-        """
+        """Encodes a tree; raises ReservedMarkError if a label cannot be a word."""
         return cls(" ".join(words.encode(tree)), np.array(TargetTree.of(tree).parents, np.int32).tobytes())
 
     @property
@@ -87,24 +83,14 @@ class LineReader:
         except InputError as error:
             raise error.at(path, number) from None
         if encoded.nodes > self.max_nodes:
-            raise SymbolTreeError(
-                f"a tree of {encoded.nodes} nodes",
-                path,
-                number,
-                hint="Leave the line and its parallel line out, or raise --max-target-nodes, "
-                f"which is {self.max_nodes}.",
-            )
+            hint = f"Leave the line and its parallel line out, or raise --max-target-nodes, which is {self.max_nodes}."
+            raise SymbolTreeError(f"a tree of {encoded.nodes} nodes", path, number, hint=hint)
         return encoded
 
 
 @dataclass
 class EncodedText:
-    """The trees of one file.
-
-    Attributes:
-        lines: the tree of each line
-        counts: how often each word occurs
-    """
+    """The trees of one file, line by line, and how often each word occurs."""
 
     lines: list[EncodedTree] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -113,8 +99,7 @@ class EncodedText:
     def read(cls, text: TextInput, reader: LineReader, path: Path, pool: ProcessPool) -> EncodedText:
         """Reads the trees of a file, and writes the words of each as a line of the file ``path``.
 
-        Raises:
-            SymbolTreeError: a line is not a tree, or not one that can be stored; the error names the file and the line
+        The SymbolTreeError of a line that is not a tree, or not one that can be stored, names the file and the line.
         """
         found = cls()
         known: dict[EncodedTree, EncodedTree] = {}
@@ -126,20 +111,10 @@ class EncodedText:
                     found.counts.update(tree.words.split(" "))
                     # Equal trees share one object.
                     found.lines.append(known.setdefault(tree, tree))
-        logger.info(
-            "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree",
-            text.path,
-            len(found.lines),
-            len(known),
-            found.nodes,
-            found.largest,
-        )
+        counts = len(found.lines), len(known), found.nodes, found.largest
+        message = "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree"
+        logger.info(message, text.path, *counts)
         return found
-
-    @property
-    def distinct(self) -> int:
-        """Number of different trees."""
-        return len(set(self.lines))
 
     @property
     def nodes(self) -> int:
@@ -154,14 +129,7 @@ class EncodedText:
 
 @dataclass(frozen=True)
 class TrajectorySampler:
-    """Draws the trajectories of trees. They depend on the tree and the seed alone.
-
-    Attributes:
-        words: converts labels to words
-        oracles: names, in order
-        count: trajectories of each oracle
-        seed: of the choice between equally good nodes
-    """
+    """Draws the trajectories of trees, ``count`` of each oracle. They depend on the tree and the seed alone."""
 
     words: LabelWords
     oracles: tuple[str, ...]
@@ -203,11 +171,6 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
         write_store(prefix, items, [numbers[tree] for tree in lines])
         store = InsertionStore(prefix)
         written |= {tree: (store, line) for tree, line in zip(numbers, store.distinct.tolist(), strict=True)}
-    seconds = time.perf_counter() - begun
-    logger.info(
-        "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree",
-        sampler.count * len(sampler.oracles),
-        len(trees),
-        seconds,
-        1000 * seconds / max(1, len(trees)),
-    )
+    seconds, count = time.perf_counter() - begun, sampler.count * len(sampler.oracles)
+    message = "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree"
+    logger.info(message, count, len(trees), seconds, 1000 * seconds / max(1, len(trees)))

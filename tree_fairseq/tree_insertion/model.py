@@ -24,10 +24,8 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
     """A transformer that generates trees; ``--insertion-encoder`` names its encoder."""
 
     encoder_option = "insertion_encoder"
-    config: type
-    """All options of the model."""
-    decoding: str
-    """Kind of decoding, which decides on the data set and the generator."""
+    config: type  # all options of the model
+    decoding: str  # decides on the data set and the generator
 
     @classmethod
     def set_defaults(cls, args: Namespace) -> None:
@@ -56,11 +54,7 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
         """Builds the model for the task ``tree_insertion``.
 
         ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed
-        again.
-
-        Raises:
-            MissingTreesError: targets are not trees, or the encoder reads trees of a source that has none
-            InputError: flags that do not work with the model or each other, or an encoder that cannot be loaded
+        again. Raises MissingTreesError if targets are not trees, or the encoder reads trees that the source lacks.
         """
         if not isinstance(task.target_dictionary, InsertionDictionary):
             raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
@@ -89,13 +83,9 @@ def register_architectures(
     sizes: Mapping[str, Optional[tuple[int, int, int, int]]] = SIZES,
     decoder_layers: Mapping[str, int] = {},
 ) -> None:
-    """Registers an architecture of a model for each size.
+    """Registers an architecture for each of the ``sizes``, whose names begin with that of the model.
 
-    Args:
-        name: under which the model is registered, the beginning of the names
-        model: sets all other defaults
-        sizes: see :data:`SIZES`
-        decoder_layers: layers of the decoder, by suffix, if the encoder has another number
+    The decoder has another number of layers than the encoder for suffixes in ``decoder_layers``.
     """
     for suffix, size in sizes.items():
 
@@ -162,11 +152,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         return TreeInsertionDecoder(cfg, tgt_dict, embed_tokens)
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        partial_tree: dict[str, Tensor],
-        **source_trees: Optional[dict[str, Tensor]],
+        self, src_tokens: Tensor, src_lengths: Tensor, partial_tree: dict[str, Tensor], **source_trees
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial trees.
 
@@ -186,14 +172,12 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         """
         return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_tree)
 
-    def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: Optional[dict[str, Tensor]]
-    ) -> DecoderMemory:
-        """Encodes sources, and projects them for the decoder, once for all steps; arguments as of :meth:`forward`."""
+    def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees) -> DecoderMemory:
+        """Encodes sources, and projects them for the decoder, once for all steps."""
         return self.decoder.project(self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: DecoderMemory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:
-        """Scores what may be inserted in partial trees, one for each row of the memory; see :meth:`forward`."""
+        """Scores what may be inserted in partial trees, one for each row of the memory."""
         return self.decoder(partial_tree, memory)
 
 

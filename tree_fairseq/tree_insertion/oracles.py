@@ -20,13 +20,10 @@ class Oracle(Protocol):
     target: TargetTree
 
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Returns a number for each allowed node of a region.
-
-        The oracle inserts a node with the least number; equal numbers are ties.
-        """
+        """Returns a number for each allowed node of a region: one with the least is inserted, equal ones are ties."""
 
     def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
-        """Returns how far each allowed node is behind the best one, 0 for the best, for the target distribution."""
+        """Returns how far each allowed node is behind the best one, from 0, for the target distribution."""
 
 
 class CentralityOracle:
@@ -35,7 +32,7 @@ class CentralityOracle:
     Closeness centrality (Equation 4) is highest for the node with the least sum of distances to the nodes of its
     region. Distances are those in the graph of the region, where neighbouring siblings are joined by an edge, as in the
     paper's program: without these edges subtrees of a region would not be connected. With ``sibling_edges=False`` they
-    are distances in the target tree, as the paper says.
+    are distances in the target tree, as in the paper's text.
     """
 
     def __init__(self, target: TargetTree, sibling_edges: bool = True):
@@ -59,10 +56,7 @@ class CentralityOracle:
             self.outside = np.where(forked, depths[:, None] + depths - 2 * common - 2 + apart, self.inside)
 
     def distance_sums(self, region: Region) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the nodes of a region, ascending, and the inverses of their centralities.
-
-        The inverse of a centrality is the sum of distances to the nodes of the region. Both arrays are int64.
-        """
+        """Returns the nodes of a region, ascending, and the sum of each node's distances to all: 1 / centrality."""
         spans = region.spans(self.target)
         if len(spans) == 1:
             members = np.arange(*spans[0])
@@ -144,8 +138,8 @@ class ExactOracle:
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
         """Returns the steps that the region takes, this one included, if each of the allowed nodes is inserted now.
 
-        The best insertions of a slot are those with the least number. One with a larger number that is at most the
-        number of steps of the whole tree delays its slot, but not the tree.
+        The least number marks the best insertions. A larger one delays the slot, but not the tree if it is at most the
+        number of steps of the whole tree.
         """
         return [cost + 1 for cost in self._costs(region, candidates)]
 
@@ -252,8 +246,7 @@ class ExactOracle:
 def _interval_steps(singles: list[int]) -> list[list[int]]:
     """Steps for each interval of neighbouring branches, by start and length.
 
-    Args:
-        singles: the steps that follow the best first insertion in each branch
+    ``singles`` are the steps that follow the best first insertion in each branch.
     """
     steps = [[0] * (len(singles) - start + 1) for start in range(len(singles) + 1)]
     for length in range(1, len(singles) + 1):

@@ -28,13 +28,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SlotPredictions:
-    """The best prediction for each slot of R partial outputs.
+    """The best prediction for each slot of R partial outputs, ``[Z]`` each, ascending by slot.
 
-    Attributes:
-        slots: ``[Z]`` int64, numbers of the slots, ascending
-        labels: ``[Z]`` int64, the best label of each slot, or the dictionary's ``keep`` where nothing is inserted
-        log_probs: ``[Z]`` float, their log-probabilities
-        is_wrong: ``[R, M]`` bool, nodes to delete; None if the models do not delete
+    A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[R, M]`` bool are the nodes to
+    delete; None if the models do not delete.
     """
 
     slots: Tensor
@@ -49,10 +46,8 @@ class InsertionEnsemble:
     Labels that cannot occur in a tree, such as the root's and ``<unk>``, are never predicted; the probabilities of the
     others are not renormalised. A node is deleted if all models can delete and their mean probability is above 1/2.
 
-    Args:
-        models: their ``encode`` returns a memory of R rows; ``decode`` reads it with R partial outputs, and returns
-            ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None
-        dictionary: of labels, and of brackets if the outputs are sequences
+    Models have an ``encode``, which returns a memory of R rows, and a ``decode``, which reads it with R partial outputs
+    and returns ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None.
     """
 
     def __init__(self, models: Sequence, dictionary: InsertionDictionary):
@@ -70,12 +65,7 @@ class InsertionEnsemble:
         return [model.encode(**inputs) for model in self.models]
 
     def predict(self, memories: list, partial: Any) -> SlotPredictions:
-        """Finds the best prediction for each slot.
-
-        Args:
-            memories: of :meth:`encode`, with as many rows as ``partial``
-            partial: the outputs as the models read them
-        """
+        """Finds the best prediction for each slot, given memories of :meth:`encode` and what models read with them."""
         outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories)]
         scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
@@ -97,9 +87,7 @@ def _mean_log_probs(logits: list[Tensor]) -> Tensor:
 class InsertionLimits:
     """Where decoding stops although slots are still to be filled.
 
-    Attributes:
-        steps: of an output, including the last one, which changes nothing
-        nodes: of a tree, without the root that decoding begins with
+    Steps include the last one, which changes nothing. Nodes do not include the root that decoding begins with.
     """
 
     steps: int = 50
@@ -120,12 +108,8 @@ def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None)
 class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
-    Args:
-        models: that predict insertions
-        dictionary: of what they insert
-        limits: of steps and nodes
-        max_length: largest number of nodes or tokens of a partial output
-        normalize_scores: divides scores by the number of predictions
+    Partial outputs have at most ``max_length`` nodes or tokens. ``normalize_scores`` divides scores by the number of
+    predictions.
 
     Attributes:
         eos: id that fairseq's commands do not print
@@ -162,24 +146,14 @@ class ParallelSearch:
     def advance(
         self, partial: Any, insertions: SlotPredictions, is_deleted: Tensor | None, sentences: Tensor
     ) -> PartialOutputs:
-        """Does one step.
+        """Does one step: fills slots, and deletes nodes, ``[R, M]`` bool; None if the models do not delete.
 
-        Args:
-            partial: of R rows
-            insertions: slots that are filled, with their labels and log-probabilities
-            is_deleted: ``[R, M]`` bool, nodes to delete; None if the models do not delete
-            sentences: ``[R]`` int64, places of the rows' sentences in the batch
+        ``sentences`` ``[R]`` int64 are the places of the rows' sentences in the batch.
         """
         raise NotImplementedError
 
     def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
-        """Returns the entries of a hypothesis that describe its output.
-
-        Args:
-            partial: on the CPU
-            row: of the finished output
-            sentence: its place in the batch
-        """
+        """Returns the entries of a hypothesis that describe its output, a row of finished outputs on the CPU."""
         raise NotImplementedError
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
@@ -190,12 +164,7 @@ class ParallelSearch:
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None
     ) -> list[list[dict]]:
-        """Generates a hypothesis for each sentence of a batch.
-
-        Args:
-            models: unread; the search has its own
-            sample: fairseq's batch; partial targets in it are not read
-            prefix_tokens, constraints: None
+        """Generates a hypothesis for each sentence of a batch. ``models`` are not read; the search has its own.
 
         Returns:
             a list of one hypothesis for each sentence: the entries of :meth:`hypothesis`, and
@@ -209,9 +178,8 @@ class ParallelSearch:
             StructuralSearchError: there is a prefix or a constraint
         """
         refuse_constraints(prefix_tokens, constraints)
-        incomplete = self._incomplete
         hypotheses = self._search(sample["net_input"])
-        if self._incomplete > incomplete:
+        if not all(hypothesis["is_complete"] for hypothesis in hypotheses):
             self._log_incomplete()
         return [[hypothesis] for hypothesis in hypotheses]
 
@@ -235,7 +203,7 @@ class ParallelSearch:
             is_unchanged = torch.ones_like(is_too_large).index_fill_(0, rows[inserted], False)
             is_deleted = predictions.is_wrong
             if is_deleted is not None:
-                is_deleted = is_deleted & partial.is_deletable & ~is_too_large.unsqueeze(1)
+                is_deleted = is_deleted & (partial.parents >= 0) & ~is_too_large.unsqueeze(1)
                 is_unchanged &= ~is_deleted.any(dim=1)
             chosen = (part[inserted] for part in (predictions.slots, predictions.labels, log_probs))
             partial = self.advance(partial, SlotPredictions(*chosen, None), is_deleted, sentences)
@@ -257,14 +225,8 @@ class ParallelSearch:
 
     def _end(self, score: float, steps: int, reason: str | None) -> dict[str, Any]:
         """Counts a hypothesis; returns the entries that all hypotheses have."""
-        self.counts[self.outputs] += 1
-        if reason is not None:
-            self.counts[reason] += 1
+        self.counts.update([self.outputs] if reason is None else [self.outputs, reason])
         return {"score": score, "steps": steps, "is_complete": reason is None, "alignment": None, "attention": None}
-
-    @property
-    def _incomplete(self) -> int:
-        return self.counts.total() - self.counts[self.outputs]
 
     def _log_incomplete(self) -> None:
         parts = [text.format(count=self.counts[name], limits=self.limits) for name, text in self.reasons.items()]

@@ -39,7 +39,7 @@ class PartialOutputs:
     @property
     def model_input(self) -> Any:
         """The outputs as models read them."""
-        raise NotImplementedError
+        return self.labels
 
     @property
     def lengths(self) -> Tensor:
@@ -60,8 +60,8 @@ class PartialOutputs:
         return self._mapped(Tensor.cpu)
 
     def _mapped(self: Outputs, change: Callable[[Tensor], Tensor]) -> Outputs:
-        parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "pad"}
-        return replace(self, **{name: change(values) for name, values in parts.items()})
+        names = [part.name for part in fields(self) if part.name != "pad"]
+        return replace(self, **{name: change(getattr(self, name)) for name in names})
 
 
 @dataclass(frozen=True)
@@ -89,22 +89,11 @@ class PartialTrees(PartialOutputs):
         """The trees as models read them."""
         return with_slots({"labels": self.labels, "parents": self.parents}, self.pad)
 
-    @property
-    def is_deletable(self) -> Tensor:
-        """``[R, M]`` bool, all nodes except roots."""
-        return self.parents >= 0
-
     def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> tuple[PartialTrees, Tensor]:
-        """Inserts nodes, all at once.
+        """Inserts nodes in different slots, all at once; arguments are ``[Z]``.
 
-        Args:
-            slots: ``[Z]`` int64, different slots that the trees have
-            labels: ``[Z]`` int64, of the new nodes
-            scores: ``[Z]``, of the new nodes
-
-        Returns:
-            the new trees of up to M' nodes; and ``[R, M']`` int64, the former place of each node, -1 for new nodes and
-            padding
+        Returns the new trees of up to M' nodes; and the former place of each node, ``[R, M']`` int64, -1 for new nodes
+        and padding.
         """
         old = self.labels.numel()
         numbers = torch.arange(old, old + len(slots), device=slots.device)
@@ -140,19 +129,8 @@ class PartialSequences(PartialOutputs):
         labels = torch.tensor([ends], device=device).repeat(count, 1)
         return cls(pad, labels, torch.zeros(count, 2, device=device))
 
-    @property
-    def model_input(self) -> Tensor:
-        """The sequences as models read them."""
-        return self.labels
-
     def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> PartialSequences:
-        """Inserts tokens, all at once.
-
-        Args:
-            slots: ``[Z]`` int64, different slots, each after a token
-            labels: ``[Z]`` int64, the new tokens
-            scores: ``[Z]``, of the new tokens
-        """
+        """Inserts tokens in different slots, each after a token, all at once; arguments are ``[Z]``."""
         is_token = self.labels != self.pad
         is_filled = torch.zeros_like(self.labels)
         is_filled.view(-1)[slots] = 1

@@ -38,45 +38,27 @@ Inputs = dict[tuple[str, str], TextInput]
 # In the staging folder.
 _FOLDER = "insertion"
 
-_DEFAULTS: dict[str, Any] = {
-    "numbered_labels": "yes",
-    "insertion_oracle": "both",
-    "trajectories": 5,
-    "trajectory_seed": 1,
-    "max_target_nodes": 500,
-}
-
-
+_NUMBERED = "write the k-th node of a label as LABEL::k, so that equal labels can be told apart"
+_WHICH = "centrality inserts the most central nodes first, exact takes the fewest steps"
+_LARGE = "a larger tree is an error: the oracles' time and memory grow with the square of its nodes, or faster"
 _NUMBER = {"type": int, "metavar": "N"}
+_OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "numbered_labels": ("yes", _NUMBERED, {"choices": ("yes", "no")}),
+    "insertion_oracle": ("both", f"whose trajectories are stored: {_WHICH}", {"choices": (*ORACLES, "both")}),
+    "trajectories": (5, "how many trajectories of each oracle every tree gets", {"type": int, "metavar": "K"}),
+    "trajectory_seed": (1, "seed of the choice between equally good nodes", _NUMBER),
+    "max_target_nodes": (500, _LARGE, _NUMBER),
+}
 _FLAGS = {
-    flag_of(name): {"help": f"{text} (default: {_DEFAULTS[name]})", **settings}
-    for name, text, settings in (
-        (
-            "numbered_labels",
-            "write the k-th node of a label as LABEL::k, so that equal labels can be told apart",
-            {"choices": ("yes", "no")},
-        ),
-        (
-            "insertion_oracle",
-            "whose trajectories are stored: centrality inserts the most central nodes first, exact takes the fewest "
-            "steps",
-            {"choices": (*ORACLES, "both")},
-        ),
-        ("trajectories", "how many trajectories of each oracle every tree gets", {"type": int, "metavar": "K"}),
-        ("trajectory_seed", "seed of the choice between equally good nodes", _NUMBER),
-        (
-            "max_target_nodes",
-            "a larger tree is an error: the oracles' time and memory grow with the square of its nodes, or faster",
-            _NUMBER,
-        ),
-    )
+    flag_of(name): {"help": f"{text} (default: {default})", **settings}
+    for name, (default, text, settings) in _OPTIONS.items()
 }
 
 
 def _with_defaults(args: Namespace) -> Namespace:
     """The arguments with all defaults; raises InputError if they do not go together."""
-    given = {name: getattr(args, name) for name in _DEFAULTS if getattr(args, name, None) is not None}
-    args = Namespace(**{**vars(args), **_DEFAULTS, **given})
+    given = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name, None) is not None}
+    args = Namespace(**{**vars(args), **{name: default for name, (default, *_) in _OPTIONS.items()}, **given})
     task = f"--task {TASK}"
     refuse_flags(given_flags(args, "source_modality", "target_modality"), task, advice="the targets are trees anyway")
     refused = given_flags(args, "only_source", "joined_dictionary", "align_suffix", "alignfile")
@@ -95,19 +77,14 @@ def preprocess_insertion(args: Namespace, stock_main: Callable[[Namespace], None
 
 @dataclass(frozen=True)
 class InsertionPlan(PreprocessPlan):
-    """The plan for sources and target trees.
-
-    Attributes:
-        texts: the target trees of each split, once they are staged
-    """
+    """The plan for sources and target trees; ``texts`` are the target trees of each split, once they are staged."""
 
     texts: dict[str, EncodedText] = field(default_factory=dict)
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> InsertionPlan:
         """Makes the plan of a command; raises InputError if the arguments do not go together."""
-        plan = PreprocessPlan.from_arguments(_with_defaults(args))
-        return cls(plan.args, plan.languages, plan.splits, plan.sides)
+        return super().from_arguments(_with_defaults(args))
 
     def new_record(self) -> InsertionRecord:
         """The record of what the arguments ask for, without splits."""
@@ -122,21 +99,13 @@ class InsertionPlan(PreprocessPlan):
         )
 
     def begin(self, manifest: Manifest) -> None:
-        """Enters the record of the targets; it keeps the splits of the folder that this command does not write.
-
-        Raises:
-            DataFolderError: these were made with other options
-        """
+        """Enters the record of the targets; it keeps the splits of the folder that this command does not write."""
         record, old = self.new_record(), manifest.section(InsertionRecord)
         manifest.keep_splits(old, record, self.written_splits, record.contents)
         manifest.set_section(record)
 
     def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
-        """Reads the targets and replaces them by lines of labels.
-
-        Raises:
-            SymbolTreeError: a line is not a tree, or not one that can be stored; the error names the file and the line
-        """
+        """Reads the targets and replaces them by lines of labels."""
         args, record, lang = self.args, self.new_record(), self.args.target_lang
         reader = LineReader(notation_named(record.notation), record.words, args.max_target_nodes)
         staged = dict(inputs)
@@ -147,25 +116,15 @@ class InsertionPlan(PreprocessPlan):
         return staged
 
     def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
-        """Makes the dictionary of labels, which begins with that of the root.
-
-        Raises:
-            DictionaryMismatchError: the given dictionary does not have labels in this form
-            InputError: there is neither a dictionary nor a train split
-        """
+        """Makes the dictionary of labels, which begins with that of the root, unless ``--tgtdict`` gives one."""
         args, lang = self.args, self.args.target_lang
         path = args.tgtdict
         if not path:
             if "train" not in self.texts:
                 raise InputError("--trainpref must be set if the dictionary of the trees is not given with --tgtdict")
             train = self.texts["train"]
-            dictionary = build_insertion_dictionary(
-                train.counts,
-                len(train.lines),
-                threshold=args.thresholdtgt,
-                nwords=args.nwordstgt,
-                padding_factor=args.padding_factor,
-            )
+            size = {"threshold": args.thresholdtgt, "nwords": args.nwordstgt, "padding_factor": args.padding_factor}
+            dictionary = build_insertion_dictionary(train.counts, len(train.lines), **size)
             path = str(staging.folder(_FOLDER) / f"dict.{lang}.txt")
             dictionary.save(path)
         require_labels(Dictionary.load(path), self.new_record().words, path)
@@ -176,12 +135,10 @@ class InsertionPlan(PreprocessPlan):
         if not self.written_splits:
             return
         record, lang = manifest.section(InsertionRecord), self.args.target_lang
-        prefixes = {
-            split: output / token_prefix(split, manifest.source_lang, manifest.target_lang, lang)
-            for split in self.written_splits
-        }
+        languages = (manifest.source_lang, manifest.target_lang, lang)
+        prefixes = {split: output / token_prefix(split, *languages) for split in self.written_splits}
         stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
-        lines = {stores[split]: self.texts[split].lines for split in self.written_splits}
+        lines = {stores[split]: self.texts[split].lines for split in prefixes}
         write_stores(lines, TrajectorySampler.of(record), pool)
         dictionary = load_dictionary(output, lang)
         for split, prefix in prefixes.items():
@@ -190,7 +147,7 @@ class InsertionPlan(PreprocessPlan):
             record.splits[split] = InsertionSplitRecord(
                 prefix=prefix.name,
                 lines=len(text.lines),
-                distinct=text.distinct,
+                distinct=len(set(text.lines)),
                 nodes=text.nodes,
                 largest=text.largest,
                 unknown=_count_unknown(split, text, dictionary),
@@ -202,13 +159,9 @@ def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int
     """Counts the nodes whose label is not in the dictionary, and logs the most frequent of these labels."""
     unknown = Counter({word: count for word, count in text.counts.items() if word not in dictionary})
     if unknown:
-        logger.warning(
-            "[insertion] %s: %d labels are not in the dictionary and become %s: %s",
-            split,
-            unknown.total(),
-            dictionary.unk_word,
-            ", ".join(f"{word} ({count})" for word, count in unknown.most_common(10)),
-        )
+        words = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(10))
+        message = "[insertion] %s: %d labels are not in the dictionary and become %s: %s"
+        logger.warning(message, split, unknown.total(), dictionary.unk_word, words)
     return unknown.total()
 
 

@@ -33,7 +33,7 @@ class PreorderTrees:
     """The nodes of B trees. Padding nodes are trees of their own.
 
     Attributes:
-        parents: ``[B, M]`` int64 indices of the parents, -1 for roots and padding
+        parents: ``[B, M]`` int64 indices of the parents, each before its children; -1 for roots and padding
         is_node: ``[B, M]`` bool, false at padding
         depths: ``[B, M]`` int64, edges to the root
         ends: ``[B, M]`` int64, the index after the subtree of each node
@@ -48,12 +48,7 @@ class PreorderTrees:
 
     @classmethod
     def of(cls, parents: Tensor, is_node: Tensor) -> PreorderTrees:
-        """Computes depths and subtrees from the parents, without a loop over rows or nodes.
-
-        Args:
-            parents: ``[B, M]`` int64, each before its children
-            is_node: ``[B, M]`` bool, false at padding
-        """
+        """Computes depths and subtrees from the parents, without a loop over rows or nodes."""
         places = torch.arange(parents.size(1), device=parents.device)
         is_later = places > places.unsqueeze(1)  # i x j
         # The subtree of a node ends before the next node whose parent precedes it.
@@ -84,14 +79,8 @@ def structure_tokens(
 ) -> tuple[Tensor, Tensor]:
     """Writes trees as sequences such as ``( a b ( c d ) )``: every node with children is in brackets with its subtree.
 
-    Args:
-        labels: ``[B, M]`` int64
-        trees: of the B rows
-        opening, closing, pad: ids of the brackets and of padding
-
-    Returns:
-        the sequences, ``[B, T]`` int64, padded on the right; and ``[B, M]`` int64, the positions of the nodes in them,
-        0 for padding
+    ``labels`` are ``[B, M]`` int64, the other arguments ids. Returns the sequences, ``[B, T]`` int64, padded on the
+    right; and the positions of the nodes in them, ``[B, M]`` int64, 0 for padding.
     """
     is_inner = trees.is_inner & trees.is_node
     opened = is_inner.long().cumsum(1)  # up to each node, its own bracket included
@@ -125,15 +114,10 @@ _END = CHILD_OF + STEPS
 
 
 def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor:
-    """Returns the relations of all pairs of nodes.
+    """Returns the relations of all pairs of nodes, ``[3, B, M, M]`` int64 rows of the embedding tables.
 
-    Args:
-        trees: of the B rows
-        child_relations: false treats parents and children like all other pairs, an ablation
-
-    Returns:
-        ``[3, B, M, M]`` int64 rows of the embedding tables; their sum represents the path from node i to node j. Pairs
-        with padding may have any
+    Their sum represents the path from node i to node j. Pairs with padding may have any. Without ``child_relations``,
+    an ablation, parents and children are treated like all other pairs.
     """
     up, down, across = _paths(trees)
     is_child, is_parent = (up == 0) & (down == 1), (up == 1) & (down == 0)
@@ -154,10 +138,7 @@ def pair_relations(trees: PreorderTrees, child_relations: bool = True) -> Tensor
 
 
 def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
-    """Edges from i up to the lowest common ancestor, edges from there down to j, and their branches' rank difference.
-
-    Each is ``[B, M, M]`` int64.
-    """
+    """Edges from i up to the lowest common ancestor, edges down to j, and their branches' rank difference."""
     parents = trees.parents.clamp(min=0).unsqueeze(2).expand_as(trees.dominates)
     # Counts are exact in single precision; half precision would round them.
     with torch.autocast(trees.parents.device.type, enabled=False):
@@ -171,13 +152,10 @@ def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class PairRelations:
-    """The relations of a batch as attention reads them.
+    """The relations of a batch as attention reads them: rows of :func:`pair_relations` of two tables of embeddings.
 
-    Attributes:
-        rows: ``[3, B, M, M]`` int64, of :func:`pair_relations`
-        keys: ``[relations, D / H]``, embeddings that are added to keys; row 0 is zero
-        values: ``[relations, D / H]``, embeddings that are added to values
-        padding: ``[B, M]`` bool, true at padding
+    ``keys`` are added to keys and ``values`` to values, ``[relations, D / H]``, row 0 is zero. ``padding`` ``[B, M]``
+    is true at padding.
     """
 
     rows: Tensor
@@ -187,12 +165,7 @@ class PairRelations:
 
 
 class TreeRelations(nn.Module):
-    """Embeddings of relations, separate ones for keys and for values, shared by all layers and heads (Equation 3).
-
-    Args:
-        head_dim: D / H
-        child_relations: as of :func:`pair_relations`
-    """
+    """Embeddings of relations, separate ones for keys and for values, shared by all layers and heads (Equation 3)."""
 
     def __init__(self, head_dim: int, child_relations: bool = True):
         super().__init__()
@@ -222,17 +195,9 @@ class TreeRelationAttention(MultiheadAttention):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: PairRelations, **kwargs
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """Attends within a batch of trees.
+        """Attends within a batch of trees, ``[M, B, D]``; ``key`` and ``value`` are not read, weights never returned.
 
-        Args:
-            query: ``[M, B, D]``
-            key, value: the same; ignored
-            key_padding_mask: the relations, which include the padding; fairseq's decoder layer passes this argument on
-                unread
-            **kwargs: ignored; there is no incremental state and no mask of the future, and weights are never returned
-
-        Returns:
-            ``[M, B, D]`` and None
+        fairseq's decoder layer passes ``key_padding_mask`` on unread: it holds the relations, and the padding.
         """
         relations = key_padding_mask
         queries, keys, values = (

@@ -28,18 +28,10 @@ class InsertionGenerator(ParallelSearch):
     - ``tokens`` ``[T]`` int64: the tree as a sequence, see :meth:`InsertionDictionary.sequence`
     - ``labels``, ``parents`` ``[M]`` int64: its nodes in preorder, with the root that decoding begins with
     - ``positional_scores`` ``[T]``: log-probabilities with which the labels of ``tokens`` were inserted, 0 for brackets
-    - ``trace``, ``history``: each step, labelled with ids, and the trees after each step; only if steps are kept
+    - ``trace``, ``history``: each step, labelled with ids, and the trees after each step; only with ``keep_steps``
 
-    Args:
-        models: that predict insertions
-        dictionary: of labels
-        limits: of steps and nodes
-        normalize_scores: divides scores by the number of predictions
-        keep_steps: adds all steps to the hypotheses
-
-    Attributes:
-        counts: numbers of all trees (``trees``) and of incomplete trees: ``nodes`` or ``steps`` for the limits,
-            ``roots`` for outputs whose first root has no child or several
+    Incomplete trees are counted by the limit that they reached, ``nodes`` or ``steps``, or as ``roots`` if the first
+    root has no child or several.
     """
 
     outputs, size_unit = "trees", "nodes"
@@ -84,8 +76,8 @@ class InsertionGenerator(ParallelSearch):
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
         is_label = tokens < self.dictionary.open
         # The sequence may leave out the root that decoding began with, the first node.
-        label_scores = scores[size - int(is_label.sum()) :].float()
-        positional = torch.zeros(len(tokens)).masked_scatter_(is_label, label_scores)
+        own = scores[size - int(is_label.sum()) :].float()
+        positional = torch.zeros(len(tokens)).masked_scatter_(is_label, own)
         found = {"tokens": tokens, "labels": labels, "parents": parents, "positional_scores": positional}
         if self.keep_steps:
             found["trace"] = self._traces[sentence]
@@ -113,34 +105,13 @@ class InsertionGenerator(ParallelSearch):
         return self.dictionary.sequence(labels, parents)
 
 
-class TraceFiles:
-    """Writes the steps of each sentence as ``<number>.txt`` and ``<number>.svg`` into a folder, which it creates.
-
-    Args:
-        folder: for the files
-        dictionary: of labels
-    """
-
-    def __init__(self, folder: str | Path, dictionary: InsertionDictionary):
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.dictionary = dictionary
-        self._written = 0
-
-    def write(self, trace: Sequence[InsertionStep], source: str, number: int | None = None) -> None:
-        """Writes the steps of one sentence.
-
-        Args:
-            trace: its steps
-            source: its source text
-            number: of the sentence; None counts the sentences
-        """
-        number = self._written if number is None else number
-        self._written += 1
-        steps = [replace(step, labels=[self._label(label) for label in step.labels]) for step in trace]
-        text = f"{source}\n\n{trace_to_text(steps)}\n"
-        for suffix, content in (("txt", text), ("svg", trace_to_svg(steps, title=source))):
-            (self.folder / f"{number}.{suffix}").write_text(content, encoding="utf-8", newline="\n")
-
-    def _label(self, index: int) -> str:
-        return self.dictionary.words.label(self.dictionary[index])
+def write_trace(
+    trace: Sequence[InsertionStep], source: str, dictionary: InsertionDictionary, folder: Path, number: int
+) -> None:
+    """Writes the steps of a sentence, with its source text, as ``<number>.txt`` and ``<number>.svg`` into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [[dictionary.words.label(dictionary[label]) for label in step.labels] for step in trace]
+    steps = [replace(step, labels=labels) for step, labels in zip(trace, names)]
+    text = f"{source}\n\n{trace_to_text(steps)}\n"
+    for suffix, content in (("txt", text), ("svg", trace_to_svg(steps, title=source))):
+        (folder / f"{number}.{suffix}").write_text(content, encoding="utf-8", newline="\n")

@@ -8,100 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.dataset import TargetTreeDataset, slot_targets
+from tree_fairseq.tree_insertion.dataset import TargetDistribution, TargetTreeDataset, collate_slots
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
-from tree_fairseq.tree_insertion.slots import SlotNumbers
+from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
+
+
+class PartialSequence(NamedTuple):
+    """Some tokens of a target, ``[m]``, and the Q tokens that are missing between them.
+
+    Attributes:
+        tokens: ``[m]`` ids
+        slots: ``[Q]`` from 0, before the first token, to m
+        insertions: ``[Q]`` ids of the missing tokens
+        ranks: ``[Q]``, how much farther each is from the centre of its slot than the closest
+    """
+
+    tokens: np.ndarray
+    slots: np.ndarray
+    insertions: np.ndarray
+    ranks: np.ndarray
+
+    @classmethod
+    def of(cls, target: np.ndarray, kept: np.ndarray) -> PartialSequence:
+        """Keeps the tokens of a target at some positions, which are ascending."""
+        bounds = np.concatenate([[-1], kept, [len(target)]])
+        missing = np.setdiff1d(np.arange(len(target)), kept)
+        slots = np.searchsorted(kept, missing)
+        # Halves are dropped: in a slot with an even number of tokens, the closest are half a token from the centre.
+        ranks = np.abs(2 * missing - bounds[slots] - bounds[slots + 1]) // 2
+        return cls(target[kept], slots, target[missing], ranks)
 
 
 @dataclass(frozen=True)
-class SequenceSupervision:
-    """The distribution over the tokens missing in a slot that a model learns, and the draw of partial sequences.
+class PartialSequenceSampler:
+    """Draws a partial sequence of a target for an epoch."""
 
-    Attributes:
-        kind: ``binary``, a softmax over negative distances from the centre of the missing tokens, of equal tokens the
-            closest; or ``uniform``, the same probability for all different tokens
-        temperature: of the softmax
-        seed: of the draw
-    """
-
-    kind: str = "binary"
-    temperature: float = 0.1
+    distribution: TargetDistribution
     seed: int = 1
 
-    def sample(self, length: int, key: Sequence[int]) -> np.ndarray:
-        """Draws the tokens of a partial sequence: first how many, uniformly from none to all, then which.
-
-        Args:
-            length: of the target
-            key: seeds the draw, together with the seed
-
-        Returns:
-            their positions in the target, ascending
-        """
+    def sample(self, target: np.ndarray, key: Sequence[int]) -> PartialSequence:
+        """Draws how many tokens are kept, uniformly from none to all, then which; ``key`` and the seed decide."""
         generator = np.random.default_rng([self.seed, *key])
-        count = int(generator.integers(length + 1))
-        return np.sort(generator.permutation(length)[:count])
-
-    def weights(self, distances: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-        """``[Q]`` float64: unnormalised probabilities, given distances from the slot's centre and the least of each."""
-        return np.ones(len(distances)) if self.kind == "uniform" else np.exp((nearest - distances) / self.temperature)
-
-
-def missing_tokens(target: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the tokens of a target that a partial sequence lacks.
-
-    Args:
-        target: ``[T]`` ids
-        kept: ``[m]`` positions of the tokens that the partial sequence has, ascending
-
-    Returns:
-        for each missing token its slot, from 0 to m; its id; and twice its distance from the centre of the tokens
-        missing there
-    """
-    bounds = np.concatenate([[-1], kept, [len(target)]])
-    missing = np.setdiff1d(np.arange(len(target)), kept)
-    slots = np.searchsorted(kept, missing)
-    return slots, target[missing], np.abs(2 * missing - bounds[slots] - bounds[slots + 1])
-
-
-def collate_sequence_slots(
-    missing: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
-    lengths: Sequence[int],
-    supervision: SequenceSupervision,
-    keep: int,
-) -> dict[str, Tensor]:
-    """Computes the target distributions of all slots of a batch; of equal tokens the one nearest to the centre counts.
-
-    Args:
-        missing: the tokens that B partial sequences lack (:func:`missing_tokens`)
-        lengths: of the partial sequences, BOS and EOS included
-        supervision: distribution over tokens
-        keep: id for inserting nothing
-
-    Returns:
-        as :func:`tree_fairseq.tree_insertion.dataset.collate_slots`
-    """
-    numbers = SlotNumbers(max(lengths), kinds=1)
-    slot = np.concatenate([numbers.in_row(slots, row) for row, (slots, _, _) in enumerate(missing)])
-    label, distance = (np.concatenate(parts) for parts in list(zip(*missing))[1:])
-    existing = np.concatenate([numbers.in_row(np.arange(length - 1), row) for row, length in enumerate(lengths)])
-    full = np.setdiff1d(existing, slot)
-    slot, label = np.concatenate([slot, full]), np.concatenate([label, np.full(len(full), keep)])
-    distance = np.concatenate([distance, 0 * full])
-    order = np.lexsort((distance, label, slot))
-    slot, label, distance = slot[order], label[order], distance[order] / 2
-    is_first = np.ones(len(slot), bool)
-    is_first[1:] = (slot[1:] != slot[:-1]) | (label[1:] != label[:-1])
-    slot, label, distance = slot[is_first], label[is_first], distance[is_first]
-    _, starts, place = np.unique(slot, return_index=True, return_inverse=True)
-    weights = supervision.weights(distance, np.minimum.reduceat(distance, starts)[place])
-    return slot_targets(slot, label, weights / np.bincount(place, weights)[place])
+        count = int(generator.integers(len(target) + 1))
+        return PartialSequence.of(target, np.sort(generator.permutation(len(target))[:count]))
 
 
 class _SequenceDataset(TargetTreeDataset):
@@ -117,55 +73,39 @@ class _SequenceDataset(TargetTreeDataset):
 
 
 class SequenceInsertionDataset(_SequenceDataset):
-    """Partial sequences of labels and brackets, and the target distributions of their slots.
-
-    Args:
-        *args, **kwargs: of :class:`TargetTreeDataset`, and ``sequences``, the dictionary of labels and brackets
-        supervision: draw of partial sequences, and distribution over tokens
-    """
-
-    def __init__(self, *args, supervision: SequenceSupervision, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.supervision = supervision
+    """Partial sequences, drawn by a :class:`PartialSequenceSampler`, and the target distributions of their slots."""
 
     def __getitem__(self, index: int) -> dict:
         example = super().__getitem__(index)
-        sequence = self.sequence(example).numpy()
-        return {**example, "sequence": sequence, "kept": self.supervision.sample(len(sequence), self.key(index))}
+        return {**example, "partial": self.sampler.sample(self.sequence(example).numpy(), self.key(index))}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds partial sequences:
+        """Adds ``partial_sequence`` ``[B, T]`` int64, between BOS and EOS, and ``slot_target`` (:func:`collate_slots`).
 
-        - in ``net_input``: ``partial_sequence`` ``[B, T]`` int64, between BOS and EOS, padded on the right
-        - ``slot_target``: the target distributions of their slots (:func:`collate_sequence_slots`)
-        - ``ntokens``: number of slots
+        ``ntokens`` is the number of slots.
         """
+        drawn, pad = [sample["partial"] for sample in samples], self.sequences.pad()
         begin, end = [self.sequences.bos()], [self.sequences.eos()]
-        partial = [np.concatenate([begin, sample["sequence"][sample["kept"]], end]) for sample in samples]
-        missing = [missing_tokens(sample["sequence"], sample["kept"]) for sample in samples]
-        lengths = list(map(len, partial))
-        batch["net_input"]["partial_sequence"] = data_utils.collate_tokens(
-            [torch.from_numpy(row) for row in partial], self.sequences.pad()
-        )
-        batch["slot_target"] = collate_sequence_slots(missing, lengths, self.supervision, self.sequences.keep)
-        batch["ntokens"] = sum(lengths) - len(lengths)
+        rows = [torch.from_numpy(np.concatenate([begin, each.tokens, end])) for each in drawn]
+        partial = data_utils.collate_tokens(rows, pad)
+        slots, numbers = sequence_slots(partial, pad), SlotNumbers(partial.size(1), kinds=1)
+        batch["net_input"]["partial_sequence"] = partial
+        batch["slot_target"] = collate_slots(drawn, slots, numbers, self.sampler.distribution, self.sequences.keep)
+        batch["ntokens"] = len(slots)
 
 
 class BracketedTargetDataset(_SequenceDataset):
     """Whole sequences, of which a model predicts the next token."""
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds sequences:
+        """Adds sequences, each ``[B, T]`` int64, padded right; ``ntokens`` is the number of tokens to predict.
 
-        - in ``net_input``: ``prev_output_tokens`` ``[B, T]`` int64, EOS and the target without its last token
-        - ``bracketed_target``: ``[B, T]`` int64, labels, numbered brackets and EOS, padded on the right
-        - ``ntokens``: number of these tokens
+        ``bracketed_target`` has labels, numbered brackets and EOS; ``prev_output_tokens`` EOS, then the target without
+        its last token.
         """
-        end = torch.tensor([self.sequences.eos()])
+        end, pad = torch.tensor([self.sequences.eos()]), self.sequences.pad()
         targets = [torch.cat([self.sequence(sample), end]) for sample in samples]
-        pad = self.sequences.pad()
         batch["bracketed_target"] = data_utils.collate_tokens(targets, pad)
-        batch["net_input"]["prev_output_tokens"] = data_utils.collate_tokens(
-            [target.roll(1) for target in targets], pad
-        )
+        previous = [target.roll(1) for target in targets]
+        batch["net_input"]["prev_output_tokens"] = data_utils.collate_tokens(previous, pad)
         batch["ntokens"] = sum(map(len, targets))

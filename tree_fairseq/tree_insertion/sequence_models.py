@@ -22,6 +22,7 @@ from tree_fairseq.tree_insertion.model import (
     TreeGeneratingTransformer,
     register_architectures,
 )
+from tree_fairseq.tree_insertion.slots import sequence_slots
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -75,11 +76,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
         return MemoryDecoder(cfg, sequences, embed_tokens, memory_type=encoder_of(cfg).memory)
 
     def require_length(self, tokens: Tensor) -> None:
-        """Makes sure that there are positions for sequences ``[B, T]``.
-
-        Raises:
-            InputError: the sequences are too long
-        """
+        """Raises InputError unless there are positions for sequences ``[B, T]``."""
         if tokens.size(1) > self.decoder.max_positions():
             raise InputError(
                 f"a tree is a sequence of {tokens.size(1)} labels and brackets, longer than --max-target-positions "
@@ -94,21 +91,11 @@ class LeftToRightModel(TreeSequenceModel):
 
     decoding = LEFT_TO_RIGHT
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        **source_trees: Optional[dict[str, Tensor]],
-    ):
-        """Scores labels and brackets.
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **source_trees):
+        """Scores labels and brackets; returns logits ``[B, T, V]`` and the decoder's dict.
 
-        Args:
-            src_tokens, src_lengths, **source_trees: see :meth:`TreeInsertionTransformerModel.forward`
-            prev_output_tokens: ``[B, T]``, EOS and the target without its last token
-
-        Returns:
-            logits ``[B, T, V]`` and the decoder's dict
+        ``prev_output_tokens`` ``[B, T]`` are EOS and the target without its last token; for the others see
+        :meth:`TreeInsertionTransformerModel.forward`.
         """
         self.require_length(prev_output_tokens)
         return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, **source_trees))
@@ -123,12 +110,7 @@ register_architectures("insertion_left_to_right", LeftToRightModel)
 
 @dataclass(frozen=True)
 class EncoderOutput:
-    """The output of an encoder for the sentences of a batch.
-
-    Attributes:
-        encoder: reorders its output
-        output: fairseq's dict of lists
-    """
+    """The output of an encoder, fairseq's dict of lists, for the sentences of a batch."""
 
     encoder: FairseqEncoder
     output: dict[str, list]
@@ -158,17 +140,12 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         super().set_defaults(args)
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        partial_sequence: Tensor,
-        **source_trees: Optional[dict[str, Tensor]],
+        self, src_tokens: Tensor, src_lengths: Tensor, partial_sequence: Tensor, **source_trees
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial sequences.
 
-        Args:
-            src_tokens, src_lengths, **source_trees: see :meth:`TreeInsertionTransformerModel.forward`
-            partial_sequence: ``[B, T]`` labels and brackets between BOS and EOS, padded on the right
+        ``partial_sequence`` ``[B, T]`` are labels and brackets between BOS and EOS, padded on the right; for the others
+        see :meth:`TreeInsertionTransformerModel.forward`.
 
         Returns:
             - ``slot`` ``[Z]`` int64, ascending: the existing slots, numbered ``T · row + place``, after the token at
@@ -178,22 +155,18 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         """
         return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)
 
-    def encode(
-        self, src_tokens: Tensor, src_lengths: Tensor, **source_trees: Optional[dict[str, Tensor]]
-    ) -> EncoderOutput:
-        """Encodes sources, once for all steps of decoding; arguments as of :meth:`forward`."""
+    def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees) -> EncoderOutput:
+        """Encodes sources, once for all steps of decoding."""
         return EncoderOutput(self.encoder, self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: EncoderOutput, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:
-        """Scores what may be inserted in partial sequences, one for each row of the memory; see :meth:`forward`."""
+        """Scores what may be inserted in partial sequences, one for each row of the memory."""
         self.require_length(partial_sequence)
         # B x T x D
         states, _ = self.decoder.extract_features(partial_sequence, memory.output, full_context_alignment=True)
-        exists = partial_sequence.ne(self.decoder.padding_idx)
-        exists = torch.cat([exists[:, 1:], torch.zeros_like(exists[:, :1])], dim=1)
-        pairs = torch.cat([states.roll(-1, dims=1), states], dim=2)[exists]  # Z x 2 D
-        logits = self.decoder.output_layer(self.slots(pairs))
-        return {"slot": exists.flatten().nonzero().squeeze(1), "logits": logits, "delete": None}
+        slots = sequence_slots(partial_sequence, self.decoder.padding_idx)
+        pairs = torch.cat([states.roll(-1, dims=1), states], dim=2).flatten(0, 1).index_select(0, slots)  # Z x 2 D
+        return {"slot": slots, "logits": self.decoder.output_layer(self.slots(pairs)), "delete": None}
 
 
 register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel)

@@ -41,11 +41,7 @@ def balanced_hypothesis(tokens: Tensor, scores: Tensor, sequences: SequenceDicti
 
 
 def shared_sequences(models: Sequence) -> SequenceDictionary:
-    """The dictionary of labels and brackets of sequence models.
-
-    Raises:
-        StructuralSearchError: the models have different numbers of brackets
-    """
+    """The dictionary of sequence models; raises StructuralSearchError if they have different numbers of brackets."""
     sequences = models[0].sequences
     if any(len(model.sequences) != len(sequences) for model in models):
         raise StructuralSearchError("models with different numbers of brackets cannot be in an ensemble")
@@ -55,10 +51,7 @@ def shared_sequences(models: Sequence) -> SequenceDictionary:
 class LeftToRightGenerator(SequenceGenerator):
     """fairseq's beam search, whose hypotheses have completed brackets.
 
-    Args:
-        models: that predict the next token
-        dictionary: of the task, without numbered brackets; unread, the models have their own
-        **kwargs: of fairseq's generator
+    The dictionary of the task has no numbered brackets and is not read; models have their own.
     """
 
     def __init__(self, models: Sequence[LeftToRightModel], dictionary: Dictionary, **kwargs):
@@ -68,20 +61,9 @@ class LeftToRightGenerator(SequenceGenerator):
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None, **kwargs
     ) -> list[list[dict]]:
-        """Searches for the best sequences of each sentence of a batch.
+        """Adds to fairseq's hypotheses the entries of :func:`balanced_hypothesis`, and ``steps``, the number of tokens.
 
-        Args:
-            models: unread; the generator keeps those that it was made with
-            sample: fairseq's batch
-            prefix_tokens, constraints: None
-            **kwargs: of fairseq's generator
-
-        Returns:
-            fairseq's hypotheses, best first, with the entries of :func:`balanced_hypothesis`, and ``steps``, the number
-            of predicted tokens, including EOS
-
-        Raises:
-            StructuralSearchError: there is a prefix or a constraint
+        EOS is one of them. Raises StructuralSearchError if there is a prefix or a constraint.
         """
         refuse_constraints(prefix_tokens, constraints)
         found = super().generate(models, sample, **kwargs)
@@ -98,16 +80,8 @@ class SequenceInsertionGenerator(ParallelSearch):
     """Generates one sequence for each sentence of a batch by parallel insertions (Stern et al. 2019).
 
     The hypotheses have, in addition to the entries of :meth:`ParallelSearch.generate`, those of
-    :func:`balanced_hypothesis`.
-
-    Args:
-        models: that predict insertions
-        limits: of steps and nodes; a sequence has at most three tokens a node, and no more than the models have
-            positions
-        normalize_scores: divides scores by the number of predictions
-
-    Attributes:
-        counts: numbers of all sequences (``sequences``) and of incomplete ones: ``tokens`` or ``steps`` for the limits
+    :func:`balanced_hypothesis`. A sequence has at most three tokens a node, and no more than the models have positions.
+    Incomplete ones are counted by the limit that they reached, ``tokens`` or ``steps``.
     """
 
     outputs, size_unit = "sequences", "tokens"

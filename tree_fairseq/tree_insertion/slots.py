@@ -12,9 +12,12 @@ slot            sign  a node inserted there
 `NEXT_SIBLING`  \-    becomes the next sibling of the slot's node, which is not the root
 ==============  ====  =====================================================================================
 
-The functions :func:`slot_mask` and :func:`insert` work on one tree in NumPy; :func:`slot_masks`, :func:`insert_nodes`
-and :func:`delete_nodes` on a batch in tensors. Nodes are in preorder everywhere. M is the number of nodes of a tree, or
-of the largest tree of a batch; B is the number of trees, Z of slots of a batch.
+Trees in sequences of labels and brackets have one slot after each token but the last (Stern et al. 2019).
+
+:func:`slot_mask` and :func:`insert` work on one tree in NumPy; :func:`slot_masks`, :func:`insert_nodes` and
+:func:`delete_nodes` on a batch in tensors. Nodes are in preorder everywhere. M is the number of nodes of a tree, or of
+the largest tree of a batch; B is the number of trees, Z of slots of a batch. ``parents`` are indices, -1 for roots and
+padding.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from tree_fairseq.tree_insertion.relations import PreorderTrees
 
@@ -37,14 +41,11 @@ Integers = TypeVar("Integers", int, np.ndarray, Tensor)
 
 @dataclass(frozen=True)
 class SlotNumbers:
-    """Numbers the slots of a tree, of a batch of trees, or of a batch of sequences.
+    """Numbers the slots of a tree, of a batch of trees, or of a batch of sequences; in integers, arrays or tensors.
 
     The number of a slot is its flat index in an array ``[B, width, kinds]``: kind k of node i in row b is
-    ``kinds · (width · b + i) + k``. All methods work on integers, arrays and tensors alike.
-
-    Attributes:
-        width: nodes (or tokens) of the largest tree (or sequence) of the batch; a tree on its own needs none
-        kinds: slots a node: 4 in trees; 1 in sequences, where a slot follows each token
+    ``kinds · (width · b + i) + k``. The width is the number of nodes or tokens of the longest row, 0 for a single tree;
+    ``kinds`` is 4 in trees and 1 in sequences.
     """
 
     width: int = 0
@@ -55,7 +56,7 @@ class SlotNumbers:
         return self.kinds * (self.width * row + node) + kind
 
     def place(self, slots: Integers) -> Integers:
-        """Returns the flat indices of the slots' nodes in ``[B, width]``: the nodes themselves in a tree on its own."""
+        """Returns the flat indices of the slots' nodes in ``[B, width]``: the nodes themselves in a single tree."""
         return slots // self.kinds
 
     def kind(self, slots: Integers) -> Integers:
@@ -67,22 +68,18 @@ class SlotNumbers:
         return slots // (self.kinds * self.width)
 
     def in_row(self, slots: Integers, row: Integers) -> Integers:
-        """Returns the numbers in a batch of slots that are numbered within their own tree."""
+        """Turns numbers of slots within a row into their numbers in the batch."""
         return slots + self.number(0, row=row)
 
 
 IN_TREE = SlotNumbers()
-"""The slot numbers of a tree on its own."""
+"""The slot numbers of a single tree."""
 
 # One tree
 
 
 def slot_mask(parents: np.ndarray) -> np.ndarray:
-    """Returns which slots a tree has, ``[M, 4]`` bool.
-
-    Args:
-        parents: ``[M]`` indices of the parents, -1 for the root
-    """
+    """Returns which slots a tree has, ``[M, 4]`` bool, from ``parents`` ``[M]``."""
     counts = np.bincount(parents[1:], minlength=len(parents))
     mask = np.ones((len(parents), KINDS), dtype=bool)
     mask[:, FIRST_CHILD] = counts > 0
@@ -92,14 +89,10 @@ def slot_mask(parents: np.ndarray) -> np.ndarray:
 
 
 def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Inserts one node in each of the given slots of a tree, all in one step.
+    """Inserts one node in each of the different slots ``[m]`` of a tree with ``parents`` ``[M]``, all in one step.
 
     A node in the descendant slot of u takes over the children of u, and also the nodes that the same step inserts
     between them.
-
-    Args:
-        parents: ``[M]`` indices of the parents, -1 for the root
-        slots: ``[m]`` different slots
 
     Returns:
         sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step inserts
@@ -151,12 +144,7 @@ def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[i
 
 
 def slot_masks(parents: Tensor, is_node: Tensor) -> Tensor:
-    """Returns which slots the trees of a batch have, ``[B, M, 4]`` bool; :func:`slot_mask` row by row.
-
-    Args:
-        parents: ``[B, M]`` int64 indices of the parents, -1 for roots and padding
-        is_node: ``[B, M]`` bool, false at padding
-    """
+    """Returns which slots the trees of a batch have, ``[B, M, 4]`` bool; arguments are ``[B, M]``."""
     has_parent = parents >= 0
     above = parents.clamp(min=0)
     children = torch.zeros_like(parents).scatter_add_(1, above, has_parent.long())  # B x M
@@ -168,41 +156,30 @@ def slot_masks(parents: Tensor, is_node: Tensor) -> Tensor:
     return masks
 
 
-def existing_slots(parents: Tensor, is_node: Tensor) -> Tensor:
-    """Returns the numbers of the slots of a batch, ``[Z]`` int64, ascending; arguments as of :func:`slot_masks`."""
-    return slot_masks(parents, is_node).flatten().nonzero().squeeze(1)
-
-
 def with_slots(trees: dict[str, Tensor], pad: int) -> dict[str, Tensor]:
     """Returns the partial trees of a batch as models read them.
 
-    Args:
-        trees: ``labels`` and ``parents``, each ``[B, M]`` int64
-        pad: label of padding
-
-    Returns:
-        the same, and ``slots`` ``[Z]`` int64 of :func:`existing_slots`
+    ``labels`` and ``parents`` are ``[B, M]`` int64, labels padded with ``pad``; ``slots``, ``[Z]`` int64, is added: the
+    numbers of all slots, ascending.
     """
-    return {**trees, "slots": existing_slots(trees["parents"], trees["labels"] != pad)}
+    masks = slot_masks(trees["parents"], trees["labels"] != pad)
+    return {**trees, "slots": masks.flatten().nonzero().squeeze(1)}
+
+
+def sequence_slots(tokens: Tensor, pad: int) -> Tensor:
+    """Returns the numbers of the slots of sequences ``[B, T]`` padded on the right, ``[Z]`` int64, ascending."""
+    return functional.pad(tokens[:, 1:] != pad, (0, 1)).flatten().nonzero().squeeze(1)
 
 
 class ChangedTrees(NamedTuple):
-    """Trees after a step, padded on the right; M' is the number of nodes of the largest one.
+    """Trees after a step, ``[B, M']`` int64, padded on the right; M' is the number of nodes of the largest one.
 
-    Attributes:
-        labels: ``[B, M']`` int64
-        parents: ``[B, M']`` int64 indices of the parents, -1 for roots and padding
-        sources: ``[B, M']`` int64 indices of the nodes before the step, -1 for new nodes and padding
+    ``sources`` are the indices of the nodes before the step, -1 for new nodes and padding.
     """
 
     labels: Tensor
     parents: Tensor
     sources: Tensor
-
-    @property
-    def trees(self) -> dict[str, Tensor]:
-        """``labels`` and ``parents``."""
-        return {"labels": self.labels, "parents": self.parents}
 
 
 # The new preorder of a batch is that of a key for each old and new node. Nodes that are inserted above and below old
@@ -217,11 +194,8 @@ _ELEMENTS = KINDS + 1
 def insert_nodes(partial_tree: dict[str, Tensor], slots: Tensor, labels: Tensor, pad: int) -> ChangedTrees:
     """Inserts one node in each of the given slots of a batch; :func:`insert` row by row.
 
-    Args:
-        partial_tree: ``labels`` and ``parents``, each ``[B, M]`` int64
-        slots: ``[I]`` int64, different slots that the trees have, numbered as :class:`SlotNumbers` does
-        labels: ``[I]`` int64, those of the new nodes, other than ``pad``
-        pad: label of padding
+    ``slots`` and the new nodes' ``labels`` are ``[I]`` int64: different slots that the trees have, and labels other
+    than ``pad``.
     """
     old_labels, parents = partial_tree["labels"], partial_tree["parents"]
     trees = PreorderTrees.of(parents, old_labels != pad)
@@ -245,13 +219,7 @@ def insert_nodes(partial_tree: dict[str, Tensor], slots: Tensor, labels: Tensor,
 
 
 def delete_nodes(partial_tree: dict[str, Tensor], is_deleted: Tensor, pad: int) -> ChangedTrees:
-    """Deletes nodes of a batch; their children take their places. Roots stay.
-
-    Args:
-        partial_tree: ``labels`` and ``parents``, each ``[B, M]`` int64
-        is_deleted: ``[B, M]`` bool
-        pad: label of padding
-    """
+    """Deletes nodes of a batch, ``[B, M]`` bool; their children take their places. Roots stay."""
     labels, parents = partial_tree["labels"], partial_tree["parents"]
     trees = PreorderTrees.of(parents, labels != pad)
     is_kept = trees.is_node & (~is_deleted | (parents < 0))
@@ -270,8 +238,7 @@ def delete_nodes(partial_tree: dict[str, Tensor], is_deleted: Tensor, pad: int) 
 def _sorted(keys: Tensor, exists: Tensor) -> tuple[Tensor, Tensor]:
     """Sorts the existing elements of each row of ``[B, X]`` by their keys.
 
-    Returns:
-        ``[B, M']`` int64, the element at each place of the longest row; and ``[B, X]`` int64, the place of each element
+    Returns the element at each place of the longest row, ``[B, M']`` int64, and the place of each element, ``[B, X]``.
     """
     order = keys.masked_fill(~exists, torch.iinfo(keys.dtype).max).argsort(1)
     ascending = torch.arange(order.size(1), device=order.device).expand_as(order)
@@ -292,14 +259,9 @@ def _keys(trees: PreorderTrees) -> Tensor:
 
 
 def _parents_after(trees: PreorderTrees, is_inserted: Tensor) -> Tensor:
-    """The parents of all elements in the new trees, as indices ``5 · node + element`` of their row; -1 for roots.
+    """The parents ``[B, M, 5]`` of all elements in the new trees, as indices ``5 · node + element``; -1 for roots.
 
-    Args:
-        trees: before the step
-        is_inserted: ``[B, M, 4]`` bool, which slots are filled
-
-    Returns:
-        ``[B, M, 5]`` int64
+    ``is_inserted`` ``[B, M, 4]``: which slots are filled.
     """
     own = trees.places.expand_as(trees.parents) * _ELEMENTS
     # Old and new children hang from the node in the descendant slot, if it is filled.

@@ -41,12 +41,9 @@ def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> n
 
 
 def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: Sequence[int]) -> None:
-    """Writes the store of a split; the index is written last, when all items are on disk.
+    """Writes the store of a split, the different items and the item of each line, as ``PREFIX.bin`` and ``PREFIX.idx``.
 
-    Args:
-        prefix: path of the files without ``.bin`` and ``.idx``
-        items: of the different trees
-        lines: for each line, the number of its item
+    The index is written last, when all items are on disk.
     """
     data_path, index_path = tree_file_paths(prefix)
     lengths = []
@@ -63,14 +60,9 @@ def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: S
 class InsertionStore:
     """Reads the trees and trajectories of a split by line.
 
-    Opening maps the files and checks that index and data belong together. Reading makes views into the map. A store can
-    be pickled; workers of a data loader open it again.
-
-    Args:
-        prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.nl-lf.lf.insertion``
-
-    Raises:
-        CorruptFileError: a file is missing, has another format, or was cut off.
+    Opening maps the files, ``prefix`` with ``.bin`` and ``.idx``, and raises CorruptFileError if one is missing, has
+    another format, or was cut off. Reading makes views into the map. A store can be pickled; workers of a data loader
+    open it again.
     """
 
     def __init__(self, prefix: str | os.PathLike):
@@ -118,12 +110,7 @@ class InsertionStore:
 
 
 class StoredInsertions:
-    """The tree of one line and its trajectories.
-
-    Attributes:
-        parents: ``[M]`` int32 indices of the parents in preorder, -1 for the root
-        trajectory_count: how many trajectories it has
-    """
+    """The tree of one line, as ``parents`` ``[M]`` int32 in preorder, -1 for the root, and its trajectories."""
 
     def __init__(self, item: np.ndarray):
         self._item = item
@@ -145,16 +132,11 @@ class StoredInsertions:
 
 
 def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
-    """Opens the trajectories of a split and compares them with its token files.
+    """Opens the trajectories of a split, of which every tree has so many, and compares them with its token files.
 
-    Args:
-        prefix: of the store: that of the token files with the suffix
-            :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`
-        trajectory_count: how many trajectories every tree has
-
-    Raises:
-        CorruptFileError: a file is missing or damaged, or they belong to other trees; the message names the first line
-            that differs
+    The prefix is that of the token files with the suffix :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`.
+    Raises CorruptFileError if a file is missing or damaged, or they belong to other trees, and names the first line
+    that differs.
     """
     tokens = prefix.with_suffix("")
     store = InsertionStore(prefix)

@@ -19,12 +19,10 @@ ROOT_LABEL = "@R@"
 class TargetTree:
     """A tree to be decoded, under the root that decoding begins with. Its M nodes are numbered in preorder.
 
-    Args:
-        labels: labels of the nodes; node 0 is the root that decoding begins with
-        parents: indices of the parents, -1 for the root
+    Node 0 is the root that decoding begins with.
 
-    Attributes, lists of M integers but for ``labels``:
-        labels, parents: as given
+    Attributes, one entry a node:
+        labels, parents: as given; the parent of the root is -1
         depths: numbers of edges to the root
         ends: the index after the subtree of each node
         ranks: how many left siblings each node has
@@ -63,13 +61,11 @@ class TargetTree:
         return len(self.labels)
 
     def path(self, top: int, bottom: int) -> list[int]:
-        """Returns the nodes strictly between an ancestor and a node, the lowest first."""
+        """Returns the nodes strictly between an ancestor and a node, the highest first."""
         found = []
-        node = self.parents[bottom]
-        while node != top:
-            found.append(node)
-            node = self.parents[node]
-        return found
+        while (bottom := self.parents[bottom]) != top:
+            found.append(bottom)
+        return found[::-1]
 
     def branch(self, top: int, node: int) -> int:
         """Returns the child of ``top`` whose subtree has ``node``."""
@@ -116,7 +112,7 @@ class Region(NamedTuple):
         if self.first >= 0 or self.bottom < 0:
             ((start, end),) = self.spans(target)
             return range(start, end)
-        path = target.path(self.top, self.bottom)[::-1]
+        path = target.path(self.top, self.bottom)
         return [*path, self.bottom] if self.kind == DESCENDANT else path
 
     def spans(self, target: TargetTree) -> tuple[tuple[int, int], ...]:
@@ -148,15 +144,12 @@ class Region(NamedTuple):
         return above + _path(node, target.parents[self.bottom]) + _beside(target, self.bottom)
 
     def anchor(self, target: TargetTree) -> tuple[int, int]:
-        """Locates the slot in any partial tree.
+        """Locates the slot in any partial tree by a node of the target (or one past its end) and an offset.
 
         The slot has the number ``4 · before + offset``, where ``before`` counts the nodes of the partial tree that
         precede the anchor in preorder. For a slot v or ^ the anchor is the slot's node itself. The slot before a first
         child belongs to the node that is the nearest inserted ancestor of the gap: the last inserted node up to
         ``top``. The slot of a next sibling belongs to the first inserted node of the branch to the left of the gap.
-
-        Returns:
-            the anchor, a node of the target or one past its end; and the offset
         """
         if self.kind == FIRST_CHILD:
             return self.top + 1, FIRST_CHILD - KINDS

@@ -35,8 +35,8 @@ from tree_fairseq.tree_insertion.generation import TreeGenerationConfig, TreeGen
 from tree_fairseq.tree_insertion.model import LEFT_TO_RIGHT, TREE_INSERTION
 from tree_fairseq.tree_insertion.sequence_dataset import (
     BracketedTargetDataset,
+    PartialSequenceSampler,
     SequenceInsertionDataset,
-    SequenceSupervision,
 )
 from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
 from tree_fairseq.tree_insertion.store import InsertionStore, open_store
@@ -93,15 +93,8 @@ class TreeInsertionConfig(TreeGenerationConfig):
 class TreeInsertionTask(TreeGenerationTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
-    Args:
-        cfg (TreeInsertionConfig): options
-        src_dict: source dictionary
-        tgt_dict: dictionary of labels
-
-    Attributes:
-        insertion: record of the targets
-        decoding: kind of decoding of the model that was built, which decides on the data sets
-        sequences: dictionary of labels and brackets, if the model generates sequences
+    ``decoding`` is the kind of decoding of the model that was built, which decides on the data sets; ``sequences`` is
+    the dictionary of labels and brackets, if the model generates sequences.
     """
 
     cfg: TreeInsertionConfig
@@ -152,11 +145,6 @@ class TreeInsertionTask(TreeGenerationTask):
         """Loads a split as the stock task does, with the trajectories of its targets.
 
         Every epoch of training draws other partial trees, or sequences; the other splits always have the same ones.
-
-        Raises:
-            MissingTreesError: the folder has no trajectories for the split
-            CorruptFileError: trajectories and targets do not belong together
-            DictionaryMismatchError: the folder has other labels than the first folder, or they were changed
         """
         folder = self.folder_of(split, epoch)
         stores = self._load_stores(folder, split, combine)
@@ -173,13 +161,15 @@ class TreeInsertionTask(TreeGenerationTask):
 
     def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
         """Returns a data set of the kind that the model learns from."""
+        cfg, labels = self.cfg, self.target_dictionary
         if self.decoding == TREE_INSERTION:
-            return TreeInsertionDataset(pairs, stored, self.target_dictionary, sampler=self.sampler, **options)
+            return TreeInsertionDataset(pairs, stored, labels, sampler=self.sampler, **options)
         options["sequences"] = self.sequences
         if self.decoding == LEFT_TO_RIGHT:
-            return BracketedTargetDataset(pairs, stored, self.target_dictionary, **options)
-        supervision = SequenceSupervision(self.cfg.sequence_supervision, self.cfg.target_temperature, self.cfg.seed)
-        return SequenceInsertionDataset(pairs, stored, self.target_dictionary, supervision=supervision, **options)
+            return BracketedTargetDataset(pairs, stored, labels, **options)
+        distribution = TargetDistribution(cfg.sequence_supervision, cfg.target_temperature)
+        sampler = PartialSequenceSampler(distribution, cfg.seed)
+        return SequenceInsertionDataset(pairs, stored, labels, sampler=sampler, **options)
 
     def _load_stores(self, folder: Path, split: str, combine: bool) -> list[InsertionStore]:
         """Opens the trajectories of a split in the order of its lines."""
@@ -202,12 +192,7 @@ class TreeInsertionTask(TreeGenerationTask):
     # Training
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any architecture that generates trees; one that reads no trees of sources never sees them.
-
-        Raises:
-            MissingTreesError: the model reads trees of sources, and the folder has none
-            InputError: the model does not generate trees, or --deletion does not work with it
-        """
+        """Builds any architecture that generates trees; one that reads no trees of sources never sees them."""
         model = super().build_model(cfg, from_checkpoint)
         decoding = decoding_of(model)
         if isinstance(model, FairseqEncoderDecoderModel) and decoding is None:
@@ -221,11 +206,7 @@ class TreeInsertionTask(TreeGenerationTask):
         return model
 
     def build_criterion(self, cfg, from_checkpoint: bool = False):
-        """Builds the loss.
-
-        Raises:
-            InputError: the loss is for slots, and the model has none; or the reverse
-        """
+        """Builds the loss; refuses one for slots if the model has none, and the reverse."""
         criterion = super().build_criterion(cfg, from_checkpoint)
         predicts_tokens = self.decoding == LEFT_TO_RIGHT
         fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"

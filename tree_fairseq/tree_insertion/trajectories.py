@@ -96,13 +96,7 @@ class Trajectory:
         return self.slots[here], self.candidates[here], self.ranks[here]
 
     def partial_tree(self, labels: np.ndarray, parents: np.ndarray, step: int) -> PartialTree:
-        """Returns the partial tree after some steps.
-
-        Args:
-            labels: ``[M]`` dictionary ids of the target's nodes
-            parents: ``[M]`` indices of their parents, -1 for the root
-            step: how many steps are done
-        """
+        """Returns the partial tree after some steps; ``labels`` ``[M]`` are dictionary ids of the target's nodes."""
         is_inserted = self.steps <= step
         nodes = np.flatnonzero(is_inserted)
         nearest = parents[nodes].astype(np.int64)
@@ -124,10 +118,8 @@ class Trajectory:
 def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | None = None) -> list[Trajectory]:
     """Returns trajectories of an oracle, which fill all slots in each step.
 
-    Args:
-        oracle: of the target; it judges a region once even if several trajectories pass it
-        count: how many
-        generator: draws one of the nodes that are equally good; without it, the first in preorder is taken
+    ``generator`` draws one of the nodes that are equally good; without it, the first in preorder is taken. The oracle
+    judges a region once even if several trajectories pass it.
     """
     regions = _Regions(oracle)
     return [_trajectory(regions, generator) for _ in range(count)]

@@ -27,13 +27,9 @@ def bracket_links(tokens: Tensor, first_bracket: int, last: bool = False) -> tup
     closing bracket it is the column that predicted the opening bracket of the pair. A closing bracket without an
     opening one counts as a label.
 
-    Args:
-        tokens: ``[R, T]`` int64, EOS and the tokens so far
-        first_bracket: ids from here on are alternately opening and closing brackets
-        last: finds those of the last column only
-
-    Returns:
-        previous siblings and parents, each ``[R, T]`` int64, or ``[R, 1]``; -1 where there is no such column
+    ``tokens`` are ``[R, T]`` int64, EOS and the tokens so far; ids from ``first_bracket`` on are alternately opening
+    and closing brackets. Returns previous siblings and parents, each ``[R, T]`` int64, or ``[R, 1]`` of the ``last``
+    column; -1 where there is no such column.
     """
     is_bracket = tokens >= first_bracket
     is_open = is_bracket & ((tokens - first_bracket) % 2 == 0)
@@ -62,10 +58,7 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
     In each column a GRU reads the last token and the parent's state, and updates the state of the previous sibling (see
     :func:`bracket_links`). The last layer's state attends to the source once.
 
-    Args:
-        cfg (TreeSequenceConfig): sizes and options
-        dictionary: of labels and brackets
-        embed_tokens: its table
+    ``dictionary`` has labels and brackets; ``cfg`` is a TreeSequenceConfig.
     """
 
     def __init__(self, cfg, dictionary: SequenceDictionary, embed_tokens: nn.Embedding):
@@ -98,16 +91,9 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         features_only: bool = False,
         **unused,
     ) -> tuple[Tensor, dict]:
-        """Scores labels and brackets, as fairseq's decoders do.
+        """Scores labels and brackets after columns ``[R, T]``, EOS and the tokens so far; returns logits ``[R, T, V]``.
 
-        Args:
-            prev_output_tokens: ``[R, T]``, EOS and the tokens so far
-            encoder_out: of the encoder
-            incremental_state: of a search; only the last column is then scored
-            features_only: leave out the last layer
-
-        Returns:
-            logits ``[R, T, V]``, or ``[R, 1, V]`` of the last column, and a dict without attention weights
+        With ``incremental_state`` only the last column is scored.
         """
         # For each layer the states of the columns so far.
         states: list[list[Tensor]] = [[] for _ in self.cells]
@@ -124,7 +110,7 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         return features if features_only else self.output_layer(features), {"attn": [None]}
 
     def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:
-        """Computes what :meth:`forward` computes before the last layer."""
+        """:meth:`forward` before the last layer."""
         return self.forward(*args, features_only=True, **kwargs)
 
     def _run(self, cell: nn.GRUCell, inputs: Tensor, links: tuple[Tensor, Tensor], past: list[Tensor]) -> Tensor:
