@@ -43,7 +43,7 @@ def test_they_are_the_binarised_trees(trees, extra, seed):
     binary = BinaryBranches.of(view(rows))
     labels = column_labels(rows, binary)
     for row, tree in enumerate(trees):
-        expected = binarize(tree, "right")
+        expected = binarize(tree)
         root, parents, branches = int(binary.root[row]), binary.parents[row].tolist(), binary.branches[row].tolist()
         assert parents[root] == -1
         assert tree_below(root, labels[row], parents, branches) == expected
@@ -81,7 +81,7 @@ def test_super_roots_are_binarised_as_any_node(documents):
     parents, branches = joined.parents[0].tolist(), joined.branches[0].tolist()
     sizes = []
     for root, document in zip(joined.root.tolist(), documents, strict=True):
-        expected = binarize(Tree(str(BOS), document), "right")
+        expected = binarize(Tree(str(BOS), document))
         assert parents[root] == -1
         assert tree_below(root, labels, parents, branches) == expected
         sizes.append(len(list(expected.preorder())))

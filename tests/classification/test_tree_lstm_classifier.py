@@ -44,9 +44,9 @@ def direct_logits(model, documents: list[list[Tree]], document_root: str) -> tup
     linear = model.readout.linear
     roots, nodes, leaves = [], [], []
     for document in documents:
-        trees = [direct_states(model, binarize(tree, "right")) for tree in document]
+        trees = [direct_states(model, binarize(tree)) for tree in document]
         if document_root == "super":
-            whole = direct_states(model, binarize(Tree(str(BOS), document), "right"))[0][1]
+            whole = direct_states(model, binarize(Tree(str(BOS), document)))[0][1]
         else:
             own = [states[0][1] for states in trees]
             whole = own[0] if document_root == "first" else sum(own) / len(own)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tree_fairseq.data_bin.tree_store import (
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.trees.spans import encode, unary_chains
-from tree_fairseq.trees.transforms import collapse_unary, join_labels
+from tree_fairseq.trees.transforms import join_labels
 
 good_labels = strategies.labels().filter(lambda label: label not in RESERVED_LABELS)
 
@@ -60,13 +61,11 @@ def test_missing_and_damaged_files(tmp_path):
 
 @settings(deadline=None, max_examples=100)
 @given(strategies.trees(label=st.sampled_from(["S", "NP", "A+B", "\\", "+"])))
-def test_chain_labels_are_those_of_the_collapsed_tree(tree):
+def test_chain_labels_join_the_nodes_of_equal_spans(tree):
     forest = encode((tree,))
-    joined = collapse_unary(tree, keep="join", include_tags=True)
-    chains = list(Counter(node.label for node in joined.preorder() if not node.is_leaf))
     dictionary = build_label_dictionary(forest.labels, {}, {})
-    for chain in chains:
-        dictionary.add_symbol(chain)
+    for _, chain in groupby(zip(forest.spans[:, :2].tolist(), forest.labels), itemgetter(0)):
+        dictionary.add_symbol(join_labels(label for _, label in chain))
     kept, chain_start = unary_chains(forest.spans)
     labels = np.array([dictionary.index(label) for label in forest.labels])
     lookup = ChainLabels(dictionary)

@@ -46,14 +46,6 @@ def test_every_message_ends_in_a_way_to_mend_it(line, error, column, message):
     assert caught.value.hint.endswith(".")
 
 
-@pytest.mark.parametrize("read", [read_forest, read_spans])
-@pytest.mark.parametrize(("raw", "column"), [(b"(NN \xff)", 5), ("(NN ü".encode() + b"\xc3)", 6)])
-def test_bytes_that_are_no_utf8(read, raw, column):
-    with pytest.raises(errors.UnsupportedCharacterError, match="not valid UTF-8") as caught:
-        read(raw)
-    assert caught.value.column == column
-
-
 def test_long_words_are_shortened_in_messages():
     with pytest.raises(errors.OutsideTreeError) as caught:
         read_forest("x" * 10_000)

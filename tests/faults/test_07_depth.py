@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests.strategies import deep_tree
-from tests.trees.inverses import debinarize, restore_unary
+from tests.trees.inverses import debinarize
 from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
@@ -51,17 +51,14 @@ def test_brackets_and_spans(tree):
 
 
 def test_transforms(tree):
-    assert restore_unary(collapse_unary(tree, "join")) == tree
     assert collapse_unary(tree).height() <= tree.height()
-    for form in ("left", "right"):
-        assert debinarize(binarize(tree, form)) == tree
+    assert debinarize(binarize(tree)) == tree
     assert strip_function_tags(tree) == tree
 
 
-@pytest.mark.parametrize("form", ["left", "right"])
-def test_wide_trees_become_deep_ones_and_wide_again(form):
+def test_wide_trees_become_deep_ones_and_wide_again():
     wide = Tree("S", deep_tree(2).children * 10_000)
-    binary = binarize(wide, form)
+    binary = binarize(wide)
     assert binary.height() > 10_000
     assert debinarize(binary) == wide
 

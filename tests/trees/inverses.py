@@ -19,21 +19,8 @@ def split_label(label: str) -> list[str]:
     return parts
 
 
-def restore_unary(tree: Tree) -> Tree:
-    """The inverse of ``collapse_unary(tree, "join")``."""
-
-    def restore(node: Tree, children: list[Tree]) -> Tree:
-        if not children:
-            return node
-        for label in reversed(split_label(node.label)):
-            children = [Tree(label, children)]
-        return children[0]
-
-    return tree.fold(restore)
-
-
 def debinarize(tree: Tree) -> Tree:
-    """The inverse of ``binarize`` in both forms: the children of an intermediate node go to its parent."""
+    """The inverse of ``binarize``: the children of an intermediate node go to its parent."""
 
     def restore(node: Tree, children: list[list[Tree]]) -> list[Tree]:
         if not children:

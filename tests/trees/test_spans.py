@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import any_trees, forests, plain_trees, trees
-from tests.trees.inverses import split_label
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans, reduced_depth, unary_chains
-from tree_fairseq.trees.transforms import collapse_unary
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 
@@ -132,11 +132,10 @@ def test_reduced_depth_of_the_full_forest_is_its_depth(forest):
 
 @given(plain_trees(max_words=20))
 @settings(deadline=None)
-def test_chains_are_those_that_collapse_unary_joins(tree):
+def test_chains_are_the_nodes_of_equal_spans(tree):
     encoded = encode((tree,))
-    joined = encode((collapse_unary(tree, "join", include_tags=True),))
-    widths = joined.spans[:, 1] - joined.spans[:, 0]
-    expected = [split_label(label) for label, width in zip(joined.labels, widths, strict=True) if width >= 2]
+    groups = [(span, [row[0] for row in rows]) for span, rows in groupby(all_rows((tree,)), lambda row: row[1:3])]
+    expected = [labels for (start, end), labels in groups if end - start >= 2]
     kept, top = unary_chains(encoded.spans)
     assert [encoded.labels[start : end + 1] for start, end in zip(top, kept, strict=True)] == expected
 

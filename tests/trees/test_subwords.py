@@ -67,12 +67,11 @@ def test_split_by_example():
     assert join_words(split, bpe_word) == SENTENCE
 
 
-def test_join_is_called_once_for_every_word():
+def test_join_makes_a_word_of_all_its_pieces():
     split = split_words(SENTENCE, [["▁the"], ["▁m", "an"], ["▁sleeps"]])
     assert join_words(split, sentencepiece_word) == SENTENCE
-    calls = []
-    join_words(split, lambda pieces: calls.append(list(pieces)) or "x")
-    assert sorted(calls) == [["▁m", "an"], ["▁sleeps"], ["▁the"]]
+    (joined,) = join_words(split, "+".join)
+    assert joined.leaves() == ["▁the", "▁m+an", "▁sleeps"]
 
 
 def test_a_line_of_one_split_word():

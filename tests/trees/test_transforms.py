@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import any_trees, labels, plain_trees, trees
-from tests.trees.inverses import debinarize, restore_unary, split_label
+from tests.trees.inverses import debinarize, split_label
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.transforms import binarize, collapse_unary, join_labels, strip_function_tags
+from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary, join_labels, strip_function_tags
 from tree_fairseq.trees.tree import Tree
-
-FORMS = ("left", "right")
 
 
 @given(st.lists(labels() | st.text(), min_size=1, max_size=4))
@@ -28,69 +26,54 @@ def test_plain_labels_are_joined_plainly():
     assert join_labels(["A+B"]) == "A\\+B"
 
 
-@given(trees(), st.booleans())
+@given(plain_trees())
 @settings(deadline=None)
-def test_joined_chains_are_restored(tree, include_tags):
-    assert restore_unary(collapse_unary(tree, "join", include_tags)) == tree
-
-
-@given(plain_trees(), st.booleans())
-@settings(deadline=None)
-def test_collapse_is_nltks(tree, include_tags):
+def test_collapse_keeps_the_lowest_label_of_nltks_chains(tree):
     theirs = nltk.Tree.fromstring(write_forest((tree,)))
-    theirs.collapse_unary(collapsePOS=include_tags, collapseRoot=True, joinChar="+")
-    joined = collapse_unary(tree, "join", include_tags=include_tags)
-    assert write_forest((joined,)) == " ".join(str(theirs).split())
-    lowest = collapse_unary(tree, "lowest", include_tags=include_tags)
-    assert lowest == joined.map_labels(lambda label: label.split("+")[-1])
+    theirs.collapse_unary(collapsePOS=True, collapseRoot=True, joinChar="+")
+    lowest = read_tree(" ".join(str(theirs).split())).map_labels(lambda label: label.split("+")[-1])
+    assert collapse_unary(tree) == lowest
 
 
-@given(plain_trees(), st.booleans())
+@given(trees())
 @settings(deadline=None)
-def test_no_chain_is_left(tree, include_tags):
-    for node in collapse_unary(tree, include_tags=include_tags).preorder():
-        if len(node.children) == 1 and node.children[0].children:
-            assert node.children[0].is_preterminal and not include_tags
+def test_no_chain_is_left(tree):
+    collapsed = collapse_unary(tree)
+    assert collapsed.leaves() == tree.leaves()
+    for node in collapsed.preorder():
+        assert len(node.children) != 1 or node.is_preterminal
 
 
 def test_collapse_by_example():
     tree = read_tree("(ROOT (S (NP (NN a)) (VP (VP (VB b) (NN c)))))")
-    assert write_forest((collapse_unary(tree),)) == "(S (NP (NN a)) (VP (VB b) (NN c)))"
-    assert write_forest((collapse_unary(tree, "join"),)) == "(ROOT+S (NP (NN a)) (VP+VP (VB b) (NN c)))"
-    assert write_forest((collapse_unary(tree, "join", True),)) == "(ROOT+S (NP+NN a) (VP+VP (VB b) (NN c)))"
-    with pytest.raises(ValueError, match="'top'"):
-        collapse_unary(tree, "top")
+    assert write_forest((collapse_unary(tree),)) == "(S (NN a) (VP (VB b) (NN c)))"
 
 
-@given(trees() | any_trees(), st.sampled_from(FORMS))
+@given(trees() | any_trees())
 @settings(deadline=None)
-def test_binarization_has_an_inverse(tree, form):
-    binary = binarize(tree, form)
+def test_binarization_has_an_inverse(tree):
+    binary = binarize(tree)
     assert debinarize(binary) == tree
     assert {len(node.children) for node in binary.preorder()} <= {0, 1, 2}
+    assert binary.leaves() == tree.leaves()
 
 
-@given(trees(), st.sampled_from(FORMS))
+@given(trees())
 @settings(deadline=None)
-def test_binarization_keeps_the_words(tree, form):
-    assert binarize(tree, form).leaves() == tree.leaves()
+def test_inserted_nodes_are_right_children(tree):
+    for node in binarize(tree).preorder():
+        if len(node.children) == 2:
+            assert not node.children[0].label.startswith(INTERMEDIATE)
 
 
 def test_binarization_by_example():
     tree = read_tree("(A (B b) (C c) (D d) (E e))")
-    assert write_forest((binarize(tree, "right"),)) == "(A (B b) (@A (C c) (@A (D d) (E e))))"
-    assert write_forest((binarize(tree, "left"),)) == "(A (@A (@A (B b) (C c)) (D d)) (E e))"
+    assert write_forest((binarize(tree),)) == "(A (B b) (@A (C c) (@A (D d) (E e))))"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_intermediate_labels_of_the_user_are_kept_apart(form):
+def test_intermediate_labels_of_the_user_are_kept_apart():
     tree = read_tree("(@A (@A (@A a) (\\@A b) (C c)) (D d) (E e))")
-    assert debinarize(binarize(tree, form)) == tree
-
-
-def test_unknown_forms_are_refused():
-    with pytest.raises(ValueError, match="'middle'"):
-        binarize(Tree("a"), "middle")
+    assert debinarize(binarize(tree)) == tree
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_trees_are_immutable():
     with pytest.raises(AttributeError):
         SENTENCE.other = 1
     assert isinstance(SENTENCE.children, tuple)
-    assert copy.deepcopy(SENTENCE) is SENTENCE and copy.copy(SENTENCE) is SENTENCE
+    assert copy.deepcopy(SENTENCE) == copy.copy(SENTENCE) == SENTENCE
 
 
 def test_wrong_types_are_refused_at_once():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import UnorderedForms, exact_matches, unordered_labels
+from tree_fairseq.trees.unordered import exact_matches, unordered_labels
 
 UNORDERED = ("and", "or")
 TREES = symbol_trees(labels=("and", "or", "f", "x"), max_children=3, max_leaves=7)
@@ -26,6 +26,11 @@ def same(first: Tree, second: Tree) -> bool:
     return any(all(same(*pair) for pair in zip(first.children, order)) for order in orders)
 
 
+def equal(first: Tree, second: Tree, unordered=UNORDERED) -> bool:
+    (found,) = exact_matches([first], [second], unordered)
+    return found
+
+
 def shuffled(tree: Tree, generator: random.Random) -> Tree:
     def rebuild(node, children):
         if node.label in UNORDERED:
@@ -36,25 +41,22 @@ def shuffled(tree: Tree, generator: random.Random) -> Tree:
 
 
 @given(TREES, TREES)
-def test_numbers_agree_with_all_permutations(first, second):
-    forms = UnorderedForms(UNORDERED)
-    assert (forms.number(first) == forms.number(second)) == same(first, second)
+def test_equality_agrees_with_all_permutations(first, second):
+    assert equal(first, second) == same(first, second)
 
 
 @given(TREES, st.randoms(use_true_random=False))
 def test_shuffling_changes_nothing(tree, generator):
-    forms = UnorderedForms(UNORDERED)
-    assert forms.number(shuffled(tree, generator)) == forms.number(tree)
+    assert equal(shuffled(tree, generator), tree)
 
 
 @given(TREES, TREES)
 def test_without_unordered_labels_it_is_equality(first, second):
-    forms = UnorderedForms(())
-    assert (forms.number(first) == forms.number(second)) == (first == second)
+    assert equal(first, second, ()) == (first == second)
 
 
 @pytest.mark.parametrize(
-    ("notation", "first", "second", "equal"),
+    ("notation", "first", "second", "expected"),
     [
         ("bracket", "( and ( f x ) ( or a b ) )", "( and ( or b a ) ( f x ) )", True),
         ("bracket", "( f a b )", "( f b a )", False),
@@ -65,17 +67,16 @@ def test_without_unordered_labels_it_is_equality(first, second):
         ("prolog", "job ( A ) , \\+ ( a ( A ) ; b ( A ) )", "\\+ ( b ( A ) ; a ( A ) ) , job ( A )", True),
     ],
 )
-def test_notations(notation, first, second, equal):
-    forms, reader = UnorderedForms(unordered_labels(notation)), notation_named(notation)
-    assert (forms.number(reader.read(first)) == forms.number(reader.read(second))) == equal
+def test_notations(notation, first, second, expected):
+    reader = notation_named(notation)
+    assert equal(reader.read(first), reader.read(second), unordered_labels(notation)) == expected
 
 
 def test_deep_trees():
     deep = Tree("x")
     for _ in range(20000):
         deep = Tree("and", (Tree("a"), deep))
-    forms = UnorderedForms(UNORDERED)
-    assert forms.number(deep) == forms.number(shuffled(deep, random.Random(1)))
+    assert equal(deep, shuffled(deep, random.Random(1)))
 
 
 def test_missing_and_unknown_outputs_never_match():

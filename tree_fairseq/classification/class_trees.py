@@ -141,7 +141,7 @@ def _subword_model(path: str | None) -> SubwordModel | None:
 
 def binary_tree(tree: Tree) -> Tree:
     """Gives a parse the form of binary class trees: without unary chains, and binarized to the right."""
-    return binarize(collapse_unary(tree, "lowest", include_tags=True), "right")
+    return binarize(collapse_unary(tree))
 
 
 def word_options(options: ParserOptions) -> ParserOptions:

@@ -79,7 +79,7 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
         "left-branching": bracket_f1(control(ControlParser("left-branching", lambda width, generator: width - 1))),
         "balanced": bracket_f1(control(balanced(seeded))),
         "random": bracket_f1(control(random_trees(seeded))),
-        "gold, binary": bracket_f1((forest, tuple(binarize(tree, "right") for tree in forest)) for forest, _ in kept),
+        "gold, binary": bracket_f1((forest, tuple(map(binarize, forest))) for forest, _ in kept),
     }
 
 

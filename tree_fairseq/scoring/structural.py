@@ -26,7 +26,7 @@ from tree_fairseq.scoring.outputs import Outputs, read_complete, read_references
 from tree_fairseq.scoring.runs import GroupScorer, bucket_lines, generated, group_lines
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
-from tree_fairseq.trees.notations.notation import Notation
+from tree_fairseq.trees.notations.notation import Notation, Piece
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree
 from tree_fairseq.trees.unordered import unordered_labels
@@ -40,12 +40,11 @@ LINES = "lines"
 class Lines(Notation):
     """Reads a line of text as a tree: its tokens below an unnamed root. For programs without a notation of trees."""
 
-    def write(self, tree: Tree) -> str:
-        """Writes the tokens."""
-        return " ".join(token.label for token in tree.children)
-
     def _read(self, line: str) -> Tree:
         return Tree("", map(Tree, line.split()))
+
+    def _pieces(self, node: Tree, place: None) -> list[Piece]:
+        return [" ".join(token.label for token in node.children)]
 
 
 class Target(NamedTuple):

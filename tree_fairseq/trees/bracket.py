@@ -10,20 +10,19 @@ from __future__ import annotations
 import os
 import re
 
-from tree_fairseq.errors import EmptyTreeError, OutsideTreeError, TreeFormatError, UnsupportedCharacterError
+from tree_fairseq.errors import EmptyTreeError, OutsideTreeError, TreeFormatError
 from tree_fairseq.trees.spans import SpanForest, encode, spans_from_flat
 from tree_fairseq.trees.strict_reader import (
     INDEXED_LEAF,
     REFUSED,
     StrictReader,
-    check_characters,
     check_label,
     check_word,
     escape,
     refuse_indexed_leaves,
     unescape,
 )
-from tree_fairseq.trees.tree import Forest, Tree, misplaced_word
+from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 DEPTH_LIMIT = 100_000
 """The greatest depth of a tree if the caller sets no other limit."""
@@ -34,58 +33,30 @@ _NODE = re.compile(r"\(([^ \t()]++)[ \t]*+(?:([^ \t()]++)[ \t]*+\))?|(\)++|[^ \t
 
 
 def read_forest(
-    line: str | bytes,
-    *,
-    path: str | os.PathLike | None = None,
-    line_number: int | None = None,
-    depth_limit: int = DEPTH_LIMIT,
+    line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
 ) -> Forest:
-    """Reads the trees of one line.
+    """Reads the trees of one line; a blank line is ``()``.
 
     Args:
-        line: bracketed trees, one after the other; bytes are decoded as UTF-8, and one line break at the end is ignored
-        path: the file, for error messages only
-        line_number: the number of the line in the file, from 1, for error messages only
+        line: bracketed trees, one after the other; a line break at the end is ignored
+        path, line_number: the place of the line, for messages
         depth_limit: how many brackets may be open at once
-
-    Returns:
-        the forest; ``()`` for a blank line
 
     Raises:
         TreeFormatError: one of its subclasses, with the column
     """
     try:
-        return StrictReader(_clean_line(line), depth_limit).read()
+        return StrictReader(_without_line_break(line), depth_limit).read()
     except TreeFormatError as error:
         raise error.at(path, line_number) from None
-
-
-def _clean_line(line: str | bytes) -> str:
-    """The line as text without its line break, after a check of its characters."""
-    if isinstance(line, bytes):
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            message = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
-            column = len(line[: error.start].decode("utf-8")) + 1
-            raise UnsupportedCharacterError(message, column=column) from None
-    else:
-        text = line
-    return check_characters(_without_line_break(text))
 
 
 def _without_line_break(line: str) -> str:
     return line[:-1].removesuffix("\r") if line.endswith("\n") else line
 
 
-def read_tree(line: str | bytes) -> Tree:
-    """Reads a line that holds exactly one tree.
-
-    Raises:
-        EmptyTreeError: the line is blank
-        OutsideTreeError: there are several trees
-        TreeFormatError: the line is malformed, see `read_forest`
-    """
+def read_tree(line: str) -> Tree:
+    """Reads a line that holds exactly one tree; raises subclasses of `TreeFormatError`."""
     forest = read_forest(line)
     if not forest:
         raise EmptyTreeError("a blank line where one tree is expected")
@@ -95,18 +66,11 @@ def read_tree(line: str | bytes) -> Tree:
 
 
 def read_spans(
-    line: str | bytes,
-    *,
-    path: str | os.PathLike | None = None,
-    line_number: int | None = None,
-    depth_limit: int = DEPTH_LIMIT,
+    line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
 ) -> SpanForest:
-    """Returns ``encode(read_forest(line))`` without building trees, which is several times faster.
-
-    Arguments and errors are those of `read_forest`.
-    """
+    """Returns ``encode(read_forest(line, ...))`` without building trees, which is several times faster."""
     try:
-        spans = _read_spans_fast(line, depth_limit)
+        spans = _read_spans_fast(_without_line_break(line), depth_limit)
     except IndexError:
         spans = None  # a closing bracket without an opening one
     if spans is not None:
@@ -115,11 +79,8 @@ def read_spans(
     return encode(read_forest(line, path=path, line_number=line_number, depth_limit=depth_limit))
 
 
-def _read_spans_fast(line: str | bytes, depth_limit: int) -> SpanForest | None:
+def _read_spans_fast(line: str, depth_limit: int) -> SpanForest | None:
     """The spans of a line, or None if only the strict reader can decide whether the line is well formed."""
-    if isinstance(line, bytes):
-        return None
-    line = _without_line_break(line)
     if REFUSED.search(line) or "=" in line and INDEXED_LEAF.search(line):
         return None
     labels: list[str] = []
@@ -159,35 +120,24 @@ def write_forest(forest: Forest) -> str:
         TreeFormatError: the forest cannot be written, because a word is not alone under its tag, a word or label is
             empty or contains whitespace, or a label contains a bracket
     """
+    check_preterminals(forest)
+    return " ".join(map(_write_tree, forest))
+
+
+def _write_tree(tree: Tree) -> str:
     parts: list[str] = []
-    for tree in forest:
-        if not tree.children:
-            raise misplaced_word(tree.label, None)
-        if parts:
-            parts.append(" ")
-        refuse_indexed_leaves(_write_tree(tree, parts))
-    return "".join(parts)
-
-
-def _write_tree(tree: Tree, parts: list[str]) -> list[str]:
-    """Appends the written form of a tree to ``parts``, and returns its words."""
     words: list[str] = []
-    stack: list[Tree | None] = [tree]
+    stack: list[Tree | None] = [tree]  # None closes a constituent
     while stack:
         node = stack.pop()
         if node is None:
             parts.append(")")
             continue
-        if parts and parts[-1] != " ":
-            parts.append(" ")
-        parts.append("(" + check_label(node.label))
+        parts.append(f" ({check_label(node.label)}")
         if node.is_preterminal:
             words.append(check_word(node.children[0].label))
             parts.append(f" {escape(words[-1])})")
-            continue
-        stack.append(None)
-        for child in reversed(node.children):
-            if not child.children:
-                raise misplaced_word(child.label, node)
-            stack.append(child)
-    return words
+        else:
+            stack += (None, *reversed(node.children))
+    refuse_indexed_leaves(words)
+    return "".join(parts)[1:]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tree_fairseq.errors import TreeFormatError
-from tree_fairseq.trees.tree import Forest, Tree, misplaced_word
+from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ def encode(forest: Forest) -> SpanForest:
     """Converts a forest to arrays; the inverse is `decode`.
 
     Raises:
-        MixedChildrenError: a word is not the only child of its parent
-        OutsideTreeError: one of the trees is a bare word
+        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
     """
+    check_preterminals(forest)
     leaves: list[str] = []
     labels: list[str] = []
     flat: list[int] = []
@@ -59,18 +59,13 @@ def encode(forest: Forest) -> SpanForest:
         if node is None:
             flat[number] = len(leaves)
             continue
-        if not node.children:
-            raise misplaced_word(node.label, None)
         labels.append(node.label)
         flat += (len(leaves), len(leaves) + 1, number)
         if node.is_preterminal:
             leaves.append(node.children[0].label)
-            continue
-        stack.append((None, len(flat) - 2))
-        for child in reversed(node.children):
-            if not child.children:
-                raise misplaced_word(child.label, node)
-            stack.append((child, number + 1))
+        else:
+            stack.append((None, len(flat) - 2))
+            stack += [(child, number + 1) for child in reversed(node.children)]
     return spans_from_flat(leaves, labels, flat)
 
 
@@ -85,81 +80,63 @@ def decode(encoded: SpanForest) -> Forest:
         raise TreeFormatError(f"{len(encoded.labels)} labels for {len(rows)} spans")
     # waiting[depth]: the nodes at that depth to the right of the current one, the rightmost first.
     waiting: list[list[tuple[Tree, int, int]]] = [[]]
-    for number in range(len(rows) - 1, -1, -1):
+    for number in reversed(range(len(rows))):
         start, end, depth = rows[number]
-        if depth < 0 or depth > number:
+        if not 0 <= depth <= number:
             raise TreeFormatError(f"node {number} has the depth {depth}")
-        while len(waiting) < depth + 2:
-            waiting.append([])
-        children = waiting[depth + 1][::-1]
-        waiting[depth + 1] = []
+        waiting += ([] for _ in range(depth + 2 - len(waiting)))
         # Nodes deeper than a child should have been given to their parents before.
-        if len(waiting) > depth + 2 and any(waiting[depth + 2 :]):
+        if any(waiting[depth + 2 :]):
             raise TreeFormatError(
                 f"node {number} at depth {depth} is not the parent of the deeper nodes that follow it"
             )
-        del waiting[depth + 2 :]
-        _check_tiling(number, (start, end), children, len(encoded.leaves))
+        children = waiting[depth + 1][::-1]
+        del waiting[depth + 1 :]
+        _check_tiling(f"node {number}", start, end, children, len(encoded.leaves))
+        if not children and end != start + 1:
+            raise TreeFormatError(f"node {number} spans [{start}, {end}) but has no children")
         subtrees = [child for child, _, _ in children] or [Tree(encoded.leaves[start])]
         waiting[depth].append((Tree(encoded.labels[number], subtrees), start, end))
     roots = waiting[0][::-1]
-    if roots or encoded.leaves:
-        _check_tiling(None, (0, len(encoded.leaves)), roots, len(encoded.leaves))
+    if roots:
+        _check_tiling("the line", 0, len(encoded.leaves), roots, len(encoded.leaves))
+    elif encoded.leaves:
+        raise TreeFormatError(f"the line spans [0, {len(encoded.leaves)}) but has no children")
     return tuple(root for root, _, _ in roots)
 
 
-def _check_tiling(
-    number: int | None, span: tuple[int, int], children: list[tuple[Tree, int, int]], leaf_count: int
-) -> None:
-    """Checks that a node lies within the line and that its children cover it without gap or overlap."""
-    name = "the line" if number is None else f"node {number}"
-    start, end = span
+def _check_tiling(name: str, start: int, end: int, children: list[tuple[Tree, int, int]], leaf_count: int) -> None:
+    """Checks that a span lies within the line and that the children, if any, cover it without gap or overlap."""
     if not 0 <= start < end <= leaf_count:
         raise TreeFormatError(f"{name} has the span [{start}, {end}) among {leaf_count} leaves")
-    if not children:
-        if number is None or end != start + 1:
-            raise TreeFormatError(f"{name} spans [{start}, {end}) but has no children")
-        return
     reached = start
     for _, child_start, child_end in children:
         if child_start != reached:
             raise TreeFormatError(f"{name} has a child at {child_start} where one at {reached} is expected")
         reached = child_end
-    if reached != end:
+    if children and reached != end:
         raise TreeFormatError(f"{name} ends at {end}, but its children end at {reached}")
 
 
 def reduce_spans(spans: np.ndarray) -> np.ndarray:
     """Selects the nodes that a model reads: those over two or more leaves, and of each unary chain only the lowest.
 
-    This drops preterminals, except those of split words, which cover several pieces.
-
-    Args:
-        spans: int ``[M, 3]`` (or more columns), start and end first, in preorder
-
-    Returns:
-        int64, the rows to keep, in order
+    This drops preterminals, except those of split words, which cover several pieces. ``spans`` is int ``[M, 3]`` (or
+    more columns), start and end first, in preorder. The result is int64, the rows to keep, in order.
     """
-    if not len(spans):
-        return np.empty(0, dtype=np.int64)
-    is_lowest = np.concatenate((~_equals_next(spans), [True]))
+    is_lowest = np.append(~_equals_next(spans), True)[: len(spans)]
     return np.flatnonzero(is_lowest & (spans[:, 1] - spans[:, 0] >= 2))
 
 
 def unary_chains(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The nodes that `reduce_spans` keeps, and the top of the unary chain of each.
 
-    Args:
-        spans: int ``[M, 3]``, in preorder
-
     Returns:
         ``(kept, chain_start)``, int64 arrays of the same length: the chain of ``kept[k]`` consists of the rows
         ``chain_start[k] … kept[k]``, its top first
     """
     kept = reduce_spans(spans)
-    if not len(kept):
-        return kept, kept
-    is_top = np.concatenate(([True], ~_equals_next(spans)))
+    is_top = np.append(True, ~_equals_next(spans))[: len(spans)]
     top = np.maximum.accumulate(np.where(is_top, np.arange(len(spans)), 0))
     return kept, top[kept]
 
@@ -173,14 +150,8 @@ def reduced_depth(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The depth of each node among the given nodes, for instance among those that `reduce_spans` keeps.
 
     In preorder a node follows its ancestors and the nodes that end before it starts. Its depth is therefore its rank
-    minus the number of nodes that end before it starts.
-
-    Args:
-        start: int ``[M]``, in preorder
-        end: int ``[M]``
-
-    Returns:
-        int32 ``[M]``, 0 at each root
+    minus the number of nodes that end before it starts. ``start`` and ``end`` are int ``[M]``, in preorder; the result
+    is int32 ``[M]``, 0 at each root.
     """
     ended = np.searchsorted(np.sort(end), start, side="right")
     return (np.arange(len(start)) - ended).astype(np.int32)

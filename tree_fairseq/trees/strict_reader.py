@@ -38,47 +38,34 @@ _REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")
 _TO_ESCAPE = re.compile(r"(?<!\\)(\\*+)(?:([()])|(-[LR]RB))")
 _ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*+)(?:\\(-[LR]RB)|(-[LR]RB-))")
 
-CHARACTER_HINT = "Replace it in the tree and in the text by a visible character."
+_CHARACTER_HINT = "Replace it in the tree and in the text by a visible character."
 
 
 def escape(word: str) -> str:
     """A word as it is written between brackets; the inverse is `unescape`."""
-    return _TO_ESCAPE.sub(_escape_match, word) if "(" in word or ")" in word or "RB" in word else word
+
+    def escaped(found: re.Match) -> str:
+        backslashes, bracket, literal = found.groups()
+        return backslashes * 2 + (f"\\{literal}" if literal else "-LRB-" if bracket == "(" else "-RRB-")
+
+    return _TO_ESCAPE.sub(escaped, word) if "(" in word or ")" in word or "RB" in word else word
 
 
 def unescape(text: str) -> str:
     """The word that `escape` wrote or that a treebank contains (``-LRB-`` is ``(``)."""
-    return _ESCAPED.sub(_unescape_match, text) if "RB" in text else text
 
+    def unescaped(found: re.Match) -> str:
+        backslashes, literal, bracket = found.groups()
+        return backslashes[::2] + (literal or ("(" if bracket == "-LRB-" else ")"))
 
-def _escape_match(found: re.Match) -> str:
-    backslashes, bracket, literal = found.groups()
-    if bracket:
-        return backslashes * 2 + ("-LRB-" if bracket == "(" else "-RRB-")
-    return backslashes * 2 + "\\" + literal
-
-
-def _unescape_match(found: re.Match) -> str:
-    backslashes, literal, bracket = found.groups()
-    half = backslashes[: len(backslashes) // 2]
-    return half + (literal or ("(" if bracket == "-LRB-" else ")"))
-
-
-def check_characters(line: str) -> str:
-    """Returns the line, or raises `UnsupportedCharacterError` for a character that no line may contain."""
-    found = REFUSED.search(line)
-    if found:
-        message = f"{character_name(found.group())} in a line of trees"
-        raise UnsupportedCharacterError(message, column=found.start() + 1, hint=CHARACTER_HINT)
-    return line
+    return _ESCAPED.sub(unescaped, text) if "RB" in text else text
 
 
 def check_label(label: str) -> str:
     """Returns the label, or raises `TreeFormatError` if it is empty or contains whitespace or a bracket."""
     if not label:
         raise UnlabelledTreeError("a constituent without a label cannot be written")
-    found = _REFUSED_IN_LABEL.search(label)
-    if found:
+    if found := _REFUSED_IN_LABEL.search(label):
         raise UnsupportedCharacterError(f"{character_name(found.group())} in the label {label!r}")
     return label
 
@@ -87,9 +74,9 @@ def check_word(word: str) -> str:
     """Returns the word, or raises `TreeFormatError` if it is empty or contains whitespace."""
     if not word:
         raise EmptyTreeError("an empty word cannot be written")
-    found = _REFUSED_IN_WORD.search(word)
-    if found:
-        raise UnsupportedCharacterError(f"{character_name(found.group())} in the word {word!r}", hint=CHARACTER_HINT)
+    if found := _REFUSED_IN_WORD.search(word):
+        message = f"{character_name(found.group())} in the word {word!r}"
+        raise UnsupportedCharacterError(message, hint=_CHARACTER_HINT)
     return word
 
 
@@ -124,22 +111,17 @@ class _OpenNode:
 
 
 class StrictReader:
-    """Reads one line token by token.
-
-    Args:
-        line: a line without its line break that has passed `check_characters`
-        depth_limit: how many brackets may be open at once
-    """
+    """Reads one line, without its line break, token by token."""
 
     def __init__(self, line: str, depth_limit: int):
-        self.line = line
-        self.depth_limit = depth_limit
-        self.may_be_indexed = INDEXED_LEAF.search(line) is not None
+        self.line, self.depth_limit = line, depth_limit
         self.trees: list[Tree] = []
         self.open_nodes: list[_OpenNode] = []
 
     def read(self) -> Forest:
-        """The forest of the line; raises a subclass of `TreeFormatError` with the column."""
+        if found := REFUSED.search(self.line):
+            message = f"{character_name(found.group())} in a line of trees"
+            raise UnsupportedCharacterError(message, column=found.start() + 1, hint=_CHARACTER_HINT)
         for found in _TOKEN.finditer(self.line):
             text, column = found.group(), found.start() + 1
             if text == "(":
@@ -180,8 +162,7 @@ class StrictReader:
         if self.open_nodes:
             self.open_nodes[-1].children.append(tree)
             return
-        if self.may_be_indexed:
-            refuse_indexed_leaves(tree.leaves(), node.column)
+        refuse_indexed_leaves(tree.leaves(), node.column)
         self.trees.append(tree)
 
     def _text(self, text: str, column: int) -> None:

@@ -7,7 +7,10 @@ A word of two or more pieces becomes a constituent with the tag of the word: ``(
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from tree_fairseq.errors import PieceAlignmentError
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals, forest_leaves
@@ -22,14 +25,7 @@ _BYTE_PIECES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
 def split_words(forest: Forest, pieces: Sequence[Sequence[str]]) -> Forest:
-    """Replaces every word by its pieces.
-
-    Args:
-        forest: the trees of a line
-        pieces: the pieces of each word from left to right, at least one for each word
-
-    Returns:
-        a forest whose leaves are all pieces in order
+    """Replaces every word by its pieces; ``pieces`` has one list for each word from left to right.
 
     Raises:
         PieceAlignmentError: there are more or fewer lists than words, or a word has no pieces
@@ -42,11 +38,9 @@ def split_words(forest: Forest, pieces: Sequence[Sequence[str]]) -> Forest:
     remaining = iter(pieces)
 
     def split(node: Tree, children: list[Tree]) -> Tree:
-        if not node.children:
-            return node
         if node.is_preterminal:
             return _word_tree(node.label, next(remaining))
-        return Tree(node.label, children)
+        return Tree(node.label, children) if children else node
 
     return tuple(tree.fold(split) for tree in forest)
 
@@ -67,28 +61,16 @@ def join_words(forest: Forest, join: Callable[[Sequence[str]], str] = "".join) -
     """Makes every split word one leaf again; the inverse of `split_words`.
 
     `is_split_word` recognises split words by their shape, so the original trees may not contain this shape themselves.
-
-    Args:
-        forest: the trees of a line over pieces
-        join: returns the word for its pieces; called for every word, also for a word of a single piece
+    ``join`` returns the word of its pieces, also for one piece.
     """
 
     def rejoin(node: Tree, children: list[Tree]) -> Tree:
-        if is_split_word(node):
-            return _join_under(node.label, node.children, join)
-        # The parent joins a preterminal, because it determines whether that is a word or a piece of one.
-        joined = [
-            _join_under(child.label, [child], join) if child.is_preterminal else result
-            for child, result in zip(node.children, children, strict=True)
-        ]
-        return Tree(node.label, joined)
+        if node.is_preterminal or is_split_word(node):
+            return Tree(node.label, (Tree(join(node.leaves())),))
+        return Tree(node.label, children) if children else node
 
     check_preterminals(forest)
-    return tuple(_join_under(tree.label, [tree], join) if tree.is_preterminal else tree.fold(rejoin) for tree in forest)
-
-
-def _join_under(tag: str, preterminals: Sequence[Tree], join: Callable[[Sequence[str]], str]) -> Tree:
-    return Tree(tag, (Tree(join([preterminal.children[0].label for preterminal in preterminals])),))
+    return tuple(tree.fold(rejoin) for tree in forest)
 
 
 def is_split_word(node: Tree) -> bool:
@@ -98,14 +80,9 @@ def is_split_word(node: Tree) -> bool:
 
 
 def join_bpe(tokens: Sequence[str], joiner: str = "@@") -> tuple[list[str], list[list[str]]]:
-    """Joins the tokens that subword-nmt split: all pieces of a word except the last end with the joiner.
+    """Joins the tokens of a line that subword-nmt split: all pieces of a word except the last end with the joiner.
 
-    Args:
-        tokens: the tokens of a line
-        joiner: the mark at the end of a piece that is continued
-
-    Returns:
-        ``(words, pieces)``: the words and the pieces of each; a word that the line cuts off ends with the line
+    Returns the words and the pieces of each; a word that the line cuts off ends with the line.
     """
     pieces: list[list[str]] = []
     continues = False
@@ -124,14 +101,10 @@ def bpe_word(pieces: Sequence[str], joiner: str = "@@") -> str:
 
 
 def join_sentencepiece(pieces: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Joins SentencePiece's pieces: the first piece of a word begins with ``\u2581``.
+    """Joins SentencePiece's pieces of a line: the first piece of a word begins with ``\u2581``.
 
-    Args:
-        pieces: the pieces of a line
-
-    Returns:
-        ``(words, pieces_per_word)``: the words and the pieces of each. A ``\u2581`` by itself belongs to the word after
-        it, or at the end of the line to the word before it.
+    Returns the words and the pieces of each. A ``\u2581`` by itself belongs to the word after it, or at the end of the
+    line to the word before it.
     """
     grouped: list[list[str]] = []
     only_blank = False
@@ -158,8 +131,7 @@ def sentencepiece_word(pieces: Sequence[str]) -> str:
 
 def _decode_bytes(found: re.Match) -> str:
     text = found.group()
-    values = bytes(int(text[place : place + 2], 16) for place in range(3, len(text), 6))
-    decoded = values.decode("utf-8", errors="replace")
+    decoded = bytes.fromhex(re.sub("<0x|>", "", text)).decode("utf-8", errors="replace")
     # A word must stay one token, so bytes that are whitespace or not valid UTF-8 stay as they are.
     return text if "\ufffd" in decoded or any(character.isspace() for character in decoded) else decoded
 
@@ -182,10 +154,7 @@ def align_pieces(
         token_offsets: ``[start, end)`` of each leaf in the text, from left to right; tokens may have the same offsets
             (the parts of a contraction)
         piece_offsets: ``[start, end)`` of each piece, from left to right
-        pieces: the pieces
-
-    Returns:
-        a forest whose leaves are all pieces in order
+        pieces: the pieces, which become the leaves of the result in this order
 
     Raises:
         PieceAlignmentError: the numbers of tokens, offsets or pieces differ, or there are pieces but no token
@@ -200,8 +169,8 @@ def align_pieces(
     if pieces and not word_count:
         raise PieceAlignmentError(f"{len(pieces)} pieces for a line without words")
     aligner = _PieceAligner(pieces, _tokens_of_pieces(forest, token_offsets, piece_offsets))
-    aligned = (tree.fold(aligner.node) for tree in forest)
-    return tuple(tree for tree, _, _ in aligned if tree is not None)
+    aligned = [tree.fold(aligner.node)[0] for tree in forest]
+    return tuple(tree for tree in aligned if tree is not None)
 
 
 def _tokens_of_pieces(
@@ -214,8 +183,7 @@ def _tokens_of_pieces(
         last_of_tree += [len(last_of_tree) + size - 1] * size
     placed = []
     count = len(token_offsets)
-    # Neither is reset for a piece, because offsets that decrease, which normalisation can cause, must not reorder
-    # pieces.
+    # Neither is reset for a piece: offsets can decrease where text was normalised, and must not reorder pieces.
     first = last = 0
     for start, end in piece_offsets:
         while first < count - 1 and token_offsets[first][1] <= start:
@@ -227,55 +195,51 @@ def _tokens_of_pieces(
     return placed
 
 
+_Aligned = tuple[Tree | None, int, int]
+"""A node over pieces, None if it has none, and the span of the tokens that it covered."""
+
+
 class _PieceAligner:
     """Puts pieces in the places of their tokens; `node` is folded over the trees of a line in order."""
 
     def __init__(self, pieces: Sequence[str], placed: Sequence[tuple[int, int]]):
-        self.own_pieces: dict[int, list[str]] = {}  # by token
-        self.crossing: dict[
-            int, list[tuple[int, str]]
-        ] = {}  # by last token: pieces over several, with their first token
+        self.own_pieces = defaultdict[int, list[str]](list)  # by token
+        # By last token: pieces over several tokens, with their first one.
+        self.crossing = defaultdict[int, list[tuple[int, str]]](list)
         for piece, (first, last) in zip(pieces, placed, strict=True):
             if first == last:
-                self.own_pieces.setdefault(first, []).append(piece)
+                self.own_pieces[first].append(piece)
             else:
-                self.crossing.setdefault(last, []).append((first, piece))
+                self.crossing[last].append((first, piece))
         self.token = 0
-        # Pieces whose tokens have all been visited but whose common ancestor has not; their first tokens never
-        # decrease.
+        # The pieces whose tokens have all been visited but whose common ancestor has not, by first token.
         self.waiting: list[tuple[int, str]] = []
 
-    def node(self, node: Tree, children: list[tuple[Tree | None, int, int]]) -> tuple[Tree | None, int, int]:
-        """The node over pieces (None if it has none) and the span of the tokens that it covered."""
+    def node(self, node: Tree, children: list[_Aligned]) -> _Aligned:
         if not node.children:
             return None, self.token, self.token
         if node.is_preterminal:
             token = self.token
             self.token += 1
-            own = self.own_pieces.get(token)
-            self.waiting += self.crossing.get(token, ())
-            return _word_tree(node.label, own) if own else None, token, token + 1
+            self.waiting += self.crossing[token]
+            own = self.own_pieces[token]
+            return _word_tree(node.label, own) if own else None, token, self.token
         start = children[0][1]
-        split = len(self.waiting)
-        while split and self.waiting[split - 1][0] >= start:
-            split -= 1
+        split = bisect_left(self.waiting, start, key=itemgetter(0))
         joined = self.waiting[split:]
         del self.waiting[split:]
         return _with_joined_pieces(node.label, children, joined), start, self.token
 
 
-def _with_joined_pieces(
-    label: str, children: list[tuple[Tree | None, int, int]], joined: list[tuple[int, str]]
-) -> Tree | None:
+def _with_joined_pieces(label: str, children: list[_Aligned], joined: list[tuple[int, str]]) -> Tree | None:
     """A constituent of its remaining children; each joined piece follows the child in which it begins."""
     subtrees: list[Tree] = []
-    done = 0
+    following = deque(joined)
     for subtree, _, end in children:
         if subtree is not None:
             subtrees.append(subtree)
-        while done < len(joined) and joined[done][0] < end:
-            subtrees.append(_piece_tree(label, joined[done][1]))
-            done += 1
+        while following and following[0][0] < end:
+            subtrees.append(_piece_tree(label, following.popleft()[1]))
     if len(subtrees) == 1 and joined:
         return _word_tree(label, [joined[0][1]])
     return Tree(label, subtrees) if subtrees else None

@@ -41,16 +41,18 @@ _ARITY = "0|[1-9][0-9]{0,8}"
 _UNKNOWN = re.compile(rf"<unk:({_ARITY})>")
 _TO_ESCAPE = re.compile(r"[\s\\]")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_ESCAPES = {" ": r"\s", "\\": r"\\"}
 
 
 def escape_label(label: str) -> str:
     """A label as one nonempty word without blanks; the inverse is `unescape_label`."""
-    return _TO_ESCAPE.sub(_escape, label) or r"\e"
+    return _TO_ESCAPE.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", label) or r"\e"
 
 
 def unescape_label(word: str) -> str:
     """The label of a word that `escape_label` returned."""
-    return _ESCAPED.sub(_unescape, word)
+    letters = {"s": " ", "e": ""}
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else letters.get(found[2], found[2]), word)
 
 
 def unknown_symbol(arity: int) -> str:
@@ -97,13 +99,7 @@ def parents_and_branches(
 
 @dataclass(frozen=True)
 class SymbolEncoding:
-    """Converts trees to sequences of symbols and back.
-
-    Attributes:
-        traversal: ``dfs`` or ``bfs``
-        binarization: ``lcrs`` or ``none``
-        mark: one character that separates a label from its arity
-    """
+    """Converts trees to sequences of symbols and back; ``mark`` separates a label from its arity."""
 
     traversal: str = "dfs"
     binarization: str = "lcrs"
@@ -118,11 +114,7 @@ class SymbolEncoding:
             )
 
     def join(self, label: str, arity: int) -> str:
-        """The symbol of a label and an arity.
-
-        Raises:
-            ReservedMarkError: the label contains the mark
-        """
+        """The symbol of a label and an arity; raises ReservedMarkError if the label contains the mark."""
         if self.mark in label:
             raise ReservedMarkError(
                 f"the symbol {label!r} contains {self.mark!r}, which separates symbols from their arities",
@@ -131,20 +123,14 @@ class SymbolEncoding:
         return f"{escape_label(label)}{self.mark}{arity}"
 
     def split(self, symbol: str) -> tuple[str, int]:
-        """The label and the arity of a symbol.
-
-        Raises:
-            ArityMismatchError: it has no arity
-        """
+        """The label and the arity of a symbol; raises ArityMismatchError if it has no arity."""
         if symbol == NULL:
             return NULL, 0
         if unknown := _UNKNOWN.fullmatch(symbol):
             return UNKNOWN_LABEL, int(unknown[1])
         label, mark, arity = symbol.rpartition(self.mark)
         if not (mark and label and re.fullmatch(_ARITY, arity)):
-            raise ArityMismatchError(
-                f"{symbol!r} is not a symbol with an arity, such as {self.mark.join(('and', '2'))!r}"
-            )
+            raise ArityMismatchError(f"{symbol!r} is not a symbol with an arity, such as {f'and{self.mark}2'!r}")
         return unescape_label(label), int(arity)
 
     def first_branch(self, arity: int) -> int:
@@ -152,12 +138,22 @@ class SymbolEncoding:
         return 1 if self.binarization == "lcrs" and arity == 1 else 0
 
     def encode(self, tree: Tree) -> list[str]:
-        """The symbols of a tree.
-
-        Raises:
-            ReservedMarkError: a label contains the mark
-        """
-        return self._encode_siblings(tree) if self.binarization == "lcrs" else self._encode_children(tree)
+        """The symbols of a tree; raises ReservedMarkError if a label contains the mark."""
+        symbols: list[str] = []
+        # Siblings and the index of one of them; the index after the last one is <null>.
+        waiting: deque[tuple[Sequence[Tree], int]] = deque([((tree,), 0)])
+        while waiting:
+            siblings, place = waiting.pop() if self.traversal == "dfs" else waiting.popleft()
+            if place == len(siblings):
+                symbols.append(NULL)
+                continue
+            node = siblings[place]
+            below: list[tuple[Sequence[Tree], int]] = [(node.children, child) for child in range(len(node.children))]
+            if self.binarization == "lcrs" and (below or place + 1 < len(siblings)):
+                below = [*below[:1], (siblings, place + 1)]
+            symbols.append(self.join(node.label, len(below)))
+            waiting.extend(reversed(below) if self.traversal == "dfs" else below)
+        return symbols
 
     def decode(self, symbols: Sequence[str]) -> Tree:
         """The tree of a sequence of symbols.
@@ -176,75 +172,31 @@ class SymbolEncoding:
         parents, branches = parents_and_branches(arities, firsts, self.traversal)
         if self.binarization == "none":
             return tree_of_parents(labels, parents)
-        return _tree_of_siblings(symbols, labels, arities, parents, branches)
-
-    def _encode_children(self, tree: Tree) -> list[str]:
-        symbols: list[str] = []
-        waiting = deque([tree])
-        while waiting:
-            node = waiting.pop() if self.traversal == "dfs" else waiting.popleft()
-            symbols.append(self.join(node.label, len(node.children)))
-            waiting.extend(reversed(node.children) if self.traversal == "dfs" else node.children)
-        return symbols
-
-    def _encode_siblings(self, tree: Tree) -> list[str]:
-        symbols: list[str] = []
-        # Siblings and the index of one of them; the index after the last one is <null>.
-        waiting: deque[tuple[Sequence[Tree], int]] = deque([((tree,), 0)])
-        while waiting:
-            siblings, place = waiting.pop() if self.traversal == "dfs" else waiting.popleft()
-            if place == len(siblings):
-                symbols.append(NULL)
-                continue
-            node = siblings[place]
-            following = (siblings, place + 1)
-            if node.children:
-                symbols.append(self.join(node.label, 2))
-                children = [(node.children, 0), following]
-                waiting.extend(reversed(children) if self.traversal == "dfs" else children)
-            elif place + 1 < len(siblings):
-                symbols.append(self.join(node.label, 1))
-                waiting.append(following)
-            else:
-                symbols.append(self.join(node.label, 0))
-        return symbols
-
-
-def _tree_of_siblings(
-    symbols: Sequence[str],
-    labels: Sequence[str],
-    arities: Sequence[int],
-    parents: Sequence[int],
-    branches: Sequence[int],
-) -> Tree:
-    """The tree of a sequence in the ``lcrs`` form."""
-    lower: list[deque[Tree]] = [deque() for _ in labels]
-    following: list[deque[Tree]] = [deque() for _ in labels]
-    # In both traversals every node precedes the nodes below it.
-    for place in range(len(labels) - 1, -1, -1):
-        parent, branch, is_null = parents[place], branches[place], symbols[place] == NULL
-        if arities[place] > 2:
-            raise ArityMismatchError(f"{symbols[place]!r} has more than the two branches of a binary tree")
-        if is_null and (parent < 0 or branch != 1 or arities[parent] != 2):
-            raise ArityMismatchError(f"{NULL} in the place of a symbol")
-        if following[place] and parent < 0:
-            raise ArityMismatchError("the root has a sibling")
-        if arities[place] == 1 and not following[place]:
-            raise ArityMismatchError(f"no sibling follows {symbols[place]!r}")
-        chain = following[place]
-        if not is_null:
-            chain.appendleft(Tree(labels[place], lower[place]))
-        if parent >= 0:
-            (following if branch == 1 else lower)[parent] = chain
-    return following[0][0]
+        lower: list[deque[Tree]] = [deque() for _ in labels]
+        following: list[deque[Tree]] = [deque() for _ in labels]
+        # In both traversals every node precedes the nodes below it.
+        for place in reversed(range(len(labels))):
+            symbol, arity, parent, branch = symbols[place], arities[place], parents[place], branches[place]
+            chain = following[place]
+            if arity > 2:
+                raise ArityMismatchError(f"{symbol!r} has more than the two branches of a binary tree")
+            if symbol == NULL and (parent < 0 or branch != 1 or arities[parent] != 2):
+                raise ArityMismatchError(f"{NULL} in the place of a symbol")
+            if chain and parent < 0:
+                raise ArityMismatchError("the root has a sibling")
+            if arity == 1 and not chain:
+                raise ArityMismatchError(f"no sibling follows {symbol!r}")
+            if symbol != NULL:
+                chain.appendleft(Tree(labels[place], lower[place]))
+            if parent >= 0:
+                (following if branch == 1 else lower)[parent] = chain
+        return following[0][0]
 
 
 def tree_of_parents(labels: Sequence[str], parents: Sequence[int]) -> Tree:
-    """The tree of nodes that are listed after their parents and after their siblings on the left.
+    """The tree of nodes that are listed after their parents and after their siblings on the left, the root first.
 
-    Args:
-        labels: the labels of the nodes, the root first
-        parents: the indices of their parents; that of the root is ignored
+    ``parents`` are indices; that of the root is ignored.
     """
     children: list[deque[Tree]] = [deque() for _ in labels]
     for place in range(len(labels) - 1, 0, -1):
@@ -252,22 +204,8 @@ def tree_of_parents(labels: Sequence[str], parents: Sequence[int]) -> Tree:
     return Tree(labels[0], children[0])
 
 
-def _escape(found: re.Match) -> str:
-    character = found.group()
-    return {" ": r"\s", "\\": r"\\"}.get(character) or f"\\u{ord(character):04x}"
-
-
-def _unescape(found: re.Match) -> str:
-    code, letter = found.groups()
-    return chr(int(code, 16)) if code else {"s": " ", "e": ""}.get(letter, letter)
-
-
 def tree_of_forest(forest: Forest) -> Tree:
-    """Returns one symbol tree of the nodes and words of a line's parses; several sentences get a node above them.
-
-    Raises:
-        EmptySymbolTreeError: the line has no parse
-    """
+    """One symbol tree of the nodes and words of a line's parses; several sentences get a node above them."""
     if not forest:
         raise EmptySymbolTreeError("the line holds no sentence, and a tree has a root")
     return forest[0] if len(forest) == 1 else Tree("DOCUMENT", forest)

@@ -20,20 +20,13 @@ CHUNK_LINES = 4096
 # Python's text mode ends a line at "\r", and str.splitlines at all of these, so different readers count different
 # numbers of lines in a file that contains one.
 _LINE_BREAK = re.compile("[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_CONTROL_NAMES = {
-    "\n": "LINE FEED",
-    "\r": "CARRIAGE RETURN",
-    "\x0b": "VERTICAL TAB",
-    "\x0c": "FORM FEED",
-    "\x1c": "FILE SEPARATOR",
-    "\x1d": "GROUP SEPARATOR",
-    "\x1e": "RECORD SEPARATOR",
-    "\x1f": "UNIT SEPARATOR",
-    "\x85": "NEXT LINE",
-}
+_CONTROL_NAMES = (
+    "LINE FEED,VERTICAL TAB,FORM FEED,CARRIAGE RETURN,FILE SEPARATOR,GROUP SEPARATOR,RECORD SEPARATOR,UNIT SEPARATOR,"
+    "NEXT LINE"
+).split(",")
+_CONTROLS = dict(zip("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES, strict=True))
 # The same as bytes of UTF-8: a hit only means that the slow reader has to look.
 _SUSPECT = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\r(?!\n|\Z)|\xc2\x85|\xe2\x80[\xa8\xa9]")
-_BLOCK = 1 << 20
 
 
 def tokens(line: str) -> list[str]:
@@ -43,7 +36,7 @@ def tokens(line: str) -> list[str]:
 
 def character_name(character: str) -> str:
     """The name of a character for messages: ``U+00A0 NO-BREAK SPACE``."""
-    name = _CONTROL_NAMES.get(character) or unicodedata.name(character, "")
+    name = _CONTROLS.get(character) or unicodedata.name(character, "")
     return f"U+{ord(character):04X} {name}".rstrip()
 
 
@@ -53,21 +46,14 @@ def shorten(text: str) -> str:
 
 
 def check_line(line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> str:
-    """Returns the line if it contains no character that any reader treats as a line break.
-
-    Raises:
-        LineBreakError: with the place of the first such character
-    """
-    found = _LINE_BREAK.search(line)
-    if found:
-        raise LineBreakError(
-            f"{character_name(found.group())} inside a line",
-            path,
-            line_number,
-            found.start() + 1,
+    """Returns the line; raises LineBreakError for the first character that any reader treats as a line break."""
+    if found := _LINE_BREAK.search(line):
+        hint = (
             "Some programs end the line here and others do not, so parallel lines would no longer match. Replace the"
-            " character by a blank.",
+            " character by a blank."
         )
+        message = f"{character_name(found.group())} inside a line"
+        raise LineBreakError(message, path, line_number, found.start() + 1, hint)
     return line
 
 
@@ -78,7 +64,6 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         LineBreakError: a line contains a character that other readers treat as a line break (a lone carriage return,
             U+2028, a form feed, ...)
         TextFormatError: a line is not valid UTF-8
-        OSError: the file cannot be read
     """
     with open(path, "rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -94,14 +79,9 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
 
 
 def count_lines(path: str | os.PathLike) -> int:
-    """The number of lines that `read_lines` would yield, counted in bytes without decoding or checking them."""
-    count = 0
-    last = b"\n"
+    """The number of lines that `read_lines` would yield, without decoding or checking them."""
     with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            count += block.count(b"\n")
-            last = block[-1:]
-    return count + (last != b"\n")
+        return sum(1 for _ in file)
 
 
 class Chunk(NamedTuple):
@@ -146,7 +126,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     except FileNotFoundError:
         raise InputError("there is no such file", path) from None
     with file:
-        while block := file.read(_BLOCK):
+        while block := file.read(1 << 20):
             digest.update(block)
             block = rest + block
             end = block.rfind(b"\n") + 1

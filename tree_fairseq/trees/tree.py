@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
+from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 
 Result = TypeVar("Result")
 
@@ -16,13 +16,6 @@ class Tree:
     A tree without children is a *leaf* and its label is a word. In a constituency tree every leaf is the only child of
     its parent, the *preterminal*, whose label is the tag of the word. The class itself does not require that; the
     bracket writer and the span encoding do.
-
-    Args:
-        label: the label, or the word of a leaf
-        children: the subtrees in order
-
-    Raises:
-        TypeError: the label is not a string, or a child is not a tree
     """
 
     __slots__ = ("label", "children")
@@ -37,9 +30,8 @@ class Tree:
         for child in children:
             if not isinstance(child, Tree):
                 raise TypeError(f"a child is a Tree, not {type(child).__name__}")
-        # These set the slots directly, because __setattr__ keeps trees immutable.
-        _set_label(self, label)
-        _set_children(self, children)
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "children", children)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Tree is immutable, cannot set {name!r}")
@@ -76,14 +68,7 @@ class Tree:
         return reversed(backwards)
 
     def fold(self, function: Callable[[Tree, list[Result]], Result]) -> Result:
-        """Computes a value from the leaves up.
-
-        Args:
-            function: called once for each node, with the node and the values of its children
-
-        Returns:
-            the value of the root
-        """
+        """Computes a value from the leaves up: ``function`` gets each node and the values of its children."""
         values: list[Result] = []
         for node in self.postorder():
             first = len(values) - len(node.children)
@@ -101,14 +86,7 @@ class Tree:
         return self.fold(lambda node, heights: 1 + max(heights) if heights else 0)
 
     def map_leaves(self, words: Sequence[str]) -> Tree:
-        """The same tree over other words.
-
-        Args:
-            words: the new words from left to right, one for each leaf
-
-        Raises:
-            ValueError: there are more or fewer words than leaves
-        """
+        """The same tree over other words, one for each leaf; raises ValueError for another number of words."""
         leaf_count = len(self.leaves())
         if len(words) != leaf_count:
             raise ValueError(f"{len(words)} words for a tree of {leaf_count} leaves")
@@ -153,19 +131,10 @@ class Tree:
         return "".join(parts)
 
     def __reduce__(self):
-        # Flat lists, because pickle follows nested children by recursion and overflows on deep trees.
+        # Flat lists, because pickle and copy follow nested children by recursion and overflow on deep trees.
         nodes = list(self.preorder())
         return tree_from_preorder, ([node.label for node in nodes], [len(node.children) for node in nodes])
 
-    def __copy__(self) -> Tree:
-        return self
-
-    def __deepcopy__(self, memo: dict) -> Tree:
-        return self
-
-
-_set_label = Tree.__dict__["label"].__set__
-_set_children = Tree.__dict__["children"].__set__
 
 Forest = tuple[Tree, ...]
 """The trees of one line of a corpus, one for each sentence; ``()`` for a blank line."""
@@ -176,33 +145,23 @@ def forest_leaves(forest: Forest) -> list[str]:
     return [word for tree in forest for word in tree.leaves()]
 
 
-def misplaced_word(word: str, parent: Tree | None) -> TreeFormatError:
-    """The error for a word that is a tree by itself (``parent`` is None) or that has siblings."""
-    if parent is None:
-        return OutsideTreeError(f"the word {word!r} is outside of all constituents", hint="Give it a tag.")
-    message = f"the word {word!r} is not alone under {parent.label!r}"
-    return MixedChildrenError(message, hint="Give every word a tag of its own, as in (NP (DT the) (NN man)).")
-
-
 def check_preterminals(forest: Forest) -> None:
-    """Checks that every word is the only child of its parent.
-
-    Raises:
-        OutsideTreeError: one of the trees is a bare word
-        MixedChildrenError: a word has siblings
-    """
+    """Raises OutsideTreeError for a tree that is a bare word, and MixedChildrenError for a word that has siblings."""
     for tree in forest:
         if not tree.children:
-            raise misplaced_word(tree.label, None)
+            message = f"the word {tree.label!r} is outside of all constituents"
+            raise OutsideTreeError(message, hint="Give it a tag.")
         for node in tree.preorder():
             if len(node.children) > 1:
                 for child in node.children:
                     if not child.children:
-                        raise misplaced_word(child.label, node)
+                        message = f"the word {child.label!r} is not alone under {node.label!r}"
+                        hint = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
+                        raise MixedChildrenError(message, hint=hint)
 
 
 def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tree:
-    """The tree whose nodes have these labels and numbers of children in preorder, words included.
+    """The tree whose nodes, words included, have these labels and numbers of children in preorder.
 
     Raises:
         ValueError: the numbers do not describe exactly one tree

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.notation import Notation
+from tree_fairseq.trees.notations.notation import Notation, Piece, separated
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
 
@@ -40,61 +40,37 @@ _DECODER = json.JSONDecoder()
 
 
 class JsonNotation(Notation):
-    """Trees as JSON values."""
+    """Trees as JSON values. The place of a node is whether it is below `ROOTED`."""
+
+    WHOLE = False
 
     def _read(self, line: str) -> Tree:
-        return _read_json(line)
+        return _JsonReader(line).read()
 
-    def write(self, tree: Tree) -> str:
-        parts: list[str] = []
-        # The rest of the output: text, or a node and whether it is below {root}.
-        stack: list[str | tuple[Tree, bool]] = [(tree, False)]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, str):
-                parts.append(item)
-            else:
-                stack.extend(reversed(_pieces(*item)))
-        return "".join(parts)
-
-
-# Writing.
-
-
-def _pieces(node: Tree, is_rooted: bool) -> list[str | tuple[Tree, bool]]:
-    """The text of a node, with its children as nodes."""
-    label, children = node.label, node.children
-    if is_rooted:
-        return [f'{{"root":{_quote(label)},"children":[', *_listed(children, True), "]}"]
-    if not _is_regular(node):
-        return ['{"":[', _quote(label), "," if children else "", *_listed(children), "]}"]
-    if not children and label not in (LIST, OBJECT):
-        return [label if _is_literal(label) else _quote(_text_of(label))]
-    if label == ROOTED:
-        return [(children[0], True)]
-    if label == LIST:
-        return ["[", *_listed(children), "]"]
-    if label == OBJECT:
-        pieces: list[str | tuple[Tree, bool]] = []
-        for key in children:
-            pieces += [",", f"{_quote(key.label)}:", (key.children[0], False)]
-        return ["{", *pieces[1:], "}"]
-    contents = ["[", *_listed(children), "]"] if len(children) > 1 else [(children[0], False)]
-    return [f'{{"tag":{_quote(_text_of(label))},"contents":', *contents, "}"]
-
-
-def _listed(trees: tuple[Tree, ...], is_rooted: bool = False) -> list[str | tuple[Tree, bool]]:
-    pieces: list[str | tuple[Tree, bool]] = []
-    for tree in trees:
-        pieces += [",", (tree, is_rooted)]
-    return pieces[1:]
+    def _pieces(self, node: Tree, is_rooted: bool) -> list[Piece]:
+        label, children = node.label, node.children
+        items = separated([(child, is_rooted) for child in children], ",")
+        if is_rooted:
+            return [f'{{"root":{_quote(label)},"children":[', *items, "]}"]
+        if not _is_regular(node):
+            return ['{"":[', _quote(label), "," if children else "", *items, "]}"]
+        if not children and label not in (LIST, OBJECT):
+            return [label if _is_literal(label) else _quote(_text_of(label))]
+        if label == ROOTED:
+            return [(children[0], True)]
+        if label == LIST:
+            return ["[", *items, "]"]
+        if label == OBJECT:
+            fields: list[Piece] = []
+            for key in children:
+                fields += [",", f"{_quote(key.label)}:", (key.children[0], False)]
+            return ["{", *fields[1:], "}"]
+        contents = ["[", *items, "]"] if len(children) > 1 else items
+        return [f'{{"tag":{_quote(_text_of(label))},"contents":', *contents, "}"]
 
 
 def _quote(text: str) -> str:
     return _LINE_BREAK.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
-
-
-# The correspondence of values and trees.
 
 
 def _is_literal(label: str) -> bool:
@@ -185,9 +161,6 @@ def _is_text(label: str, *, is_leaf: bool) -> bool:
     return isinstance(text, str) and _label_of(text, is_leaf=is_leaf) == label
 
 
-# Reading, without recursion.
-
-
 @dataclass
 class _Open:
     """An object or a list that has not been closed; an object has as many keys as values, or one more."""
@@ -201,86 +174,85 @@ class _Open:
         return _object_tree(self.keys, self.values) if self.closer == "}" else Tree(LIST, self.values)
 
 
-def _read_json(line: str) -> Tree:
-    stack: list[_Open] = []
-    place = 0
-    while True:
-        token, place = _next(line, place)
-        if stack and not stack[-1].values and not stack[-1].keys and token == stack[-1].closer:
-            value = stack.pop().tree()
-        else:
-            if stack and stack[-1].closer == "}":
-                key, place = _key(line, place, token)
-                stack[-1].keys.append(key)
-                token, place = _next(line, place)
-            if token in _CLOSERS:
-                stack.append(_Open(place, _CLOSERS[token]))
-                continue
-            value, place = _scalar(line, place, token)
-        # The value may complete the object or list around it, which may in turn complete the one around that.
-        while stack:
-            stack[-1].values.append(value)
-            token, place = _next(line, place)
-            if token == ",":
-                break
-            if token != stack[-1].closer:
-                raise _expected(f"',' or {stack[-1].closer!r}", line, place, token, stack)
-            value = stack.pop().tree()
-        else:
-            token, place = _next(line, place)
-            if token:
-                message = f"{shorten(token)!r} follows a complete value"
-                raise MultipleRootsError(message, column=place - len(token) + 1, hint="A line holds one JSON value.")
-            return value
+class _JsonReader:
+    """Reads one line, without recursion."""
 
+    def __init__(self, line: str):
+        self.line, self.place = line, 0
+        self.open: list[_Open] = []
 
-def _next(line: str, place: int) -> tuple[str, int]:
-    """The next token, which is empty at the end of the line, and the place after it."""
-    found = _TOKEN.match(line, place)
-    assert found is not None  # the alternatives match any text
-    return found[1], found.end()
+    def read(self) -> Tree:
+        while True:
+            token = self._next()
+            top = self.open[-1] if self.open else None
+            if top and not top.values and not top.keys and token == top.closer:
+                value = self.open.pop().tree()
+            else:
+                if top and top.closer == "}":
+                    top.keys.append(self._key(token))
+                    token = self._next()
+                if token in _CLOSERS:
+                    self.open.append(_Open(self.place, _CLOSERS[token]))
+                    continue
+                value = self._scalar(token)
+            # The value may complete the object or list around it, which may in turn complete the one around that.
+            while self.open:
+                self.open[-1].values.append(value)
+                token = self._next()
+                if token == ",":
+                    break
+                if token != self.open[-1].closer:
+                    raise self._expected(f"',' or {self.open[-1].closer!r}", token, closes=True)
+                value = self.open.pop().tree()
+            else:
+                if token := self._next():
+                    message = f"{shorten(token)!r} follows a complete value"
+                    column = self.place - len(token) + 1
+                    raise MultipleRootsError(message, column=column, hint="A line holds one JSON value.")
+                return value
 
+    def _next(self) -> str:
+        """The next token, which is empty at the end of the line."""
+        found = _TOKEN.match(self.line, self.place)
+        assert found is not None  # the alternatives match any text
+        self.place = found.end()
+        return found[1]
 
-def _key(line: str, place: int, token: str) -> tuple[str, int]:
-    if token != '"':
-        raise _expected("a key in quotation marks", line, place, token)
-    key, place = _string(line, place)
-    token, place = _next(line, place)
-    if token != ":":
-        raise _expected("':'", line, place, token)
-    return key, place
+    def _key(self, token: str) -> str:
+        if token != '"':
+            raise self._expected("a key in quotation marks", token)
+        key = self._string()
+        if (token := self._next()) != ":":
+            raise self._expected("':'", token)
+        return key
 
+    def _scalar(self, token: str) -> Tree:
+        """The leaf that begins with a token."""
+        if token == '"':
+            return Tree(_label_of(self._string(), is_leaf=True))
+        if not _is_literal(token):
+            raise self._expected("a value", token)
+        return Tree(token)
 
-def _scalar(line: str, place: int, token: str) -> tuple[Tree, int]:
-    """The leaf that begins with a token, and the place after it."""
-    if token == '"':
-        text, place = _string(line, place)
-        return Tree(_label_of(text, is_leaf=True)), place
-    if not _is_literal(token):
-        raise _expected("a value", line, place, token)
-    return Tree(token), place
+    def _string(self) -> str:
+        """The rest of the string whose quotation mark was the last token."""
+        start = self.place
+        try:
+            text, self.place = _DECODER.raw_decode(self.line, start - 1)
+        except json.JSONDecodeError as error:
+            hint = "Strings are written in quotation marks, with JSON's escapes."
+            message = f"in a string: {error.msg.removesuffix(' at')}"
+            raise NotationError(message, column=error.pos + 1, hint=hint) from None
+        if _SURROGATE.search(text):
+            raise NotationError("half of a character in a string", column=start, hint="Write both of its \\u codes.")
+        return text
 
-
-def _string(line: str, place: int) -> tuple[str, int]:
-    """The string that begins with the quotation mark before a place, and the place after it."""
-    try:
-        text, end = _DECODER.raw_decode(line, place - 1)
-    except json.JSONDecodeError as error:
-        hint = "Strings are written in quotation marks, with JSON's escapes."
-        message = f"in a string: {error.msg.removesuffix(' at')}"
-        raise NotationError(message, column=error.pos + 1, hint=hint) from None
-    if _SURROGATE.search(text):
-        raise NotationError("half of a character in a string", column=place, hint="Write both of its \\u codes.")
-    return text, end
-
-
-def _expected(name: str, line: str, place: int, token: str, stack: list[_Open] | None = None) -> NotationError:
-    if not token and stack:
-        return NotationError(
-            f"the line ends where {len(stack)} more brackets should close, the first of them opened here",
-            column=stack[0].column,
-            hint="Write each value on one line.",
-        )
-    shown = repr(shorten(token)) if token else "the end of the line"
-    message = f"expected {name}, found {shown}"
-    return NotationError(message, column=place - len(token) + 1, hint="The line has to be JSON.")
+    def _expected(self, name: str, token: str, *, closes: bool = False) -> NotationError:
+        if not token and closes:
+            return NotationError(
+                f"the line ends where {len(self.open)} more brackets should close, the first of them opened here",
+                column=self.open[0].column,
+                hint="Write each value on one line.",
+            )
+        message = f"expected {name}, found {repr(shorten(token)) if token else 'the end of the line'}"
+        return NotationError(message, column=self.place - len(token) + 1, hint="The line has to be JSON.")

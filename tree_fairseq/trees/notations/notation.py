@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 from tree_fairseq.errors import EmptySymbolTreeError, InputError, NotationError
 from tree_fairseq.trees.tree import Tree
@@ -25,15 +27,18 @@ LITERAL_CODE = r"\\(?=u[0-9a-f]{4})"
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 
 
+Piece = str | tuple[Tree, Any]
+"""Text, or a tree whose text belongs there and the place that it has in its parent, see `Notation`."""
+
+
 class Notation(ABC):
     """A notation of symbol trees."""
 
-    def read(self, line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> Tree:
-        """Reads the tree of a line.
+    WHOLE: Any = None
+    """The place of a whole tree. A place is what the text of a node depends on besides the node."""
 
-        Args:
-            line: one line of a corpus
-            path, line_number: the place of the line, for messages
+    def read(self, line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> Tree:
+        """Reads the tree of a line, which is in this place of this file.
 
         Raises:
             EmptySymbolTreeError: the line contains no tree
@@ -50,13 +55,30 @@ class Notation(ABC):
         except InputError as error:
             raise error.at(path, line_number) from None
 
-    @abstractmethod
     def write(self, tree: Tree) -> str:
         """Writes a tree on one line, with the spacing that corpora of this notation use."""
+        parts: list[str] = []
+        rest: list[Piece] = [(tree, self.WHOLE)]
+        while rest:
+            piece = rest.pop()
+            if isinstance(piece, str):
+                parts.append(piece)
+            else:
+                rest += reversed(self._pieces(*piece))
+        return "".join(parts)
 
     @abstractmethod
     def _read(self, line: str) -> Tree:
         """Reads a line that is not blank; errors contain the column only."""
+
+    @abstractmethod
+    def _pieces(self, node: Tree, place: Any) -> list[Piece]:
+        """The text of a node in its place, with its children as trees."""
+
+
+def separated(pieces: Iterable[Piece], separator: str) -> list[Piece]:
+    """The pieces with a separator between them."""
+    return [item for piece in pieces for item in (separator, piece)][1:]
 
 
 def unescape_name(text: str) -> str:

@@ -22,8 +22,10 @@ from tree_fairseq.trees.notations.notation import (
     GROUP,
     LITERAL_CODE,
     Notation,
+    Piece,
     escape_first,
     escape_name,
+    separated,
     unclosed_error,
     unescape_name,
 )
@@ -37,7 +39,9 @@ _REFUSED = re.compile(rf"[\s()]|{LITERAL_CODE}")
 
 
 class BracketNotation(Notation):
-    """Trees as ``( f a ( g b ) )``."""
+    """Trees as ``( f a ( g b ) )``. The place of a node is whether it is the whole tree."""
+
+    WHOLE = True
 
     def _read(self, line: str) -> Tree:
         columns: list[int] = []
@@ -75,24 +79,11 @@ class BracketNotation(Notation):
             )
         return tree
 
-    def write(self, tree: Tree) -> str:
-        if tree == Tree(GROUP):
-            return _word(GROUP)
-        parts: list[str] = []
-        stack: list[Tree | str] = [tree]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, str):
-                parts.append(node)
-            elif not node.children and node.label != GROUP:
-                parts.append(_word(node.label))
-            else:
-                parts.append("(")
-                if not _is_headless(node):
-                    parts.append(_word(node.label))
-                stack.append(")")
-                stack.extend(reversed(node.children))
-        return " ".join(parts)
+    def _pieces(self, node: Tree, is_whole: bool) -> list[Piece]:
+        if not node.children and (is_whole or node.label != GROUP):
+            return [_word(node.label)]
+        head = [] if _is_headless(node) else [_word(node.label)]
+        return separated(["(", *head, *((child, False) for child in node.children), ")"], " ")
 
 
 def _is_headless(node: Tree) -> bool:

@@ -37,65 +37,40 @@ _END = r"(?![^\s(),;\[\]|])"
 
 @dataclass(frozen=True)
 class Infix:
-    """An operator between terms.
+    """An operator between terms; ``chained`` means that ``a , b , c`` is one node with three children."""
 
-    Attributes:
-        priority: as in Prolog, where a higher priority binds more loosely
-        left, right: the highest priorities of the operands without brackets
-        chained: whether ``a , b , c`` is one node with three children
-    """
-
-    priority: int
-    left: int
+    priority: int  # as in Prolog, where a higher priority binds more loosely
+    left: int  # the highest priorities of the operands without brackets
     right: int
     chained: bool = False
 
 
 def _chain(priority: int) -> Infix:
-    """An operator between two or more terms."""
     return Infix(priority, priority - 1, priority - 1, chained=True)
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """Operators before a term.
-
-    Attributes:
-        pattern: pattern of their text
-        label: pattern of their labels
-        priority: their priority, and the highest priority of their operand
-    """
+    """Operators before a term, with patterns of their text and of their labels."""
 
     pattern: str
     label: str
-    priority: int
+    priority: int  # also the highest priority of the operand
 
 
 @dataclass(frozen=True)
 class TermGrammar:
-    """The grammar of a notation of terms.
+    """The grammar of a notation of terms."""
 
-    Attributes:
-        name: the name of the notation, for messages
-        word: pattern of a name without quotation marks
-        refused: pattern of the parts that such a name may not contain
-        infixes: operators between terms, by their text
-        prefixes: operators before a term
-        quoted: pattern of names in quotation marks
-        lists: whether square brackets contain lists
-        spaced: whether brackets are surrounded by blanks
-        joints: characters of names that are surrounded by blanks in text but not in labels
-    """
-
-    name: str
-    word: str
-    refused: str
-    infixes: dict[str, Infix] = field(default_factory=dict)
+    name: str  # of the notation, for messages
+    word: str  # pattern of a name without quotation marks
+    refused: str  # pattern of the parts that such a name may not contain
+    infixes: dict[str, Infix] = field(default_factory=dict)  # by their text
     prefixes: tuple[Prefix, ...] = ()
-    quoted: str = "(?!)"
-    lists: bool = False
-    spaced: bool = True
-    joints: str = ""
+    quoted: str = "(?!)"  # pattern of names in quotation marks
+    lists: bool = False  # whether square brackets contain lists
+    spaced: bool = True  # whether brackets are surrounded by blanks
+    joints: str = ""  # characters of names that are surrounded by blanks in text but not in labels
 
     @cached_property
     def token(self) -> re.Pattern:
@@ -122,7 +97,7 @@ class TermGrammar:
         """The text of a name; the inverse of `label_of`."""
         if label == UNKNOWN_LABEL or re.fullmatch(self.quoted, label):
             return label
-        name = escape_name(label, self._refused)
+        name = escape_name(label, re.compile(f"{LITERAL_CODE}|{self.refused}"))
         text = self.joined(name)
         found = self.token.match(text)
         is_word = found is not None and found.lastgroup == "word" and found.end() == len(text)
@@ -139,10 +114,6 @@ class TermGrammar:
     def prefix_priority(self, text: str) -> int:
         """The priority of an operator with this text."""
         return next(prefix.priority for prefix in self.prefixes if re.fullmatch(prefix.pattern, text))
-
-    @cached_property
-    def _refused(self) -> re.Pattern:
-        return re.compile(rf"{LITERAL_CODE}|{self.refused}")
 
 
 _PLAIN = r"[^\s(),;=*.\\]+"

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.notation import GROUP, Notation, unclosed_error
-from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, Infix, TermGrammar
+from tree_fairseq.trees.notations.notation import GROUP, Notation, Piece, separated, unclosed_error
+from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, TermGrammar
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
 
@@ -19,71 +19,42 @@ TAILED_LIST = "[|]"
 
 
 class TermNotation(Notation):
-    """Trees as terms of a grammar."""
+    """Trees as terms of a grammar. The place of a node is the highest priority that it may have without brackets."""
+
+    WHOLE = WHOLE
 
     def __init__(self, grammar: TermGrammar):
         self.grammar = grammar
-        self._blank = " " if grammar.spaced else ""
-        self._comma = f"{self._blank}, "
 
     def _read(self, line: str) -> Tree:
         return _TermReader(line, self.grammar).read()
 
-    def write(self, tree: Tree) -> str:
-        parts: list[str] = []
-        # The rest of the output: text, or a tree and the highest priority that it may have without brackets.
-        stack: list[str | tuple[Tree, int]] = [(tree, WHOLE)]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, str):
-                parts.append(item)
-                continue
-            node, limit = item
-            groups = 0
-            while node.label == GROUP and len(node.children) == 1:
-                node, groups = node.children[0], groups + 1
-            groups += self._priority(node) > limit
-            stack += [f"{self._blank})"] * groups
-            stack += reversed(self._pieces(node))
-            stack += [f"({self._blank}"] * groups
-        return "".join(parts)
+    def _pieces(self, node: Tree, limit: int) -> list[Piece]:
+        groups = 0
+        while node.label == GROUP and len(node.children) == 1:
+            node, groups = node.children[0], groups + 1
+        priority, pieces = self._term(node)
+        groups += priority > limit
+        blank = " " if self.grammar.spaced else ""
+        return [*[f"({blank}"] * groups, *pieces, *[f"{blank})"] * groups]
 
-    def _infix(self, node: Tree) -> Infix | None:
-        infix = self.grammar.infixes.get(node.label)
-        count = len(node.children)
-        return infix if infix and (count == 2 or infix.chained and count > 2) else None
-
-    def _priority(self, node: Tree) -> int:
-        if infix := self._infix(node):
-            return infix.priority
-        prefix = self.grammar.prefix_of(node.label) if len(node.children) == 1 else None
-        return prefix.priority if prefix else 0
-
-    def _pieces(self, node: Tree) -> list[str | tuple[Tree, int]]:
-        """The text of a node, with its children as trees."""
-        grammar, children, blank = self.grammar, node.children, self._blank
-        if infix := self._infix(node):
-            operator = ", " if node.label == "," and not grammar.spaced else f" {node.label} "
+    def _term(self, node: Tree) -> tuple[int, list[Piece]]:
+        """The priority of a term and its pieces, without the brackets that its place may require."""
+        grammar, label, children = self.grammar, node.label, node.children
+        infix, blank = grammar.infixes.get(label), " " if grammar.spaced else ""
+        if infix and (len(children) == 2 or infix.chained and len(children) > 2):
+            operator = ", " if label == "," and not grammar.spaced else f" {label} "
             limits = [infix.left, *[infix.right] * (len(children) - 1)]
-            return _separated(children, limits, operator)
-        if len(children) == 1 and (prefix := grammar.prefix_of(node.label)):
-            return [grammar.joined(node.label) + " ", (children[0], prefix.priority)]
-        if grammar.lists and node.label == TAILED_LIST and len(children) > 1:
-            return ["[ ", *self._listed(children[:-1]), " | ", (children[-1], ARGUMENT), " ]"]
-        if grammar.lists and node.label == LIST:
-            return [f"[{blank}", *self._listed(children), f"{blank if children else ''}]"]
-        name = grammar.text_of(node.label)
-        return [f"{name}{blank}({blank}", *self._listed(children), f"{blank})"] if children else [name]
-
-    def _listed(self, trees: tuple[Tree, ...]) -> list[str | tuple[Tree, int]]:
-        return _separated(trees, [ARGUMENT] * len(trees), self._comma)
-
-
-def _separated(trees: tuple[Tree, ...], limits: list[int], separator: str) -> list[str | tuple[Tree, int]]:
-    pieces: list[str | tuple[Tree, int]] = []
-    for tree, limit in zip(trees, limits, strict=True):
-        pieces += [separator, (tree, limit)]
-    return pieces[1:]
+            return infix.priority, separated(zip(children, limits, strict=True), operator)
+        if len(children) == 1 and (prefix := grammar.prefix_of(label)):
+            return prefix.priority, [grammar.joined(label) + " ", (children[0], prefix.priority)]
+        items = separated([(child, ARGUMENT) for child in children], f"{blank}, ")
+        if grammar.lists and label == TAILED_LIST and len(children) > 1:
+            return 0, ["[ ", *items[:-2], " | ", items[-1], " ]"]
+        if grammar.lists and label == LIST:
+            return 0, [f"[{blank}", *items, f"{blank if children else ''}]"]
+        name = grammar.text_of(label)
+        return 0, [f"{name}{blank}({blank}", *items, f"{blank})"] if children else [name]
 
 
 @dataclass
@@ -107,14 +78,11 @@ class _Operator:
 
 @dataclass
 class _Open:
-    """The line, or a bracket that has not been closed.
-
-    ``head`` is the name before ``(`` or the label of a list, and None if the bracket does not contain arguments.
-    """
+    """The line, or a bracket that has not been closed."""
 
     column: int
     closer: str
-    head: str | None = None
+    head: str | None = None  # the name before "(" or the label of a list; None if the bracket contains no arguments
     arguments: list[Tree] = field(default_factory=list)
     operands: list[_Operand] = field(default_factory=list)
     operators: list[_Operator] = field(default_factory=list)
@@ -238,36 +206,27 @@ class _TermReader:
 
     def _placed(self, operand: _Operand, limit: int) -> Tree:
         """The tree of a term in its place, with a `GROUP` node for each pair of brackets that is not needed there."""
-        needs_brackets = operand.priority > limit
+        tree, needs_brackets = operand.tree, operand.priority > limit
         if needs_brackets and not operand.groups:
-            raise NotationError(
-                f"{shorten(operand.tree.label)!r} binds too loosely here without brackets",
-                column=operand.column,
-                hint="Put the term that begins here into brackets.",
-            )
-        tree = operand.tree
+            message = f"{shorten(tree.label)!r} binds too loosely here without brackets"
+            hint = "Put the term that begins here into brackets."
+            raise NotationError(message, column=operand.column, hint=hint)
         for _ in range(operand.groups - needs_brackets):
             tree = Tree(GROUP, (tree,))
         return tree
 
     def _unexpected(self, token: re.Match) -> NotationError | MultipleRootsError:
-        text, column, here = token.group(), token.start() + 1, self.open[-1]
+        text, column = token.group(), token.start() + 1
         if token.lastgroup == "text":
-            return NotationError(
-                f"{text!r} has no meaning in {self.grammar.name} notation",
-                column=column,
-                hint="Put a name that contains it into quotation marks, and close them.",
-            )
-        if here.expects_term:
+            hint = "Put a name that contains it into quotation marks, and close them."
+            return NotationError(f"{text!r} has no meaning in {self.grammar.name} notation", column=column, hint=hint)
+        if self.open[-1].expects_term:
             return _missing_term(repr(text), column)
         if text == "," or token.lastgroup in ("infix", "mark"):
             return NotationError(f"{text!r} does not belong between these terms", column=column, hint="Remove it.")
         if len(self.open) == 1:
-            return MultipleRootsError(
-                f"{shorten(text)!r} follows a complete tree",
-                column=column,
-                hint="A line contains one tree; join terms with an operator.",
-            )
+            hint = "A line contains one tree; join terms with an operator."
+            return MultipleRootsError(f"{shorten(text)!r} follows a complete tree", column=column, hint=hint)
         message = f"no comma or operator before {shorten(text)!r}"
         return NotationError(message, column=column, hint="Write one, or remove the term.")
 
