@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
 from tests.tree_transformer import direct_accumulation
+from tree_fairseq.nn.shared_memory import Memory
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
-from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeMemory, TreeSelfAttention
+from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeSelfAttention
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS, PAD = 12, 2, 1
@@ -156,7 +157,7 @@ def test_cross_attention_equals_the_equations(config, batch_of_forests, left_pad
     batch, structure = structure_of(tree, tokens, config)
     states = torch.randn(structure.padding.size(1), len(tokens), WIDTH, dtype=torch.double, requires_grad=True)
     queries = torch.randn(3, len(tokens), WIDTH, dtype=torch.double, requires_grad=True)
-    memory = TreeMemory(structure, torch.arange(len(tokens)))
+    memory = Memory(structure, torch.arange(len(tokens)))
     output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
     assert weights.shape == (len(tokens), 3, structure.padding.size(1))
     assert not weights.masked_select(structure.padding[:, None]).any()
@@ -177,7 +178,7 @@ def test_cross_attention_to_leaves_alone_is_fairseq_s(batch_of_forests, seed):
     batch, structure = structure_of(tree, tokens)
     states = torch.randn(structure.padding.size(1), len(tokens), WIDTH, dtype=torch.double)
     queries = torch.randn(2, len(tokens), WIDTH, dtype=torch.double)
-    memory = TreeMemory(structure, torch.arange(len(tokens)))
+    memory = Memory(structure, torch.arange(len(tokens)))
     output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
     leaves = states[: structure.num_leaves]
     expected, expected_weights = MultiheadAttention.forward(
@@ -205,7 +206,7 @@ def test_padding_and_batch_mates_change_nothing(kind, forest, mate, left_pad, se
         states[rows, 0] = own
         if kind == "self":
             return module(states, states, states, structure)[0][rows, 0]
-        memory = TreeMemory(structure, torch.arange(len(tokens)))
+        memory = Memory(structure, torch.arange(len(tokens)))
         return module(query.expand(-1, len(tokens), -1), states, states, memory, static_kv=True)[0][:, 0]
 
     torch.testing.assert_close(outputs([forest, mate, mate]), outputs([forest]))
@@ -235,7 +236,7 @@ def test_gradients_do_not_leak_between_sentences_or_from_padding(kind, left_pad)
     if kind == "self":
         output = module(states, states, states, structure)[0][Sentence(batch, 0).rows, 0]
     else:
-        memory = TreeMemory(structure, torch.arange(2))
+        memory = Memory(structure, torch.arange(2))
         output = module(torch.randn(2, 2, WIDTH, dtype=torch.double), states, states, memory, static_kv=True)[0][:, 0]
     (gradient,) = torch.autograd.grad(output.sum(), states)
     assert gradient[~structure.padding[0], 0].any(-1).all()
@@ -267,7 +268,7 @@ def test_decoding_shares_one_copy_of_a_sentence_among_its_beams(beams, attend_no
     states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double)
     queries = torch.randn(4, 2 * beams, WIDTH, dtype=torch.double)
     rows = torch.arange(2).repeat_interleave(beams)
-    memory = TreeMemory(structure, rows)
+    memory = Memory(structure, rows)
     expected, expected_weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
 
     accumulated = []
@@ -287,7 +288,7 @@ def test_decoding_goes_on_when_sentences_are_finished():
     tokens, tree = collated([(3, [(0, 3, 0)]), (5, [(0, 5, 0), (1, 4, 1)])], PAD, True, 0)
     _, structure = structure_of(tree, tokens)
     states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double)
-    memory = TreeMemory(structure, torch.tensor([0, 0, 1, 1]))
+    memory = Memory(structure, torch.tensor([0, 0, 1, 1]))
     query = torch.randn(1, 4, WIDTH, dtype=torch.double)
     state = {}
     both, _ = module(query, states, states, memory, state, static_kv=True)

@@ -13,7 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassifierConfig, SequenceClassifier
-from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import (
+    add_encoder_args,
+    build_word_embeddings,
+    register_architectures,
+    set_defaults,
+)
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -79,7 +84,7 @@ class TransformerClassifier(SequenceClassifier):
     @classmethod
     def build_encoder(cls, args, task):
         """Builds fairseq's encoder."""
-        transformer_classifier(args)
+        _set_defaults(args)
         cfg = TransformerClassifierConfig.from_namespace(args)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         return TransformerEncoderBase(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
@@ -130,18 +135,12 @@ class LSTMClassifier(SequenceClassifier):
         return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
 
 
-@register_model_architecture("transformer_classifier", "transformer_classifier")
-def transformer_classifier(args):
-    """Sets the sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
+def _set_defaults(args) -> None:
     base_architecture(args)
     set_defaults(args, ClassifierConfig)
 
 
-@register_model_architecture("transformer_classifier", "transformer_classifier_tiny")
-def transformer_classifier_tiny(args):
-    """Sets the paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
-    set_sizes(args, 2, 64, 128, 4)
-    transformer_classifier(args)
+register_architectures("transformer_classifier", _set_defaults, {"": None, "_tiny": (2, 64, 128, 4)})
 
 
 @register_model_architecture("lstm_classifier", "lstm_classifier_tiny")

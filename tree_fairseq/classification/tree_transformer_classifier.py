@@ -1,12 +1,12 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for classification, also of documents."""
 
 from dataclasses import dataclass, field
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import torch
 from fairseq.dataclass import ChoiceEnum
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import LearnedPositionalEmbedding
@@ -16,7 +16,12 @@ from tree_fairseq.classification.classifier import POOLING, DocumentStates, Tree
 from tree_fairseq.classification.document_structure import DocumentStructure, Placement
 from tree_fairseq.classification.sentence_trees import Packing
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import (
+    add_encoder_args,
+    build_word_embeddings,
+    register_architectures,
+    set_defaults,
+)
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
@@ -41,25 +46,15 @@ class DocumentAttention(TreeSelfAttention):
         key: Tensor,
         value: Tensor,
         key_padding_mask: Union[DocumentStructure, TreeStructure],
-        need_weights: bool = False,
-        attn_mask: Optional[Tensor] = None,
+        **unread: Any,
     ) -> tuple[Tensor, None]:
-        """Attends within a batch of documents.
+        """Attends within a batch of documents, or of trees that each are a document, as :class:`TreeSelfAttention`.
 
-        Args:
-            query: ``[S, R, D]``, leaves then nodes, or ``[S + 1, R, D]`` with super-roots
-            key: the same; unread
-            value: the same; unread
-            key_padding_mask: the documents, or trees that each are a document of their own
-            need_weights: unread, weights are never returned
-            attn_mask: unread
-
-        Returns:
-            the shape of ``query``, and None
+        ``query`` is ``[S, R, D]``, leaves then nodes, or ``[S + 1, R, D]`` with super-roots.
         """
         structure = key_padding_mask
         if isinstance(structure, TreeStructure):
-            return super().forward(query, key, value, structure, need_weights, attn_mask)
+            return super().forward(query, key, value, structure)
         projected = self.q_proj(query), self.k_proj(query), self._accumulate(query, structure)
         if structure.join_leaves and not structure.mask_subtrees:
             output = structure.everything.to_rows(self._across(projected, structure.everything))
@@ -251,22 +246,17 @@ class TreeTransformerClassifier(TreeClassifier):
     @classmethod
     def build_encoder(cls, args, task):
         """Builds an encoder of documents."""
-        tree_transformer_classifier(args)
+        _set_defaults(args)
         cfg = TreeTransformerClassifierConfig.from_namespace(args)
         cfg.num_labels = len(task.label_dictionary)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
 
-@register_model_architecture("tree_transformer_classifier", "tree_transformer_classifier")
-def tree_transformer_classifier(args):
-    """Sets the sizes of fairseq's ``transformer``: 6 layers, width 512, feed-forward 2048, 8 heads."""
+def _set_defaults(args) -> None:
     base_architecture(args)
     set_defaults(args, TreeClassifierConfig)
 
 
-@register_model_architecture("tree_transformer_classifier", "tree_transformer_classifier_tiny")
-def tree_transformer_classifier_tiny(args):
-    """Sets the paper's tiny size: 2 layers, width 64, feed-forward 128, 4 heads."""
-    set_sizes(args, 2, 64, 128, 4)
-    tree_transformer_classifier(args)
+# fairseq's size, and the paper's tiny size.
+register_architectures("tree_transformer_classifier", _set_defaults, {"": None, "_tiny": (2, 64, 128, 4)})

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoder, register_model, register_model_architecture
+from fairseq.models import FairseqEncoder, register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
@@ -17,8 +17,8 @@ from tree_fairseq.nn.extended_transformer import (
     add_encoder_args,
     add_fields,
     build_word_embeddings,
+    register_architectures,
     set_defaults,
-    set_sizes,
 )
 from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
@@ -102,7 +102,7 @@ class TreeformerClassifier(SequenceClassifier):
                 encoder cannot be loaded
         """
         cls.check_task(task)
-        treeformer_classifier(args)
+        _set_defaults(args)
         if args.no_chart and args.treeformer_within_sentences:
             raise InputError(
                 "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
@@ -149,8 +149,7 @@ def _from_scratch(args, task) -> tuple[EncoderWithBOS, int]:
     return encoder, cfg.encoder.embed_dim
 
 
-@register_model_architecture("treeformer_classifier", "treeformer_classifier")
-def treeformer_classifier(args):
+def _set_defaults(args) -> None:
     """Sets h = 10 and, without a pretrained encoder, fairseq's sizes: 6 layers, width 512, 8 heads."""
     set_defaults(args, TreeformerClassifierConfig)
     set_defaults(args, ChartConfig)
@@ -158,8 +157,4 @@ def treeformer_classifier(args):
         base_architecture(args)
 
 
-@register_model_architecture("treeformer_classifier", "treeformer_classifier_tiny")
-def treeformer_classifier_tiny(args):
-    """Sets the size of ``transformer_classifier_tiny``: 2 layers, width 64, feed-forward 128, 4 heads."""
-    set_sizes(args, 2, 64, 128, 4)
-    treeformer_classifier(args)
+register_architectures("treeformer_classifier", _set_defaults, {"": None, "_tiny": (2, 64, 128, 4)})

@@ -5,9 +5,9 @@ import dataclasses
 import logging
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, make_dataclass
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from fairseq import utils
 from fairseq.data import Dictionary
@@ -16,7 +16,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.models.transformer.transformer_config import EncDecBaseConfig
-from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_iwslt_de_en
+from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
@@ -40,6 +40,7 @@ class ExtendedTransformer(TransformerModelBase):
     """Flags beside those of fairseq's transformer."""
     default_encoder = "transformer"
     """Name of the encoder."""
+    decoder_class: type[MemoryDecoder] = MemoryDecoder
 
     def __init__(self, cfg, encoder, decoder):
         super().__init__(cfg, encoder, decoder)
@@ -74,8 +75,8 @@ class ExtendedTransformer(TransformerModelBase):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """fairseq's decoder over the encoder's memory."""
-        return MemoryDecoder(
+        """The decoder over the encoder's memory."""
+        return cls.decoder_class(
             cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
         )
 
@@ -227,12 +228,35 @@ def add_initial_weights(state_dict: dict[str, Tensor], initial: dict[str, Tensor
         logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(initial))
 
 
-def set_sizes(args: Namespace, layers: int, width: int, feed_forward: int, heads: int) -> None:
-    """Sets the sizes of encoder and decoder alike."""
+def set_sizes(
+    args: Namespace, layers: int, width: int, feed_forward: int, heads: int, decoder_layers: Optional[int] = None
+) -> None:
+    """Sets the sizes of encoder and decoder alike; the decoder may have another number of layers."""
+    args.decoder_layers = getattr(args, "decoder_layers", decoder_layers or layers)
     sizes = {"layers": layers, "embed_dim": width, "ffn_embed_dim": feed_forward, "attention_heads": heads}
     for name, size in sizes.items():
         for side in ("encoder", "decoder"):
             setattr(args, f"{side}_{name}", getattr(args, f"{side}_{name}", size))
+
+
+def register_architectures(
+    model: str, defaults: Callable[[Namespace], None], sizes: Mapping[str, Optional[tuple[int, ...]]]
+) -> None:
+    """Registers architectures of a model.
+
+    Args:
+        model: name of the model, the beginning of the names
+        defaults: sets all options that are not set
+        sizes: by the rest of the name, arguments of :func:`set_sizes`, or None for the sizes that ``defaults`` sets
+    """
+    for suffix, size in sizes.items():
+
+        def architecture(args: Namespace, size=size) -> None:
+            if size is not None:
+                set_sizes(args, *size)
+            defaults(args)
+
+        register_model_architecture(model, model + suffix)(architecture)
 
 
 def set_defaults(args: Namespace, config: type) -> None:
@@ -302,7 +326,7 @@ class SourceEncoderTransformer(EncoderChoiceTransformer):
             MissingTreesError: the encoder reads trees, and the source has none of the kind
             InputError: options that do not go with each other, or an encoder that cannot be loaded
         """
-        source_encoder_transformer(args)
+        _set_defaults(args)
         cfg = TransformerConfig.from_namespace(args)
         refused = {"cross-self-attention": cfg.cross_self_attention, "share-all-embeddings": cfg.share_all_embeddings}
         for name, given in refused.items():
@@ -311,22 +335,12 @@ class SourceEncoderTransformer(EncoderChoiceTransformer):
         return cls.build_with_encoder(cfg, args, task)
 
 
-@register_model_architecture("source_encoder_transformer", "source_encoder_transformer")
-def source_encoder_transformer(args):
-    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
+def _set_defaults(args: Namespace) -> None:
     set_defaults(args, SourceEncoderTransformer.all_flags())
     base_architecture(args)
 
 
-@register_model_architecture("source_encoder_transformer", "source_encoder_transformer_iwslt_de_en")
-def source_encoder_transformer_iwslt_de_en(args):
-    """Sizes of fairseq's ``transformer_iwslt_de_en``: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
-    transformer_iwslt_de_en(args)
-    source_encoder_transformer(args)
-
-
-@register_model_architecture("source_encoder_transformer", "source_encoder_transformer_tiny")
-def source_encoder_transformer_tiny(args):
-    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
-    set_sizes(args, 2, 64, 128, 4)
-    source_encoder_transformer(args)
+# The sizes of fairseq's architectures of these names, and one for first trials.
+register_architectures(
+    "source_encoder_transformer", _set_defaults, {"": None, "_iwslt_de_en": (6, 512, 1024, 4), "_tiny": (2, 64, 128, 4)}
+)

@@ -1,4 +1,7 @@
-"""The memory that encoders leave for decoders, and cross-attention to it with one copy of a sentence for all beams."""
+"""The memory that encoders leave for decoders, and cross-attention to it with one copy of a sentence for all beams.
+
+Beam search repeats and permutes rows. It moves the index ``order`` of the sentence that each row reads, not the states.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,13 @@ from torch.nn import functional
 
 
 def row_order(encoder_out: dict[str, list]) -> Optional[Tensor]:
-    """``[R]`` int64, sentence that each row of the decoder reads; None where rows are sentences."""
-    return encoder_out["order"][0] if encoder_out["order"] else None
+    """``[R]`` int64, the sentence that each row of the decoder reads; None if row i reads sentence i."""
+    order = encoder_out.get("order")
+    return order[0] if order else None
 
 
 def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-    """Returns the same sentences for other rows.
-
-    Beam search repeats and permutes rows. It moves this index instead of the states, so there is one copy of each
-    sentence.
-
-    Args:
-        encoder_out: of an encoder; ``order`` is empty or has the sentence of each row
-        new_order: ``[R']`` int64, the old row of each new row
-    """
+    """The same sentences for other rows; ``new_order``, ``[R']`` int64, is the old row of each new row."""
     order = [held.index_select(0, new_order) for held in encoder_out["order"]] or [new_order]
     return {**encoder_out, "order": order}
 
@@ -35,7 +31,7 @@ def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor]
     """Finds the sentences that a decoder reads, each for as many rows as there are beams.
 
     Args:
-        order: ``[R]`` int64, sentence that each row reads; None where rows are sentences
+        order: see :func:`row_order`
         count: B, of sentences
 
     Returns:
@@ -63,14 +59,21 @@ def join_heads(states: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ProjectedMemory:
-    """Keys and values of B sentences for one layer.
+class Memory:
+    """What cross-attention needs of B sentences beside their states.
 
     Attributes:
-        keys: ``[B, H, S, D / H]``
-        values: ``[B, H, S, D / H]``
-        padding: ``[B, S]`` bool, true at padding, nowhere all true
+        structure: padding ``[B, S]`` bool, the trees of the sentences, or whatever else their encoder leaves
+        order: see :func:`row_order`
     """
+
+    structure: Any
+    order: Optional[Tensor] = None
+
+
+@dataclass(frozen=True)
+class ProjectedMemory:
+    """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool, nowhere all true."""
 
     keys: Tensor
     values: Tensor
@@ -81,6 +84,10 @@ class ProjectedMemory:
         return ProjectedMemory(*(part.index_select(0, rows) for part in (self.keys, self.values, self.padding)))
 
 
+# fairseq's names of keys, values and padding in the state of a decoding.
+_HELD = ("prev_key", "prev_value", "prev_key_padding_mask")
+
+
 class SharedMemoryAttention(MultiheadAttention):
     """fairseq's decoder cross-attention, whose keys and values are projected once a sentence and layer.
 
@@ -89,31 +96,22 @@ class SharedMemoryAttention(MultiheadAttention):
     Subclasses define :meth:`read`.
     """
 
-    def read(self, states: Tensor, memory: Any) -> dict[str, Tensor]:
-        """Projects B sentences.
-
-        Args:
-            states: states of the encoder
-            memory: what else the attention needs; its attribute ``order`` is ``[R]`` int64, the sentence of each row,
-                or None where rows are sentences
-
-        Returns:
-            ``prev_key`` and ``prev_value`` ``[B, H, S, D / H]``, ``prev_key_padding_mask`` ``[B, S]`` bool, nowhere
-            all true
-        """
+    def read(self, states: Tensor, structure: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Keys and values ``[B, H, S, D / H]`` and padding ``[B, S]`` bool, from what :meth:`MemoryType.view` gives."""
         raise NotImplementedError
 
-    def project(self, states: Tensor, memory: Any) -> ProjectedMemory:
-        """Projects B sentences; arguments as of :meth:`read`."""
-        read = self.read(states, memory)
-        return ProjectedMemory(read["prev_key"], read["prev_value"], read["prev_key_padding_mask"])
+    def project(self, states: Tensor, memory: Memory) -> ProjectedMemory:
+        """Projects B sentences for this layer."""
+        keys, values, padding = self.read(states, memory.structure)
+        # A sentence of nothing but padding is attended to, too, so that its rows stay finite.
+        return ProjectedMemory(keys, values, padding & ~padding.all(dim=1, keepdim=True))
 
     def forward(
         self,
         query: Tensor,
         key: Union[Tensor, ProjectedMemory],
         value: Any,
-        key_padding_mask: Any = None,
+        key_padding_mask: Optional[Memory] = None,
         incremental_state: Optional[dict] = None,
         need_weights: bool = True,
         need_head_weights: bool = False,
@@ -126,7 +124,7 @@ class SharedMemoryAttention(MultiheadAttention):
             key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`
             value: unread
             key_padding_mask: the memory; fairseq's decoder layer passes it on unread
-            incremental_state: state of a decoding under way
+            incremental_state: of a decoding under way
             need_weights: return attention weights; a projected memory returns none
             need_head_weights: return those of each head
             **kwargs: of :class:`fairseq.modules.MultiheadAttention`
@@ -138,23 +136,16 @@ class SharedMemoryAttention(MultiheadAttention):
             return self._without_weights(query, key), None
         state = {} if incremental_state is None else incremental_state
         if "prev_key" not in self._get_input_buffer(state):
+            memory = self.project(key, key_padding_mask)
             # fairseq would set the number of beams, but looks for a method that its models do not have.
-            projected, self.beam_size = self._once_a_beam(key, key_padding_mask)
-            self._set_input_buffer(state, projected)
+            sentences, self.beam_size = read_together(key_padding_mask.order, len(memory.keys))
+            memory = memory if sentences is None else memory.select(sentences)
+            self._set_input_buffer(state, dict(zip(_HELD, (memory.keys, memory.values, memory.padding))))
         if not (need_weights or need_head_weights):
             held = self._get_input_buffer(state)
-            memory = ProjectedMemory(held["prev_key"], held["prev_value"], held["prev_key_padding_mask"])
-            return self._without_weights(query, memory), None
+            return self._without_weights(query, ProjectedMemory(*(held[name] for name in _HELD))), None
         weights = {"need_weights": need_weights, "need_head_weights": need_head_weights}
         return super().forward(query, None, None, incremental_state=state, **weights, **kwargs)
-
-    def _once_a_beam(self, states: Tensor, memory: Any) -> tuple[dict[str, Tensor], int]:
-        """Keys and values of the sentences in the order of the rows, one for all beams of a sentence; and the beams."""
-        projected = self.read(states, memory)
-        sentences, beams = read_together(memory.order, len(projected["prev_key"]))
-        if sentences is not None:
-            projected = {name: values.index_select(0, sentences) for name, values in projected.items()}
-        return projected, beams
 
     def _without_weights(self, query: Tensor, memory: ProjectedMemory) -> Tensor:
         """Attention whose weights, T times S a head, are not kept; all beams of a sentence read its memory at once."""
@@ -172,28 +163,13 @@ class SharedMemoryAttention(MultiheadAttention):
         return self.out_proj(output.reshape(query.shape))
 
 
-@dataclass(frozen=True)
-class PaddedStates:
-    """Which states of an encoder are padding, ``[B, S]`` bool or None; rows are sentences."""
-
-    padding: Optional[Tensor]
-    order: Optional[Tensor] = None
-
-
 class StatesAttention(SharedMemoryAttention):
-    """Cross-attention to the states ``[S, B, encoder's D]`` of any encoder of fairseq."""
+    """Cross-attention to the states ``[S, B, encoder's D]`` of any encoder of fairseq; the structure is padding."""
 
-    def read(self, states: Tensor, memory: PaddedStates) -> dict[str, Tensor]:
-        """Keys and values of the states; see :meth:`SharedMemoryAttention.read`."""
-        padding = memory.padding
-        # Encoders may leave out a mask that masks nothing.
-        if padding is None:
-            padding = states.new_zeros(states.size(1), states.size(0), dtype=torch.bool)
-        return {
-            "prev_key": split_heads(self.k_proj(states), self.num_heads),
-            "prev_value": split_heads(self.v_proj(states), self.num_heads),
-            "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
-        }
+    def read(self, states: Tensor, structure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Keys and values of the states."""
+        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
+        return keys, values, structure
 
 
 @dataclass(frozen=True)
@@ -203,25 +179,31 @@ class MemoryType:
     Attributes:
         attention: builds a cross-attention from a model's configuration and keywords of
             :class:`fairseq.modules.MultiheadAttention`
-        view: takes the encoder's output apart: what :meth:`SharedMemoryAttention.read` takes for states and for memory
+        parts: takes states and structure out of the encoder's output
         describe: makes entries of the decoder's dict from attention weights ``[R, T, S]``, or None, and the encoder's
             output. ``attn`` are weights ``[R, T, N]`` of source tokens, so that alignments and ``--replace-unk`` point
             to words
     """
 
     attention: Callable[..., SharedMemoryAttention]
-    view: Callable[[dict[str, list]], tuple[Tensor, Any]]
+    parts: Callable[[dict[str, list]], tuple[Tensor, Any]]
     describe: Callable[[Optional[Tensor], dict[str, list]], dict[str, list]]
 
+    def view(self, encoder_out: dict[str, list]) -> tuple[Tensor, Memory]:
+        """Takes the encoder's output apart for :class:`SharedMemoryAttention`."""
+        states, structure = self.parts(encoder_out)
+        return states, Memory(structure, row_order(encoder_out))
 
-def _padded_states(encoder_out: dict[str, list]) -> tuple[Tensor, PaddedStates]:
-    padding = encoder_out["encoder_padding_mask"]
-    return encoder_out["encoder_out"][0], PaddedStates(padding[0] if padding else None)
+
+def _padded_states(encoder_out: dict[str, list]) -> tuple[Tensor, Tensor]:
+    [states], padding = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
+    # Encoders may leave out a mask that masks nothing.
+    return states, padding[0] if padding else states.new_zeros(states.shape[1::-1], dtype=torch.bool)
 
 
 STATES = MemoryType(
     attention=lambda cfg, **kwargs: StatesAttention(**kwargs),
-    view=_padded_states,
+    parts=_padded_states,
     describe=lambda attention, encoder_out: {"attn": [attention]},
 )
 """States and their padding: the memory of fairseq's own encoders."""
@@ -245,12 +227,6 @@ class MemoryDecoder(TransformerDecoderBase):
     """fairseq's transformer decoder over the memory of any encoder; over plain states it is fairseq's own.
 
     Layers pass the padding mask to their cross-attention unread, so the structure of the memory travels in its place.
-
-    Args:
-        cfg: sizes and options
-        dictionary: of the target
-        embed_tokens: its table
-        memory_type: how the layers read the encoder's output
     """
 
     def __init__(
@@ -268,27 +244,13 @@ class MemoryDecoder(TransformerDecoderBase):
         return layer
 
     def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Optional[dict[str, list]],
-        incremental_state: Optional[dict] = None,
-        **kwargs,
+        self, prev_output_tokens: Tensor, encoder_out: Optional[dict[str, list]], *args: Any, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
-        """fairseq's features.
-
-        Args:
-            prev_output_tokens: ``[R, T]``
-            encoder_out: of the model's encoder
-            incremental_state: state of a decoding under way
-            **kwargs: of the overridden method
-
-        Returns:
-            features ``[R, T, D]`` and a dict with the entries of :attr:`MemoryType.describe`
-        """
+        """fairseq's features ``[R, T, D]``, and a dict with the entries of :attr:`MemoryType.describe`."""
         if encoder_out is None or self.memory_type is STATES:
-            return super().extract_features(prev_output_tokens, encoder_out, incremental_state, **kwargs)
+            return super().extract_features(prev_output_tokens, encoder_out, *args, **kwargs)
         states, memory = self.memory_type.view(encoder_out)
         viewed = {**encoder_out, "encoder_out": [states], "encoder_padding_mask": [memory]}
-        features, extra = super().extract_features(prev_output_tokens, viewed, incremental_state, **kwargs)
+        features, extra = super().extract_features(prev_output_tokens, viewed, *args, **kwargs)
         [attention] = extra["attn"]
         return features, {**extra, **self.memory_type.describe(attention, encoder_out)}

@@ -1,18 +1,17 @@
 """The insertion-based tree decoder (Lukovnikov & Fischer 2021), and the base of all models of its task."""
 
 from argparse import Namespace
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError, refuse_flags
-from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
@@ -65,38 +64,12 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
         return cls.build_with_encoder(cfg, args, task)
 
 
-SIZES: dict[str, Optional[tuple[int, int, int, int]]] = {
-    "": None,
-    "_overnight": (6, 768, 3072, 12),
-    "_tiny": (2, 64, 128, 4),
-}
+SIZES: dict[str, Optional[tuple[int, ...]]] = {"": None, "_overnight": (6, 768, 3072, 12), "_tiny": (2, 64, 128, 4)}
 """Layers, width, feed-forward width and heads of encoder and decoder, by the suffix of an architecture.
 
 None stands for fairseq's sizes: 6, 512, 2048, 8. ``_overnight`` is the size of the paper's decoder (Lukovnikov &
 Fischer 2021), and of encoders that are not pretrained. ``_tiny`` is for trying things out.
 """
-
-
-def register_architectures(
-    name: str,
-    model: type[TreeGeneratingTransformer],
-    sizes: Mapping[str, Optional[tuple[int, int, int, int]]] = SIZES,
-    decoder_layers: Mapping[str, int] = {},
-) -> None:
-    """Registers an architecture for each of the ``sizes``, whose names begin with that of the model.
-
-    The decoder has another number of layers than the encoder for suffixes in ``decoder_layers``.
-    """
-    for suffix, size in sizes.items():
-
-        def architecture(args: Namespace, suffix: str = suffix, size=size) -> None:
-            if suffix in decoder_layers:
-                args.decoder_layers = getattr(args, "decoder_layers", decoder_layers[suffix])
-            if size is not None:
-                set_sizes(args, *size)
-            model.set_defaults(args)
-
-        register_model_architecture(name, name + suffix)(architecture)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -181,4 +154,4 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         return self.decoder(partial_tree, memory)
 
 
-register_architectures("tree_insertion_transformer", TreeInsertionTransformerModel)
+register_architectures("tree_insertion_transformer", TreeInsertionTransformerModel.set_defaults, SIZES)

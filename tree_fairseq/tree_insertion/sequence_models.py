@@ -14,14 +14,10 @@ from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.model import (
-    LEFT_TO_RIGHT,
-    SEQUENCE_INSERTION,
-    TreeGeneratingTransformer,
-    register_architectures,
-)
+from tree_fairseq.tree_insertion.model import LEFT_TO_RIGHT, SEQUENCE_INSERTION, SIZES, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.slots import sequence_slots
 
 
@@ -105,7 +101,7 @@ class LeftToRightModel(TreeSequenceModel):
         return sample["bracketed_target"]
 
 
-register_architectures("insertion_left_to_right", LeftToRightModel)
+register_architectures("insertion_left_to_right", LeftToRightModel.set_defaults, SIZES)
 
 
 @dataclass(frozen=True)
@@ -169,4 +165,4 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         return {"slot": slots, "logits": self.decoder.output_layer(self.slots(pairs)), "delete": None}
 
 
-register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel)
+register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel.set_defaults, SIZES)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
-from tree_fairseq.tree_insertion.model import SIZES, register_architectures
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
 
 _STATES = "states"
@@ -177,7 +177,6 @@ class TreeGRUModel(LeftToRightModel):
 # The decoder has the width of the paper's other decoders, and fewer layers than the encoder.
 register_architectures(
     "tree_gru",
-    TreeGRUModel,
-    sizes={**SIZES, "": (6, 512, 2048, 8)},
-    decoder_layers={"": 2, "_overnight": 2, "_tiny": 1},
+    TreeGRUModel.set_defaults,
+    {"": (6, 512, 2048, 8, 2), "_overnight": (6, 768, 3072, 12, 2), "_tiny": (2, 64, 128, 4, 1)},
 )

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.encoders import EncoderType, encoder_of, register_encoder
-from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, Side, has_modalities, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
@@ -90,6 +90,7 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
 
     flags = TreePositionalModelConfig
     default_encoder = ENCODER.name
+    decoder_class = TreePositionalDecoder
 
     def __init__(self, cfg, encoder, decoder):
         super().__init__(cfg, encoder, decoder)
@@ -108,59 +109,35 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
             )
         target = target_side(task)
-        tree_positional_transformer(args)
+        _set_defaults(args)
         if args.query_position and target.symbols is None:
             raise InputError("--query-position needs a target of symbol trees, but this target is a sequence")
         cfg = TreePositionalTransformerConfig.from_namespace(args)
         cfg.target_symbols = target.symbols
         return cls.build_with_encoder(cfg, args, task)
 
-    @classmethod
-    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """Builds the decoder over the encoder's memory."""
-        return TreePositionalDecoder(
-            cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
-        )
 
-
-@register_model_architecture("tree_positional_transformer", "tree_positional_transformer")
-def tree_positional_transformer(args):
-    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
+def _set_defaults(args) -> None:
     set_defaults(args, TreePositionalTransformerModel.all_flags())
     base_architecture(args)
 
 
-@register_model_architecture("tree_positional_transformer", "tree_positional_transformer_semantic_parsing")
-def tree_positional_transformer_semantic_parsing(args):
-    """The paper's semantic parser: 4 + 4 layers, width 256, feed-forward 1024, positions of 2048."""
-    set_sizes(args, 4, 256, 1024, 8)
-    tree_positional_transformer(args)
-
-
-@register_model_architecture("tree_positional_transformer", "tree_positional_transformer_program_translation")
-def tree_positional_transformer_program_translation(args):
-    """The paper's translator of programs: 4 + 4 layers, width 256, feed-forward 512, positions of 2048."""
-    set_sizes(args, 4, 256, 512, 8)
-    tree_positional_transformer(args)
-
-
-@register_model_architecture("tree_positional_transformer", "tree_positional_transformer_tiny")
-def tree_positional_transformer_tiny(args):
-    """To try things out: 2 + 2 layers, width 64, feed-forward 128, 4 heads, positions of 512."""
-    set_sizes(args, 2, 64, 128, 4)
+def _set_tiny_defaults(args) -> None:
     args.tree_position_dim = getattr(args, "tree_position_dim", 512)
-    tree_positional_transformer(args)
+    _set_defaults(args)
 
 
-@register_model_architecture("transformer", "transformer_semantic_parsing")
-def transformer_semantic_parsing(args):
-    """The sequence baseline of semantic parsing, fairseq's own: 4 + 4 layers, width 256, feed-forward 1024."""
-    set_sizes(args, 4, 256, 1024, 8)
-    base_architecture(args)
-
-
-@register_model_architecture("transformer", "transformer_program_translation")
-def transformer_program_translation(args):
-    """The sequence baseline of program translation, fairseq's own: 4 + 4 layers, width 256, feed-forward 1024."""
-    set_sizes(args, 4, 256, 1024, 8)
-    base_architecture(args)
+# The paper's semantic parser and its translator of programs have positions of 2048, the default.
+register_architectures(
+    "tree_positional_transformer",
+    _set_defaults,
+    {"": None, "_semantic_parsing": (4, 256, 1024, 8), "_program_translation": (4, 256, 512, 8)},
+)
+# For first trials.
+register_architectures("tree_positional_transformer", _set_tiny_defaults, {"_tiny": (2, 64, 128, 4)})
+# The sequence baselines of both, fairseq's own model.
+register_architectures(
+    "transformer",
+    base_architecture,
+    {"_semantic_parsing": (4, 256, 1024, 8), "_program_translation": (4, 256, 1024, 8)},
+)

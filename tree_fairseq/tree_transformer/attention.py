@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, row_order, split_heads
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, split_heads
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
 
 
-@dataclass(frozen=True)
-class TreeMemory:
-    """The trees of B sentences, and the sentence that each row of the decoder reads.
-
-    Beam search repeats and permutes rows. It moves this index instead of the states, so there is one copy of each
-    sentence.
-
-    Attributes:
-        structure: trees of the B sentences
-        order: ``[R]`` int64, sentence of each row; None where they are the B sentences in order
-    """
-
-    structure: TreeStructure
-    order: Optional[Tensor]
-
-
 class TreeAttention(MultiheadAttention):
-    """The part of encoder self-attention and decoder cross-attention that accumulates values.
-
-    Args:
-        embed_dim: D
-        num_heads: H
-        config: options of the accumulation
-        **kwargs: of :class:`fairseq.modules.MultiheadAttention`
-    """
+    """The part of encoder self-attention and decoder cross-attention that accumulates values."""
 
     def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
         super().__init__(embed_dim, num_heads, **kwargs)
@@ -60,25 +36,11 @@ class TreeSelfAttention(TreeAttention):
     """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking."""
 
     def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: TreeStructure,
-        need_weights: bool = False,
-        attn_mask: Optional[Tensor] = None,
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: TreeStructure, **unread: Any
     ) -> tuple[Tensor, None]:
-        """Attends within a batch of trees.
+        """Attends within a batch of trees from ``query``, ``[S, B, D]``, leaves then nodes; weights are not returned.
 
-        Args:
-            query: ``[S, B, D]``, leaves then nodes
-            key, value: unread
-            key_padding_mask: the trees; fairseq's encoder layer passes this argument on unread
-            need_weights: unread, weights are never returned
-            attn_mask: unread, the trees have the mask
-
-        Returns:
-            ``[S, B, D]`` and None
+        fairseq's encoder layer passes ``key_padding_mask`` on unread, so it is the trees; they have the masks.
         """
         structure = key_padding_mask
         heads = (
@@ -89,13 +51,7 @@ class TreeSelfAttention(TreeAttention):
         return self.out_proj(self.look(*heads, structure.masks)), None
 
     def look(self, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[AttentionMask]) -> Tensor:
-        """Attends within trees, each run of queries under its mask.
-
-        Args:
-            query: ``[B, H, S, D / H]``
-            key: the same
-            value: the same
-            masks: of the queries
+        """Attends within trees from ``[B, H, S, D / H]``, each run of queries under its mask.
 
         Returns:
             ``[S, B, D]``, or as many rows as the masks have queries
@@ -119,8 +75,7 @@ class TreeSelfAttention(TreeAttention):
 class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
     """Decoder cross-attention over leaves and nodes (eqs. 21 to 24), accumulated once a sentence and layer.
 
-    Args:
-        attend_nodes: false keeps the memory to the leaves, an ablation
+    Without ``attend_nodes``, an ablation, the memory has leaves only.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, attend_nodes: bool, **kwargs):
@@ -129,25 +84,15 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
         if not attend_nodes:
             self.accumulation = None
 
-    def read(self, states: Tensor, memory: TreeMemory) -> dict[str, Tensor]:
+    def read(self, states: Tensor, structure: TreeStructure) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values of leaves and nodes ``[S, B, encoder's D]``; see :meth:`SharedMemoryAttention.read`."""
-        structure = memory.structure
         padding = structure.padding
         if self.attend_nodes:
             values = self.accumulated_values(states, structure)
         else:
             states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
             values = self._split_heads(self.v_proj(states))
-        return {
-            "prev_key": self._split_heads(self.k_proj(states)),
-            "prev_value": values,
-            # Decoders attend to a sentence of nothing but padding, too, so that its rows stay finite.
-            "prev_key_padding_mask": padding & ~padding.all(dim=1, keepdim=True),
-        }
-
-
-def _leaves_and_nodes(encoder_out: dict[str, list]) -> tuple[Tensor, TreeMemory]:
-    return encoder_out["encoder_out"][0], TreeMemory(encoder_out["tree_structure"][0], row_order(encoder_out))
+        return self._split_heads(self.k_proj(states)), values, padding
 
 
 def _weights_of_leaves(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
@@ -159,7 +104,7 @@ TREE_MEMORY = MemoryType(
     attention=lambda cfg, **kwargs: TreeCrossAttention(
         config=cfg, attend_nodes=not cfg.no_node_cross_attention, **kwargs
     ),
-    view=_leaves_and_nodes,
+    parts=lambda encoder_out: (encoder_out["encoder_out"][0], encoder_out["tree_structure"][0]),
     describe=_weights_of_leaves,
 )
 """Leaves and nodes of the Tree-Transformer's encoder."""

@@ -3,17 +3,13 @@
 import re
 from dataclasses import dataclass
 
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
-from fairseq.models.transformer.transformer_legacy import (
-    base_architecture,
-    transformer_iwslt_de_en,
-    transformer_vaswani_wmt_en_de_big,
-)
+from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_vaswani_wmt_en_de_big
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, set_sizes
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
 from tree_fairseq.tree_transformer.encoder import ENCODER, TreeModelConfig
 
 
@@ -29,7 +25,6 @@ class TreeTransformerConfig(TreeModelConfig, TransformerConfig):
 class TreeTransformerModel(ExtendedTransformer):
     """fairseq's transformer whose encoder and cross-attention read constituency trees."""
 
-    tree_inputs = ENCODER.tree_inputs
     flags = TreeModelConfig
     default_encoder = ENCODER.name
 
@@ -57,32 +52,11 @@ class TreeTransformerModel(ExtendedTransformer):
         add_initial_weights(state_dict, {name: weight for name, weight in own if is_new(name)})
 
 
-@register_model_architecture("tree_transformer", "tree_transformer")
-def tree_transformer(args):
-    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads."""
-    base_architecture(args)
-
-
-@register_model_architecture("tree_transformer", "tree_transformer_iwslt_de_en")
-def tree_transformer_iwslt_de_en(args):
-    """The paper's IWSLT model: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
-    transformer_iwslt_de_en(args)
-
-
-@register_model_architecture("tree_transformer", "tree_transformer_wmt_en_de")
-def tree_transformer_wmt_en_de(args):
-    """The paper's WMT base model: 6 + 6 layers, width 512, feed-forward 2048, 8 heads."""
-    base_architecture(args)
-
-
-@register_model_architecture("tree_transformer", "tree_transformer_wmt_en_de_big")
-def tree_transformer_wmt_en_de_big(args):
-    """The paper's WMT big model: 6 + 6 layers, width 1024, feed-forward 4096, 16 heads."""
-    transformer_vaswani_wmt_en_de_big(args)
-
-
-@register_model_architecture("tree_transformer", "tree_transformer_tiny")
-def tree_transformer_tiny(args):
-    """The paper's tiny size: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
-    set_sizes(args, 2, 64, 128, 4)
-    base_architecture(args)
+# The sizes of the paper: of its models for IWSLT and WMT (fairseq's own size), and its tiny model.
+register_architectures(
+    "tree_transformer",
+    base_architecture,
+    {"": None, "_iwslt_de_en": (6, 512, 1024, 4), "_wmt_en_de": None, "_tiny": (2, 64, 128, 4)},
+)
+# The paper's big model: 6 + 6 layers, width 1024, feed-forward 4096, 16 heads.
+register_architectures("tree_transformer", transformer_vaswani_wmt_en_de_big, {"_wmt_en_de_big": None})

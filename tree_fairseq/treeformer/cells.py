@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -92,34 +91,15 @@ class ChartCells:
         return attention @ shares.to(attention.dtype)
 
 
-@dataclass(frozen=True)
-class ChartMemory:
-    """The part of a chart beside its vectors that the decoder's cross-attention needs.
-
-    Attributes:
-        cells: of B sentences
-        order: ``[R]`` int64, sentence that each decoder row reads; None if row i reads sentence i. Beam search reorders
-            this index and keeps one copy of the vectors, whatever the beam
-    """
-
-    cells: ChartCells
-    order: Optional[Tensor]
-
-
 class ChartCrossAttention(SharedMemoryAttention):
     """Decoder cross-attention to tokens and phrases. Keys and values are projected for real cells only, not for
     padding.
     """
 
-    def read(self, states: Tensor, memory: ChartMemory) -> dict[str, Tensor]:
+    def read(self, states: Tensor, structure: ChartCells) -> tuple[Tensor, Tensor, Tensor]:
         """Projects cells ``[C, D]`` to keys and values; see :meth:`SharedMemoryAttention.read`."""
-        unused = memory.cells.unused
-        return {
-            "prev_key": self._by_sentence(self.k_proj(states), memory.cells),
-            "prev_value": self._by_sentence(self.v_proj(states), memory.cells),
-            # A sentence of padding only stays visible, so that its rows stay finite.
-            "prev_key_padding_mask": unused & ~unused.all(dim=1, keepdim=True),
-        }
+        keys, values = (self._by_sentence(project(states), structure) for project in (self.k_proj, self.v_proj))
+        return keys, values, structure.unused
 
     def _by_sentence(self, projected: Tensor, cells: ChartCells) -> Tensor:
         """Unpacks ``[C, D]`` to ``[B, H, S, D / H]``."""

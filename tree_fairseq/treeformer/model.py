@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
-from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_iwslt_de_en
+from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.extended_transformer import ExtendedTransformer, set_defaults, set_sizes
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures, set_defaults
 from tree_fairseq.nn.shared_memory import MemoryType, row_order, with_rows_moved
 from tree_fairseq.nn.sides import SEQUENCE
-from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention, ChartMemory
+from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
 
@@ -62,10 +62,6 @@ class TreeformerEncoder(TransformerEncoderBase):
         return with_rows_moved(encoder_out, new_order)
 
 
-def _cell_states(encoder_out: dict[str, list]) -> tuple[Tensor, ChartMemory]:
-    return encoder_out["cell_states"][0], ChartMemory(encoder_out["cells"][0], row_order(encoder_out))
-
-
 def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
     """Returns attention to tokens as ``attn``, and attention to cells, ``[R, T, S]``, as ``cell_attn``."""
     spread = None if attention is None else encoder_out["cells"][0].spread(attention, row_order(encoder_out))
@@ -73,7 +69,9 @@ def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]
 
 
 CHART_MEMORY = MemoryType(
-    attention=lambda cfg, **kwargs: ChartCrossAttention(**kwargs), view=_cell_states, describe=_weights_of_tokens
+    attention=lambda cfg, **kwargs: ChartCrossAttention(**kwargs),
+    parts=lambda encoder_out: (encoder_out["cell_states"][0], encoder_out["cells"][0]),
+    describe=_weights_of_tokens,
 )
 """Tokens and phrases of a chart."""
 
@@ -109,7 +107,7 @@ class TreeformerModel(ExtendedTransformer):
         Raises:
             InputError: an option of the chart is invalid, or an option of fairseq's transformer does not work with it
         """
-        treeformer(args)
+        _set_defaults(args)
         if args.cross_self_attention:
             raise InputError(
                 "--cross-self-attention attends to target and source at once and cannot attend to phrases",
@@ -118,41 +116,23 @@ class TreeformerModel(ExtendedTransformer):
         return super().build_model(TreeformerConfig.from_namespace(args), task)
 
 
-@register_model_architecture("treeformer", "treeformer")
-def treeformer(args):
-    """Sizes of fairseq's ``transformer``: 6 + 6 layers, width 512, 8 heads; phrases of up to 10 tokens."""
+def _set_defaults(args) -> None:
     set_defaults(args, ChartConfig)
     base_architecture(args)
 
 
-@register_model_architecture("treeformer", "treeformer_iwslt_de_en")
-def treeformer_iwslt_de_en(args):
-    """The paper's model for IWSLT'14, either pair: 6 + 6 layers, width 512, feed-forward 1024, 4 heads."""
-    transformer_iwslt_de_en(args)
-    treeformer(args)
+_IWSLT = (6, 512, 1024, 4)
+"""The paper's model for IWSLT'14, either pair, and for Gigaword; also that in the script of CoGnition's authors."""
 
-
-@register_model_architecture("treeformer", "treeformer_gigaword")
-def treeformer_gigaword(args):
-    """The paper's model for Gigaword: the size of that for IWSLT'14."""
-    treeformer_iwslt_de_en(args)
-
-
-@register_model_architecture("treeformer", "treeformer_cogs")
-def treeformer_cogs(args):
-    """The size of Csordás et al. (2021) for COGS: 2 + 2 layers, width 512, feed-forward 512, 4 heads."""
-    set_sizes(args, 2, 512, 512, 4)
-    treeformer(args)
-
-
-@register_model_architecture("treeformer", "treeformer_cognition")
-def treeformer_cognition(args):
-    """The size in the script of CoGnition's authors: that for IWSLT'14."""
-    treeformer_iwslt_de_en(args)
-
-
-@register_model_architecture("treeformer", "treeformer_tiny")
-def treeformer_tiny(args):
-    """For first trials: 2 + 2 layers, width 64, feed-forward 128, 4 heads."""
-    set_sizes(args, 2, 64, 128, 4)
-    treeformer(args)
+register_architectures(
+    "treeformer",
+    _set_defaults,
+    {
+        "": None,
+        "_iwslt_de_en": _IWSLT,
+        "_gigaword": _IWSLT,
+        "_cognition": _IWSLT,
+        "_cogs": (2, 512, 512, 4),  # the size of Csordás et al. (2021)
+        "_tiny": (2, 64, 128, 4),  # for first trials
+    },
+)
