@@ -17,6 +17,7 @@ from tests.treeformer.test_chart_summary import direct
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+from tree_fairseq.nn.pretrained_library import encoder_folder
 
 ARCH = "treeformer_classifier_tiny"
 WORDS = [f"s{k}" for k in range(12)]
@@ -111,7 +112,7 @@ def test_the_start_has_a_position_of_its_own():
 
 def test_states_are_those_of_the_library(albert):
     transformers = library()
-    encoder = PretrainedEncoder.from_name(SOURCE, albert).eval()
+    encoder = PretrainedEncoder.from_folder(SOURCE, albert).eval()
     stock = transformers.AlbertModel.from_pretrained(albert).eval()
     vocabulary = json.loads((albert / "tokenizer.json").read_text())["model"]["vocab"]
     with torch.no_grad():
@@ -154,7 +155,7 @@ def test_names_are_fetched_from_the_hub_without_pickles(albert, monkeypatch):
 
     asked = {}
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda **options: asked.update(options) or str(albert))
-    assert PretrainedEncoder.from_name(SOURCE, "albert-base-v2").width == 16
+    assert PretrainedEncoder.from_folder(SOURCE, encoder_folder("albert-base-v2")).width == 16
     assert asked["repo_id"] == "albert-base-v2" and "*.safetensors" in asked["allow_patterns"]
     assert not any(pattern.endswith((".bin", ".pt", "*")) for pattern in asked["allow_patterns"])
 
@@ -171,7 +172,7 @@ def test_names_that_the_hub_does_not_have(monkeypatch):
         InputError,
         match="no-such-encoder is not a folder, and no encoder of that name can be fetched from the hub: no route",
     ):
-        PretrainedEncoder.from_name(SOURCE, "no-such-encoder")
+        encoder_folder("no-such-encoder")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewLines, pack_spans, unpack_spans
-from tree_fairseq.nn.tasks import TreeTranslationConfig, TreeTranslationTask
+from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TreeTranslationTask
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
 
@@ -26,7 +26,7 @@ DEFAULTS = {"source_lang": "en", "target_lang": "de", "train_subset": "train", "
 
 
 def task_of(data: object, **options) -> TreeTranslationTask:
-    config = TreeTranslationConfig(data=str(data), **{**DEFAULTS, "required_seq_len_multiple": 1, **options})
+    config = TranslationWithTreesConfig(data=str(data), **{**DEFAULTS, "required_seq_len_multiple": 1, **options})
     return TreeTranslationTask.setup_task(config)
 
 

@@ -169,6 +169,6 @@ class TreeClassificationTask(ClassificationTask):
     def state_dict(self) -> dict:
         """Returns what a checkpoint keeps of the task; the labels of trees only if its model reads trees."""
         state = super().state_dict()
-        if not self.has_tree_model:
+        if not self.trees_of_models:
             state["classification"] = super().checkpoint_facts()["classification"]
         return state

@@ -21,6 +21,7 @@ from tree_fairseq.nn.extended_transformer import (
     set_defaults,
 )
 from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+from tree_fairseq.nn.pretrained_library import encoder_folder
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
@@ -133,7 +134,7 @@ def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
             "dropout": getattr(args, "dropout", None),
             "attention_dropout": getattr(args, "attention_dropout", None),
         }
-        encoder = PretrainedEncoder.from_name(task.source_dictionary, args.encoder_name, **dropout)
+        encoder = PretrainedEncoder.from_folder(task.source_dictionary, encoder_folder(args.encoder_name), **dropout)
         args.pretrained_description = encoder.describe()
     else:
         encoder = PretrainedEncoder.from_description(task.source_dictionary, description)

@@ -28,24 +28,20 @@ _PREPROCESS = {
 }
 
 
-def _know_nothing(cfg: Any, side: Side) -> None:
-    """Fills in nothing."""
-
-
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass(frozen=True)
 class EncoderType:
     """An entry of the registry.
 
     Attributes:
-        name: for flags
+        name: of the encoder, for flags
         reads: modalities of sources that it reads; sources of all modalities can be read as a ``sequence`` of tokens
         build: makes the encoder from a model's configuration, the source's dictionary and its embeddings, and sets
             ``cfg.encoder.embed_dim`` if the encoder's states have another width
         memory: how decoders attend to its output
         config: its options; each is a flag of the models that leave the choice of an encoder to the user
         fill_in: sets in the configuration what the encoder needs of the source's side, before it is built
-        help: what it is, for the help of flags
+        help: describes it in the help of flags
     """
 
     name: str
@@ -53,7 +49,7 @@ class EncoderType:
     build: Callable[[Any, Dictionary, Optional[nn.Embedding]], FairseqEncoder]
     memory: MemoryType = STATES
     config: type[FairseqDataclass] = FairseqDataclass
-    fill_in: Callable[[Any, Side], None] = _know_nothing
+    fill_in: Callable[[Any, Side], None] = lambda cfg, side: None
     help: str = ""
 
     @property
@@ -62,11 +58,7 @@ class EncoderType:
         return tuple(TREE_INPUTS[modality] for modality in self.reads if modality in TREE_INPUTS)
 
     def prepare(self, cfg: Any, task) -> None:
-        """Sets in the configuration what the encoder needs of a task.
-
-        Raises:
-            MissingTreesError: the encoder reads trees, and the source has none of the kind
-        """
+        """Sets in the configuration what the encoder needs of a task, which has to have trees that it reads."""
         side = source_side(task)
         if SEQUENCE not in self.reads and side.modality not in self.reads:
             raise MissingTreesError(
@@ -76,34 +68,21 @@ class EncoderType:
         self.fill_in(cfg, side)
 
 
-_ENCODERS: dict[str, EncoderType] = {}
+ENCODERS: dict[str, EncoderType] = {}
+"""The registry, by name."""
 
 
 def register_encoder(encoder: EncoderType) -> EncoderType:
     """Adds an encoder to the registry, or replaces the one of its name."""
-    _ENCODERS[encoder.name] = encoder
+    ENCODERS[encoder.name] = encoder
     return encoder
-
-
-def encoder_named(name: str) -> EncoderType:
-    """The encoder of a name.
-
-    Raises:
-        InputError: no encoder is registered under it
-    """
-    if name not in _ENCODERS:
-        raise InputError(f"no encoder is called {name!r}", hint=f"There are {', '.join(_ENCODERS)}.")
-    return _ENCODERS[name]
-
-
-def registered_encoders() -> list[EncoderType]:
-    """All encoders of the registry."""
-    return list(_ENCODERS.values())
 
 
 def encoder_of(cfg: Any) -> EncoderType:
     """The encoder that a model's configuration names."""
-    return encoder_named(cfg.source_encoder)
+    if cfg.source_encoder not in ENCODERS:
+        raise InputError(f"no encoder is called {cfg.source_encoder!r}", hint=f"There are {', '.join(ENCODERS)}.")
+    return ENCODERS[cfg.source_encoder]
 
 
 @dataclass

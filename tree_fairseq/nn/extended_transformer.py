@@ -1,12 +1,11 @@
 """fairseq's transformer with an encoder of the registry, and the flags and defaults of such models."""
 
 import copy
-import dataclasses
 import logging
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, make_dataclass
+from dataclasses import Field, field, fields, make_dataclass
 from typing import Any, Callable, Optional, Union
 
 from fairseq import utils
@@ -20,7 +19,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.encoders import encoder_of, registered_encoders
+from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import TREE_INPUTS
 
@@ -31,9 +30,7 @@ class ExtendedTransformer(TransformerModelBase):
     """fairseq's transformer with more flags, an encoder of the registry, and a decoder that attends to its memory.
 
     Modules that are fairseq's keep fairseq's names, so a stock transformer's checkpoint can be fine-tuned.
-
-    Attributes:
-        tree_inputs: names of the trees that the model reads in ``net_input``
+    ``tree_inputs`` has the names of the trees in ``net_input`` that the model reads.
     """
 
     flags: type[FairseqDataclass] = FairseqDataclass
@@ -59,11 +56,7 @@ class ExtendedTransformer(TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg, task):
-        """Builds the model.
-
-        Raises:
-            MissingTreesError: the encoder reads trees, and the source has none of the kind
-        """
+        """Builds the model; its encoder may need trees of the source."""
         cfg.source_encoder = getattr(cfg, "source_encoder", cls.default_encoder)
         encoder_of(cfg).prepare(cfg, task)
         return super().build_model(cfg, task)
@@ -81,16 +74,7 @@ class ExtendedTransformer(TransformerModelBase):
         )
 
     def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:
-        """Encodes sources.
-
-        Args:
-            src_tokens: ``[B, N]``
-            src_lengths: ``[B]``
-            **options: of the encoder; trees that it does not read may be among them
-
-        Returns:
-            fairseq's dict of lists
-        """
+        """Encodes sources ``[B, N]``; trees that the encoder does not read may be among its options."""
         unread = set(TREE_INPUTS.values()).difference(self.tree_inputs)
         read = {name: value for name, value in options.items() if name not in unread}
         return self.encoder(src_tokens, src_lengths=src_lengths, **read)
@@ -100,28 +84,21 @@ class ExtendedTransformer(TransformerModelBase):
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        source_spans: Optional[dict[str, Tensor]] = None,
-        source_symbol_tree: Optional[dict[str, Tensor]] = None,
         previous_symbol_tree: Optional[dict[str, Tensor]] = None,
         return_all_hiddens: bool = True,
         **kwargs,
     ):
-        """Scores target tokens.
+        """Scores target tokens: logits ``[B, T, V]`` and the decoder's dict.
 
         Args:
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             prev_output_tokens: ``[B, T]``
-            source_spans: constituency trees of the source, see :mod:`tree_fairseq.nn.tree_batch`
-            source_symbol_tree: if the source is symbol trees, parents and branches of ``src_tokens``
-            previous_symbol_tree: if the target is symbol trees, those of ``prev_output_tokens``; computed if left out
+            previous_symbol_tree: parents and branches of ``prev_output_tokens``; None for sequences, or to compute them
             return_all_hiddens: keep every layer's states
-            **kwargs: of the decoder
-
-        Returns:
-            logits ``[B, T, V]`` and the decoder's dict
+            **kwargs: trees of the source (:data:`tree_fairseq.nn.sides.TREE_INPUTS`), and options of the decoder
         """
-        trees = {"source_spans": source_spans, "source_symbol_tree": source_symbol_tree}
+        trees = {name: kwargs.pop(name) for name in TREE_INPUTS.values() if name in kwargs}
         encoder_out = self.read(src_tokens, src_lengths, return_all_hiddens=return_all_hiddens, **trees)
         if previous_symbol_tree is not None:
             encoder_out["previous_symbol_tree"] = [previous_symbol_tree]
@@ -137,16 +114,17 @@ class EncoderChoiceTransformer(ExtendedTransformer):
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:
         """The model's flags, the choice of the encoder and the encoders' flags."""
-        return flags_with_encoders(cls.flags, cls.encoder_option, cls.default_encoder)
+        what = "; ".join(f"{name}: {encoder.help}" for name, encoder in ENCODERS.items())
+        choice = field(default=cls.default_encoder, metadata={"help": f"encoder of the source ({what})"})
+        options = {cls.encoder_option: (cls.encoder_option, ChoiceEnum(list(ENCODERS)), choice)}
+        for config in (cls.flags, *(encoder.config for encoder in ENCODERS.values())):
+            for option in _options_of(config):
+                options.setdefault(option.name, (option.name, option.type, copy.copy(option)))
+        return make_dataclass(cls.flags.__name__, options.values(), bases=(FairseqDataclass,))
 
     @classmethod
     def build_with_encoder(cls, cfg, args, task):
-        """Builds the model, and leaves in ``args``, which checkpoints keep, the description of a pretrained encoder.
-
-        Raises:
-            MissingTreesError: the encoder reads trees, and the source has none of the kind
-            InputError: options that do not go with each other, or an encoder that cannot be loaded
-        """
+        """Builds the model, and leaves in ``args``, which checkpoints keep, the description of a pretrained encoder."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
         if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
@@ -158,45 +136,16 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         return model
 
 
-def flags_with_encoders(flags: type[FairseqDataclass], choice: str, default: str) -> type[FairseqDataclass]:
-    """Options of a model, the choice of an encoder, and the options of all encoders.
-
-    Args:
-        flags: the model's own
-        choice: name of the option that names the encoder
-        default: its default
-    """
-    what = "; ".join(f"{encoder.name}: {encoder.help}" for encoder in registered_encoders())
-    chosen = field(default=default, metadata={"help": f"encoder of the source ({what})"})
-    options = {choice: (choice, ChoiceEnum([encoder.name for encoder in registered_encoders()]), chosen)}
-    for config in (flags, *(encoder.config for encoder in registered_encoders())):
-        for option in fields(config):
-            if not option.name.startswith("_"):
-                options.setdefault(option.name, (option.name, option.type, copy.copy(option)))
-    return make_dataclass(flags.__name__, list(options.values()), bases=(FairseqDataclass,))
+def _options_of(config: type) -> list[Field]:
+    """The fields of a dataclass without fairseq's ``_name``."""
+    return [option for option in fields(config) if not option.name.startswith("_")]
 
 
-_SIZES = (
-    "embed_path",
-    "embed_dim",
-    "ffn_embed_dim",
-    "layers",
-    "attention_heads",
-    "normalize_before",
-    "learned_pos",
-    "layerdrop",
-)
+_SIZES = "embed_path embed_dim ffn_embed_dim layers attention_heads normalize_before learned_pos layerdrop".split()
 _OPTIONS = (
-    "activation_fn",
-    "dropout",
-    "attention_dropout",
-    "activation_dropout",
-    "no_token_positional_embeddings",
-    "no_scale_embedding",
-    "layernorm_embedding",
-    "checkpoint_activations",
-    "offload_activations",
-)
+    "activation_fn dropout attention_dropout activation_dropout no_token_positional_embeddings no_scale_embedding "
+    "layernorm_embedding checkpoint_activations offload_activations"
+).split()
 
 
 def add_encoder_args(parser: ArgumentParser) -> None:
@@ -207,22 +156,13 @@ def add_encoder_args(parser: ArgumentParser) -> None:
 
 def add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefix: str = "") -> None:
     """Adds the flags of some fields of a dataclass."""
-    kept = [(field.name, field.type, copy.copy(field)) for field in fields(config) if field.name in names]
-    gen_parser_from_dataclass(
-        parser,
-        make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))(),
-        delete_default=True,
-        with_prefix=prefix,
-    )
+    kept = [(option.name, option.type, copy.copy(option)) for option in fields(config) if option.name in names]
+    flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
+    gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix=prefix)
 
 
 def add_initial_weights(state_dict: dict[str, Tensor], initial: dict[str, Tensor]) -> None:
-    """Adds the weights of a new part of a model to a checkpoint that has none of them, and logs their names.
-
-    Args:
-        state_dict: of the checkpoint; it is changed
-        initial: weights of the part as initialised, by their names in the whole model
-    """
+    """Adds the ``initial`` weights of a new part of a model to a checkpoint that has none of them; logs their names."""
     if initial and not any(name in state_dict for name in initial):
         state_dict.update(initial)
         logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(initial))
@@ -261,24 +201,14 @@ def register_architectures(
 
 def set_defaults(args: Namespace, config: type) -> None:
     """Sets the options of a dataclass that are not set. Checkpoints keep them if defaults change later."""
-    for option in dataclasses.fields(config):
-        if not option.name.startswith("_"):
-            setattr(args, option.name, getattr(args, option.name, option.default))
+    for option in _options_of(config):
+        setattr(args, option.name, getattr(args, option.name, option.default))
 
 
 def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
-    """Makes the vectors of words as fairseq's transformer does.
+    """Makes the vectors ``[V, encoder_embed_dim]`` of words as fairseq's transformer does.
 
-    Args:
-        cfg: with ``encoder_embed_dim``, ``freeze_embeddings``, and ``encoder_embed_path``, a file whose vectors
-            replace random ones
-        dictionary: V words
-
-    Returns:
-        ``[V, encoder_embed_dim]``
-
-    Raises:
-        InputError: the file has no vectors, or vectors of another width
+    Those of the file ``encoder_embed_path`` replace random ones; with ``freeze_embeddings`` none are trained.
     """
     embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
     if cfg.encoder_embed_path:
@@ -293,18 +223,17 @@ def _read_vectors(path: Union[str, os.PathLike], width: int) -> dict[str, Tensor
     """The vectors of a file, ``[width]`` each, by their words."""
     try:
         with open(path, encoding="utf-8") as lines:
-            # fairseq takes the first line for the two numbers and would lose a vector.
-            if len(next(lines, "").split()) > 2:
-                raise InputError(
-                    "the first line is a vector", path, 1,
-                    hint="Put a line before it with the number of vectors and that of the numbers in each.",
-                )  # fmt: skip
+            first = next(lines, "").split()
+        # fairseq takes the first line for the two numbers and would lose a vector.
+        if len(first) > 2:
+            hint = "Put a line before it with the number of vectors and that of the numbers in each."
+            raise InputError("the first line is a vector", path, 1, hint=hint)
         vectors = utils.parse_embedding(path)
     except (StopIteration, OSError) as error:
         raise InputError("there are no vectors to read", path, hint="Check --encoder-embed-path.") from error
+    except InputError:
+        raise
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"a line is not a word and its vector: {error}", path) from error
     for word, vector in vectors.items():
         if len(vector) != width:
@@ -320,12 +249,7 @@ class SourceEncoderTransformer(EncoderChoiceTransformer):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for any task of translation.
-
-        Raises:
-            MissingTreesError: the encoder reads trees, and the source has none of the kind
-            InputError: options that do not go with each other, or an encoder that cannot be loaded
-        """
+        """Builds the model for any task of translation."""
         _set_defaults(args)
         cfg = TransformerConfig.from_namespace(args)
         refused = {"cross-self-attention": cfg.cross_self_attention, "share-all-embeddings": cfg.share_all_embeddings}

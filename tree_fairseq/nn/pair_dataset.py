@@ -11,21 +11,15 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
-from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NODE_FIELDS, NodeArrays, collate_trees
 from tree_fairseq.trees.symbols import parents_and_branches
-
-_FIELDS = ("label", "start", "end", "depth")
 
 
 class KeepsRemainder(FairseqDataset):
-    """A data set that can keep its last examples; comes before other data sets among the bases of a class.
-
-    Attributes:
-        keep_remainder: keep the examples that are left over after batches of a required multiple; fairseq drops them,
-            which are the longest of sorted sentences
-    """
+    """A data set that can keep its last examples; comes before other data sets among the bases of a class."""
 
     keep_remainder = False
+    """Whether to keep the rest after batches of a required multiple; fairseq drops these longest examples."""
 
     def batch_by_size(
         self,
@@ -44,12 +38,7 @@ class KeepsRemainder(FairseqDataset):
 
 
 class PairDataset(KeepsRemainder, BaseWrapperDataset):
-    """A :class:`LanguagePairDataset` whose batches get something added.
-
-    Args:
-        dataset: pairs of sentences
-        keep_remainder: see :class:`KeepsRemainder`
-    """
+    """A :class:`LanguagePairDataset` whose batches get something added."""
 
     def __init__(self, dataset: LanguagePairDataset, keep_remainder: bool = False):
         super().__init__(dataset)
@@ -57,7 +46,7 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 
     @property
     def src(self):
-        """Token data set of the sources; fairseq-generate asks it for the original text."""
+        """Tokens of the sources; fairseq-generate asks for the original text."""
         return self.dataset.src
 
     @property
@@ -67,16 +56,12 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 
     @property
     def tgt(self):
-        """Token data set of the targets, or None."""
+        """Tokens of the targets, or None."""
         return self.dataset.tgt
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """Tokens of the longer side of each pair, as the wrapped dataset counts them."""
+        """Tokens of the longer side of each pair."""
         return self.dataset.num_tokens_vec(indices)
-
-    def filter_indices_by_size(self, indices: np.ndarray, max_sizes):
-        """By the lengths of the wrapped dataset: limits on positions concern tokens."""
-        return self.dataset.filter_indices_by_size(indices, max_sizes)
 
 
 class SpanPairDataset(PairDataset):
@@ -86,8 +71,8 @@ class SpanPairDataset(PairDataset):
         dataset: pairs of sentences
         trees: a forest for each pair, reduced to what a model reads
         label_pad: label id of padding nodes
-        node_counts: nodes of each pair where ``--max-tokens`` counts them, else None
-        keep_remainder: as :class:`PairDataset` has it
+        node_counts: nodes of each pair if ``--max-tokens`` counts them with the source
+        keep_remainder: see :class:`KeepsRemainder`
     """
 
     def __init__(
@@ -107,7 +92,7 @@ class SpanPairDataset(PairDataset):
         return {**self.dataset[index], "source_spans": self.trees[index]}
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates pairs as the wrapped dataset does, and their trees in the same order."""
+        """Collates pairs, and their trees in the same order."""
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
         if batch:
             trees = {sample["id"]: sample["source_spans"] for sample in samples}
@@ -116,11 +101,11 @@ class SpanPairDataset(PairDataset):
         return batch
 
     def num_tokens(self, index: int) -> int:
-        """Tokens of the longer side; nodes count with the source if ``node_counts`` is given."""
+        """As :meth:`num_tokens_vec`, for one pair."""
         return int(self.num_tokens_vec(np.array([index]))[0])
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """As :meth:`num_tokens`, for many pairs."""
+        """Tokens of the longer side of each pair, and of the source its nodes if ``node_counts`` are given."""
         tokens = self.dataset.num_tokens_vec(indices)
         if self.node_counts is None:
             return tokens
@@ -166,32 +151,23 @@ class NewSpanPairDataset(SpanPairDataset):
 
 def pack_spans(source_spans: dict[str, Tensor]) -> Tensor:
     """Collated trees as one tensor ``[B, 4, M]``; :func:`unpack_spans` is its inverse."""
-    return torch.stack([source_spans[name] for name in _FIELDS], dim=1)
+    return torch.stack([source_spans[name] for name in NODE_FIELDS], dim=1)
 
 
 def unpack_spans(packed: Tensor) -> dict[str, Tensor]:
     """The dict of ``[B, M]`` tensors that :func:`pack_spans` was given."""
-    return dict(zip(_FIELDS, packed.unbind(1)))
+    return dict(zip(NODE_FIELDS, packed.unbind(1)))
 
 
 def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor]:
-    """Parents and branches of a batch of sequences of symbols.
-
-    Args:
-        tokens: ``[B, N]`` ids, padded on either side; ids without an arity (START, EOS, padding) belong to no tree
-        symbols: of their dictionary
+    """Parents and branches of symbols ``[B, N]``, padded on either side.
 
     Returns:
         ``parents``, the column of each symbol's parent, and ``branches``, its place under it, each ``[B, N]`` int64;
-        -1 for the root and for what belongs to no tree
-
-    Raises:
-        SymbolTreeError: a row is not a tree
+        -1 for the root and for symbols without an arity (START, EOS, padding), which belong to no tree
     """
-    arity = symbols.arity.numpy()[tokens.cpu().numpy()]  # B x N
-    firsts = symbols.first_branch.numpy()[tokens.cpu().numpy()]
-    parents = np.full(arity.shape, -1, np.int64)
-    branches = np.full(arity.shape, -1, np.int64)
+    arity, firsts = (table.numpy()[tokens.cpu().numpy()] for table in (symbols.arity, symbols.first_branch))  # B x N
+    parents, branches = np.full((2, *arity.shape), -1, np.int64)
     for row, arities in enumerate(arity):
         columns = np.flatnonzero(arities >= 0)
         try:
@@ -203,10 +179,8 @@ def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tens
         places = np.array(own, np.int64)
         parents[row, columns] = np.where(places >= 0, columns[places], -1)
         branches[row, columns] = branch
-    return {
-        "parents": torch.from_numpy(parents).to(tokens.device),
-        "branches": torch.from_numpy(branches).to(tokens.device),
-    }
+    tree = {"parents": parents, "branches": branches}
+    return {name: torch.from_numpy(values).to(tokens.device) for name, values in tree.items()}
 
 
 class SymbolPairDataset(PairDataset):
@@ -218,7 +192,7 @@ class SymbolPairDataset(PairDataset):
         dataset: pairs of sequences
         source_symbols: of the source's dictionary; None if the source is a sequence
         target_symbols: the same of the target
-        keep_remainder: as :class:`PairDataset` has it
+        keep_remainder: see :class:`KeepsRemainder`
     """
 
     def __init__(
@@ -234,12 +208,7 @@ class SymbolPairDataset(PairDataset):
         dataset.remove_eos_from_source = source_symbols is not None
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates pairs as the wrapped dataset does, and adds the trees.
-
-        Returns:
-            fairseq's batch; in ``net_input`` the trees of :func:`collate_symbol_trees`, and in ``target``
-            padding in the place of a tree's EOS
-        """
+        """Collates pairs and their trees (:func:`collate_symbol_trees`); ``target`` has padding for a tree's EOS."""
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
         if not batch:
             return batch

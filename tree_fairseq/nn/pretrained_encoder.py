@@ -6,17 +6,18 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
+from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.pretrained_library import encoder_folder, library, load_tokenizer
+from tree_fairseq.nn.pretrained_library import LOCAL, library, load_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -30,18 +31,15 @@ class PretrainedEncoder(FairseqEncoder):
 
     Sources are its word pieces: every symbol of the dictionary is a piece of its vocabulary, or unknown to it. EOS
     becomes its separator, and its start is put before each sentence. The second sentence of a pair, after the first
-    EOS, gets segment 1 if the model has segments.
+    EOS, gets segment 1 if the model has segments. ``width`` is E, that of the states.
 
     Args:
         dictionary: of the source
         model: of ``transformers``; reads ``input_ids`` and ``attention_mask``, and ``token_type_ids`` if its
             configuration has more than one type
-        pieces: ``[symbols]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the
-            separator and padding
+        pieces: ``[V]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the separator and
+            padding
         max_pieces: longest source, EOS included
-
-    Attributes:
-        width: of the states, E
     """
 
     def __init__(self, dictionary: Dictionary, model: nn.Module, pieces: Tensor, max_pieces: int):
@@ -52,17 +50,6 @@ class PretrainedEncoder(FairseqEncoder):
         self.width: int = model.config.hidden_size
 
     @classmethod
-    def from_name(
-        cls, dictionary: Dictionary, name: str | os.PathLike, **dropout: Optional[float]
-    ) -> PretrainedEncoder:
-        """Loads an encoder as :meth:`from_folder` does, from a folder or a name on the hub like ``albert-base-v2``.
-
-        Raises:
-            InputError: as :meth:`from_folder`, or the name cannot be fetched
-        """
-        return cls.from_folder(dictionary, encoder_folder(name), **dropout)
-
-    @classmethod
     def from_folder(
         cls,
         dictionary: Dictionary,
@@ -70,12 +57,9 @@ class PretrainedEncoder(FairseqEncoder):
         dropout: Optional[float] = None,
         attention_dropout: Optional[float] = None,
     ) -> PretrainedEncoder:
-        """Loads configuration, vocabulary and weights.
+        """Loads an encoder from ``config.json``, the tokenizer's files and weights in the form of safetensors.
 
-        Args:
-            dictionary: of the source
-            folder: with ``config.json``, the tokenizer's files and weights in the form of safetensors
-            dropout, attention_dropout: replace those of the configuration
+        Dropout replaces that of the configuration.
 
         Raises:
             InputError: the folder does not exist, is not of an encoder, or has weights in a form that can run code; the
@@ -85,17 +69,10 @@ class PretrainedEncoder(FairseqEncoder):
         transformers = library()
         tokenizer = load_tokenizer(path)
         try:
-            config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+            config = transformers.AutoConfig.from_pretrained(path, **LOCAL)
             _set_dropout(config, dropout, attention_dropout)
-            model, report = transformers.AutoModel.from_pretrained(
-                path,
-                config=config,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                dtype=torch.float32,
-                output_loading_info=True,
-            )
+            options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+            model, report = transformers.AutoModel.from_pretrained(path, config=config, **LOCAL, **options)
         # Its own exceptions and those of safetensors have no common base.
         except Exception as error:
             raise InputError(f"no pretrained encoder can be loaded: {error}", path) from error
@@ -110,15 +87,7 @@ class PretrainedEncoder(FairseqEncoder):
 
     @classmethod
     def from_description(cls, dictionary: Dictionary, description: str) -> PretrainedEncoder:
-        """Builds an encoder from the result of :meth:`describe`. Weights and pieces come from a checkpoint afterwards.
-
-        Args:
-            dictionary: of the source
-            description: JSON
-
-        Raises:
-            InputError: ``transformers`` is missing
-        """
+        """Builds an encoder that :meth:`describe` described; weights and pieces come from a checkpoint afterwards."""
         transformers = library()
         facts = json.loads(description)
         config = transformers.AutoConfig.for_model(**facts["config"])
@@ -127,26 +96,13 @@ class PretrainedEncoder(FairseqEncoder):
         return cls(dictionary, model, pieces, facts["max_pieces"])
 
     def describe(self) -> str:
-        """Describes the encoder for checkpoints as JSON, so that its folder is not needed again."""
+        """The encoder as JSON for checkpoints, so that its folder is not needed again."""
         return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Optional[Tensor] = None,
-    ) -> dict[str, list]:
-        """Encodes a batch.
+    def forward(self, src_tokens: Tensor, *unread: Any, **options: Any) -> dict[str, list]:
+        """Encodes ``[B, N]``, padded on either side; ``encoder_out`` is ``[N + 1, B, E]``, the start first.
 
-        Args:
-            src_tokens: ``[B, N]``, padded on either side, without BOS
-            src_lengths: ``[B]``, unread
-            return_all_hiddens: unread, states of lower layers are never kept
-            token_embeddings: unread
-
-        Returns:
-            fairseq's dict of lists; ``encoder_out`` is ``[N + 1, B, E]``, the start first
+        States of lower layers are never kept, and token embeddings not read.
         """
         pad = self.dictionary.pad()
         # Pretrained positions count from the left.
@@ -171,17 +127,7 @@ class PretrainedEncoder(FairseqEncoder):
         is_end = tokens.eq(self.dictionary.eos()).long()
         return (is_end.cumsum(1) - is_end).clamp(max=1).masked_fill(tokens.eq(self.dictionary.pad()), 0)
 
-    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-        """Moves sentences as beam search moves hypotheses; ``new_order`` is ``[rows]``."""
-        [states], [padding], [lengths] = (
-            encoder_out[name] for name in ("encoder_out", "encoder_padding_mask", "src_lengths")
-        )
-        return {
-            **encoder_out,
-            "encoder_out": [states.index_select(1, new_order)],
-            "encoder_padding_mask": [padding.index_select(0, new_order)],
-            "src_lengths": [lengths.index_select(0, new_order)],
-        }
+    reorder_encoder_out = TransformerEncoderBase.reorder_encoder_out
 
     def max_positions(self) -> int:
         """Longest source."""
@@ -199,13 +145,9 @@ def _checked(folder: Optional[str | os.PathLike]) -> Path:
         )
     if not any(path.glob("*.safetensors")):
         pickled = ", ".join(sorted(file.name for pattern in ("*.bin", "*.pt", "*.ckpt") for file in path.glob(pattern)))
-        raise InputError(
-            f"weights in {pickled} could run code and are not loaded"
-            if pickled
-            else "no file of weights (*.safetensors)",
-            path,
-            hint="Save the encoder with save_pretrained(), which writes model.safetensors.",
-        )
+        problem = f"weights in {pickled} could run code and are not loaded" if pickled else None
+        hint = "Save the encoder with save_pretrained(), which writes model.safetensors."
+        raise InputError(problem or "no file of weights (*.safetensors)", path, hint=hint)
     return path
 
 
@@ -243,10 +185,9 @@ def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
         [special.get(index, vocabulary.get(symbol, _UNKNOWN)) for index, symbol in enumerate(dictionary.symbols)]
     )
     # fairseq fills dictionaries up with made-up words, which no text has.
-    words = [
-        index for index in range(dictionary.nspecial, len(dictionary)) if not dictionary[index].startswith("madeupword")
-    ]
-    unknown = [dictionary[index] for index in words if found[index] == _UNKNOWN]
+    symbols = enumerate(dictionary.symbols[dictionary.nspecial :], dictionary.nspecial)
+    words = {index: symbol for index, symbol in symbols if not symbol.startswith("madeupword")}
+    unknown = [symbol for index, symbol in words.items() if found[index] == _UNKNOWN]
     if words and len(unknown) == len(words):
         raise InputError(
             f"none of the {len(words)} symbols of the source's dictionary, such as {unknown[-1]!r}, is a piece of the "
@@ -255,11 +196,6 @@ def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
             hint="Its sources are sequences of its own word pieces.",
         )
     if unknown:
-        logger.warning(
-            "%d of %d symbols of the source's dictionary are not pieces of %s and unknown to it, such as %r",
-            len(unknown),
-            len(words),
-            path,
-            unknown[0],
-        )
+        count = f"{len(unknown)} of {len(words)} symbols of the source's dictionary"
+        logger.warning("%s are not pieces of %s and unknown to it, such as %r", count, path, unknown[0])
     return found.masked_fill(found == _UNKNOWN, tokenizer.unk_token_id)

@@ -15,16 +15,14 @@ from tree_fairseq.compat import stand_in_for_broken_torchaudio
 from tree_fairseq.errors import InputError
 
 _INSTALL = "Install it: pip install 'tree-fairseq[pretrained]'."
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
+"""Options of loading: nothing is fetched, and no code of a model runs."""
 # All that an encoder and its tokenizer are made of; weights in forms that can run code are not fetched.
 _WANTED = ["*.json", "*.model", "*.txt", "*.safetensors"]
 
 
 def library() -> ModuleType:
-    """Imports the package.
-
-    Raises:
-        InputError: it is missing
-    """
+    """Imports the package."""
     stand_in_for_broken_torchaudio()
     try:
         return importlib.import_module("transformers")
@@ -33,11 +31,7 @@ def library() -> ModuleType:
 
 
 def encoder_folder(name: str | os.PathLike) -> Path:
-    """Returns the folder of an encoder: its name if that is a path, otherwise the folder is fetched from the hub.
-
-    Raises:
-        InputError: the encoder cannot be fetched
-    """
+    """The folder of an encoder: its name if that is a path, otherwise a folder that is fetched from the hub."""
     path = Path(name)
     if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
         return path
@@ -55,18 +49,14 @@ def encoder_folder(name: str | os.PathLike) -> Path:
 
 
 def load_tokenizer(folder: str | os.PathLike):
-    """Loads the tokenizer of an encoder's folder.
-
-    Raises:
-        InputError: the package is missing, or there is no tokenizer
-    """
+    """Loads the tokenizer of an encoder's folder."""
     transformers = library()
     hint = (
         "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...) belong beside config.json; its "
         "save_pretrained() writes them."
     )
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)
     except Exception as error:
         raise InputError(f"no tokenizer can be loaded: {error}", folder, hint=hint) from error
     # If its files are missing, transformers makes a tokenizer without any words from config.json.
@@ -88,14 +78,7 @@ class PretrainedPiecesConfig(FairseqDataclass):
 
 @register_bpe("pretrained_pieces", dataclass=PretrainedPiecesConfig)
 class PretrainedPieces:
-    """Cuts raw text into the word pieces of a pretrained tokenizer, without its start and separator.
-
-    Args:
-        cfg (PretrainedPiecesConfig): options
-
-    Raises:
-        InputError: no tokenizer is named, or it cannot be loaded
-    """
+    """Cuts raw text into the word pieces of a pretrained tokenizer, without its start and separator."""
 
     def __init__(self, cfg):
         if cfg.pieces_of is None:
@@ -110,9 +93,9 @@ class PretrainedPieces:
         return load_tokenizer(self.folder)
 
     def encode(self, text: str) -> str:
-        """Returns the pieces of a text, separated by blanks."""
+        """The pieces of a text, separated by blanks."""
         return " ".join(self.tokenizer.tokenize(text))
 
     def decode(self, text: str) -> str:
-        """Returns the text itself, because models generate trees and classes, which a tokenizer would change."""
+        """The text itself, because models generate trees and classes, which a tokenizer would change."""
         return text

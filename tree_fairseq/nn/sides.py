@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-import numpy as np
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -21,7 +21,7 @@ from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewLines
-from tree_fairseq.nn.tree_batch import TreeReader, kept_counts
+from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.notations import notation_named
@@ -38,27 +38,21 @@ Encode = Callable[[str], str]
 """Tokeniser and subword segmentation of a line."""
 
 
+@dataclass(eq=False)
 class Side:
     """A side of a pair. This one is a sequence, others are subclasses.
 
-    Args:
+    Attributes:
         modality: ``sequence``, ``constituency`` or ``symbols``
         dictionary: of the tokens
-        labels: of constituency trees, the dictionary of labels
-        symbols: of symbol trees, arity and branches of each symbol
+        labels: dictionary of the labels of constituency trees
+        symbols: arity and branches of the symbols of symbol trees
     """
 
-    def __init__(
-        self,
-        modality: str = SEQUENCE,
-        dictionary: Optional[Dictionary] = None,
-        labels: Optional[Dictionary] = None,
-        symbols: Optional[SymbolTable] = None,
-    ):
-        self.modality = modality
-        self.dictionary = dictionary
-        self.labels = labels
-        self.symbols = symbols
+    modality: str = SEQUENCE
+    dictionary: Optional[Dictionary] = None
+    labels: Optional[Dictionary] = None
+    symbols: Optional[SymbolTable] = None
 
     def check_files(self, folder: Path, split: str) -> None:
         """Makes sure that the files of a split are of this side, and whole."""
@@ -68,17 +62,14 @@ class Side:
         return [() for _ in lines]
 
     def facts(self) -> dict[str, Any]:
-        """Returns the facts about the side that a model depends on, for its checkpoints."""
+        """The facts about the side that a model depends on, for its checkpoints."""
         return {}
 
 
 class ParsedSide(Side):
-    """A side that may be parsed.
+    """A side that was parsed as ``parser_options`` say, or whose lines were trees where they are None.
 
-    Args:
-        parser_options: how the training data was parsed; None if its lines were trees
-        parser_dir: folder of the parser's model, if it is not where ``parser_options`` says
-        **side: of :class:`Side`
+    ``parser_dir`` is the folder of the parser's model, if it is not where the options say.
     """
 
     def __init__(self, parser_options: Optional[ParserOptions], parser_dir: Optional[str], **side: Any):
@@ -89,9 +80,8 @@ class ParsedSide(Side):
     @functools.cached_property
     def line_parser(self) -> LineParser:
         """Parses new text exactly as the training data was parsed."""
-        if self.parser_dir is None:
-            return LineParser(self.parser_options)
-        return LineParser(dataclasses.replace(self.parser_options, parser_dir=self.parser_dir))
+        moved = {} if self.parser_dir is None else {"parser_dir": self.parser_dir}
+        return LineParser(dataclasses.replace(self.parser_options, **moved))
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
         """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""
@@ -99,25 +89,17 @@ class ParsedSide(Side):
             lines = [encode_fn(line) for line in lines]
         return [line.forest for line in self.line_parser.parse_lines(lines)]
 
-    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
-        """Reads and encodes new lines.
+    def encode_tokens(self, tokens: Iterable[str]) -> Tensor:
+        """Their ids in the dictionary, ``[N]`` int64."""
+        return self.dictionary.encode_line(" ".join(tokens), add_if_not_exist=False).long()
 
-        Args:
-            lines: one sentence each, or as many as the parser expects; trees where the training data was trees
-            encode_fn: tokeniser and subword segmentation
-        """
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Reads and encodes new lines: text as the parser expects it, or trees if the training data was trees."""
         raise NotImplementedError
 
 
 class ConstituencySide(ParsedSide):
-    """Sentences whose constituency trees are beside them.
-
-    Args:
-        cfg: with ``data``, ``source_lang``, ``target_lang``, ``unary_chains``, ``parser_dir`` and ``upsample_primary``
-        folder: the first folder of ``data``
-        lang: language of the side
-        dictionary: of the tokens
-    """
+    """Sentences whose constituency trees are beside them, in the first ``folder`` of a task's data."""
 
     def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
         record = Manifest.load(folder).side(lang)
@@ -127,13 +109,7 @@ class ConstituencySide(ParsedSide):
         self.read_tree = TreeReader(labels, cfg.unary_chains)
 
     def load_trees(self, folder: Path, split: str, combine: bool):
-        """The stored trees of a split in the order of its sentences.
-
-        Raises:
-            MissingTreesError: the folder has none for the split
-            DictionaryMismatchError: the folder has other labels than the first
-            CorruptFileError: files do not belong together
-        """
+        """The stored trees of a split in the order of its sentences; the folder needs the labels of the first."""
         manifest = Manifest.load(folder)
         if load_label_dictionary(folder / manifest.side(self.lang).labels) != self.labels:
             raise DictionaryMismatchError(
@@ -153,9 +129,7 @@ class ConstituencySide(ParsedSide):
     def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
         """Parses new lines and encodes their leaves; see :meth:`ParsedSide.read_lines`."""
         spans = [encode(forest) for forest in self.forests(lines, encode_fn)]
-        tokens = [
-            self.dictionary.encode_line(" ".join(forest.leaves), add_if_not_exist=False).long() for forest in spans
-        ]
+        tokens = [self.encode_tokens(forest.leaves) for forest in spans]
         return NewLines(tokens, [self.read_tree.from_spans(forest) for forest in spans])
 
     def with_trees(self, tokens: Sequence[Tensor]) -> NewLines:
@@ -171,14 +145,7 @@ class ConstituencySide(ParsedSide):
 
 
 class SymbolTreeSide(ParsedSide):
-    """Symbol trees: programs, logical forms, or parses whose words are leaves.
-
-    Args:
-        cfg: with ``parser_dir``
-        folder: the first folder of the data
-        lang: language of the side
-        dictionary: of the symbols
-    """
+    """Symbol trees: programs, logical forms, or parses whose words are leaves."""
 
     def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
         self.record = Manifest.load(folder).symbols[lang]
@@ -189,12 +156,7 @@ class SymbolTreeSide(ParsedSide):
         self.folder, self.lang = folder, lang
 
     def check_files(self, folder: Path, split: str) -> None:
-        """As :meth:`Side.check_files`.
-
-        Raises:
-            MissingTreesError: the folder has no symbol trees for the split
-            CorruptFileError, DictionaryMismatchError: files do not belong together
-        """
+        """Makes sure that the files of a split belong together and that their trees are as in the first folder."""
         manifest = Manifest.load(folder)
         other = manifest.symbols.get(self.lang)
         if other is None or other.differences(self.record):
@@ -205,11 +167,7 @@ class SymbolTreeSide(ParsedSide):
         manifest.verify_quickly(folder, self.lang, [split])
 
     def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
-        """The trees of new lines; ``encode_fn`` is applied to sentences, not to trees.
-
-        Raises:
-            SymbolTreeError: a line is not a tree
-        """
+        """The trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""
         if self.parser_options is not None:
             return [tree_of_forest(forest) for forest in super().forests(lines, encode_fn)]
         read = self.dictionary.notation.read
@@ -221,8 +179,8 @@ class SymbolTreeSide(ParsedSide):
 
     def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
         """Reads new lines and encodes their symbols; see :meth:`ParsedSide.read_lines`."""
-        encoded = (" ".join(self.record.encoding.encode(tree)) for tree in self.trees(lines, encode_fn))
-        return NewLines([self.dictionary.encode_line(line, add_if_not_exist=False).long() for line in encoded])
+        trees = self.trees(lines, encode_fn)
+        return NewLines([self.encode_tokens(self.record.encoding.encode(tree)) for tree in trees])
 
     def facts(self) -> dict[str, Any]:
         """How trees were encoded."""
@@ -234,18 +192,7 @@ class SymbolTreeSide(ParsedSide):
 
 
 def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> Side:
-    """A side as a folder holds it.
-
-    Args:
-        cfg: of the task
-        folder: the first folder of the data
-        lang: language of the side
-        dictionary: of its tokens
-        modalities: what the task can read it as; the first that the folder holds is taken
-
-    Raises:
-        MissingTreesError: the folder holds none of them
-    """
+    """A side of a task's first folder, in the first of the modalities that the folder holds."""
     manifest = Manifest.load(folder)
     for modality in modalities:
         if modality == SYMBOLS and lang in manifest.symbols:
@@ -256,15 +203,6 @@ def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: 
             return Side(dictionary=dictionary)
     # The manifest's error says what is missing.
     return ConstituencySide(cfg, folder, lang, dictionary)
-
-
-def node_counts(trees) -> np.ndarray:
-    """Nodes that a model reads of every pair; shards that are repeated are counted once and repeated."""
-    if isinstance(trees, TreeStore):
-        return kept_counts(trees)
-    return np.concatenate(
-        [np.tile(kept_counts(store), ratio) for store, ratio in zip(trees.datasets, trees.sample_ratios)]
-    )
 
 
 def has_modalities(task) -> bool:

@@ -21,8 +21,8 @@ from tree_fairseq.nn.pair_dataset import (
     collate_symbol_trees,
     unpack_spans,
 )
-from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side, node_counts
-from tree_fairseq.nn.tree_batch import ReducedTrees
+from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side
+from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.trees.tree import Forest
 
@@ -55,17 +55,7 @@ class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
 
 
 class TranslationWithTreesTask(TreeTask, TranslationTask):
-    """fairseq's translation task over a folder with a ``tree.json``, each side of which has a modality.
-
-    Args:
-        cfg (TranslationWithTreesConfig): options
-        src_dict: source dictionary
-        tgt_dict: target dictionary
-
-    Attributes:
-        source_side: the source, as the folder holds it
-        target_side: the target
-    """
+    """fairseq's translation task over a folder with a ``tree.json``: its sides have modalities."""
 
     cfg: TranslationWithTreesConfig
     tree_inputs = (*TREE_INPUTS.values(), "previous_symbol_tree")
@@ -90,12 +80,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: TranslationWithTreesConfig, **kwargs):
-        """Loads the dictionaries. If no languages are given, those of ``tree.json`` are taken, even if the folder has
-        no data.
-
-        Raises:
-            MissingTreesError: the folder has no trees
-        """
+        """Loads the dictionaries; if no languages are given, those of ``tree.json``, even if the folder has no data."""
         if cfg.source_lang is None and cfg.target_lang is None:
             manifest = Manifest.load(utils.split_paths(cfg.data)[0])
             cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
@@ -104,13 +89,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     # Data sets
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Loads a split as the stock task does, and the trees of its sides.
-
-        Raises:
-            MissingTreesError: the folder has none for the split
-            CorruptFileError: trees and texts do not belong together
-            DictionaryMismatchError: the folder has other labels or symbols than the first
-        """
+        """Loads a split as the stock task does, and the trees of its sides."""
         folder = self.folder_of(split, epoch)
         for side in (self.source_side, self.target_side):
             side.check_files(folder, split)
@@ -127,17 +106,15 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
                 split,
                 " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)",
             )
-            counts = node_counts(trees) if self.cfg.count_nodes else None
+            counts = kept_counts(trees) if self.cfg.count_nodes else None
             reduced = ReducedTrees(trees, self.source_side.read_tree)
             pairs = SpanPairDataset(pairs, reduced, self.source_side.labels.pad(), counts, keep_remainder)
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):
         """Pairs with the symbol trees of their sides."""
-        source, target = self.source_side.symbols, self.target_side.symbols
-        if source is None and target is None:
-            return pairs
-        return SymbolPairDataset(pairs, source, target, keep_remainder)
+        symbols = self.source_side.symbols, self.target_side.symbols
+        return pairs if symbols == (None, None) else SymbolPairDataset(pairs, *symbols, keep_remainder)
 
     def folder_of(self, split: str, epoch: int) -> Path:
         """The folder of a split in an epoch: with several folders, every epoch trains on another one."""
@@ -151,14 +128,9 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         return self.source_side.forests(lines, encode_fn)
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
-        """Reads and encodes new lines. Interactive command and hub both come here.
+        """Token tensors of new lines, which carry their trees, and their lengths; for interactive command and hub.
 
-        Args:
-            lines: one source each, written as the training data was
-            encode_fn: tokeniser and subword segmentation; not applied to lines that are trees
-
-        Returns:
-            token tensors, which carry their trees, and their lengths
+        Lines are written as the training data was; ``encode_fn`` is not applied to trees.
         """
         if self.source_side.modality == SEQUENCE:
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
@@ -182,27 +154,20 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
 
     def checkpoint_facts(self) -> dict[str, Any]:
         """Labels and the reading of trees beside the source, if a model reads them; how symbol trees were encoded."""
-        facts = {}
-        if self.source_side.modality == CONSTITUENCY:
-            facts.update(self.source_side.facts())
+        facts = self.source_side.facts() if self.source_side.modality == CONSTITUENCY else {}
         sides = {"source": self.source_side, "target": self.target_side}
         symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
         return {**facts, "symbol_trees": symbols} if symbols else facts
 
     def state_dict(self) -> dict:
-        """Returns the state of the task for a checkpoint; labels of constituency trees only if its model reads them."""
+        """The state of the task for a checkpoint, with labels of constituency trees only if its model reads them."""
         state = super().state_dict()
         if "source_spans" not in self.trees_of_models:
             state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}
         return state
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """As :meth:`TreeTask.load_state_dict`.
-
-        Raises:
-            MissingTreesError: the checkpoint's model read trees of the source, and there are none
-            DictionaryMismatchError: it was trained on other data
-        """
+        """As :meth:`TreeTask.load_state_dict`; if the checkpoint's model read trees, the source has to have some."""
         if "labels" in state_dict and self.source_side.modality != CONSTITUENCY:
             raise MissingTreesError(f"a checkpoint was trained on trees of the source, and {self.cfg.data} has none")
         super().load_state_dict(state_dict)
@@ -217,7 +182,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates. If the interactive command rebuilt a batch from tokens and constraints, its trees are put back."""
+        """Generates; puts trees back into a batch that the interactive command rebuilt from tokens and constraints."""
         net_input = dict(sample["net_input"])
         if isinstance(generator, SequenceGenerator):
             # The search knows the trees that it makes, and encoders read none of the target.
@@ -247,22 +212,11 @@ class AutocastTranslationTask(TreeTask, TranslationTask):
     cfg: AutocastTranslationConfig
 
 
-@dataclass
-class TreeTranslationConfig(TranslationWithTreesConfig):
-    """fairseq's translation options and those of trees."""
-
-
-@register_task("tree_translation", dataclass=TreeTranslationConfig)
+@register_task("tree_translation", dataclass=TranslationWithTreesConfig)
 class TreeTranslationTask(TranslationWithTreesTask):
     """Translates sentences whose constituency trees ``fairseq-preprocess --tree-parser …`` wrote beside them.
 
     Models that read no trees (stock architectures) train on the same folder under this task too.
-
-    Args:
-        cfg (TreeTranslationConfig): options
-        src_dict: source dictionary
-        tgt_dict: target dictionary
     """
 
-    cfg: TreeTranslationConfig
     source_modalities = (CONSTITUENCY,)

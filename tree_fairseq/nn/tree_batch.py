@@ -20,14 +20,7 @@ from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, un
 
 @dataclass(frozen=True)
 class NodeArrays:
-    """The nodes of one forest as arrays, reduced to what a model reads.
-
-    Attributes:
-        label: ids in the label dictionary, ``[M]`` int32
-        start: first leaf of each span, ``[M]`` int32
-        end: one past the last leaf of each span, ``[M]`` int32
-        depth: distance from the root, 0 at each root, ``[M]`` int32
-    """
+    """The nodes of one forest, reduced to those that a model reads: arrays ``[M]`` int32, as of :class:`TreeBatch`."""
 
     label: np.ndarray
     start: np.ndarray
@@ -38,19 +31,18 @@ class NodeArrays:
         return len(self.label)
 
 
-def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
-    """Stacks forests into one batch, padded on the right with nodes of empty span.
+NODE_FIELDS = ("label", "start", "end", "depth")
 
-    Args:
-        trees: B forests
-        pad: label id of a padding node
+
+def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
+    """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.
 
     Returns:
-        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64; spans are relative to
-        the sentence, so the side on which the leaves are padded does not matter here.
+        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64; spans are relative to the sentence, so the
+        side on which the leaves are padded does not matter here.
     """
     shape = (len(trees), max((len(tree) for tree in trees), default=0))
-    batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
+    batch = {name: np.zeros(shape, np.int64) for name in NODE_FIELDS}
     batch["label"].fill(pad)
     for row, tree in enumerate(trees):
         for name, array in batch.items():
@@ -63,7 +55,7 @@ class TreeBatch:
     """Forests over a padded batch of leaves.
 
     Attributes:
-        label: ``[B, M]`` int64, label ids
+        label: ``[B, M]`` int64, ids in the label dictionary
         start: ``[B, M]`` int64, column of the first leaf of each span
         end: ``[B, M]`` int64, one past the column of the last leaf; equals ``start`` at padding
         depth: ``[B, M]`` int64, 0 at a root
@@ -80,15 +72,11 @@ class TreeBatch:
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
-        """Makes a batch over ``src_tokens`` from the collated dict.
+        """Makes a batch from the dict of :func:`collate_trees` and tokens ``[B, N]``, padded on either side.
 
-        Args:
-            source_spans: result of :func:`collate_trees`
-            src_tokens: ``[B, N]``, padded on either side
-            pad: padding id, the same for leaves and labels
+        ``pad`` is the padding id of leaves and labels.
         """
         is_leaf = src_tokens.ne(pad)
-        is_node = source_spans["end"] > source_spans["start"]
         # Sentences that are padded on the left begin later. No other place has to know it.
         first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)
         return cls(
@@ -96,7 +84,7 @@ class TreeBatch:
             start=source_spans["start"] + first_leaf,
             end=source_spans["end"] + first_leaf,
             depth=source_spans["depth"],
-            is_node=is_node,
+            is_node=source_spans["end"] > source_spans["start"],
             is_leaf=is_leaf,
         )
 
@@ -107,13 +95,8 @@ _LINES_AT_A_TIME = 100_000
 class TreeReader:
     """Drops preterminals and collapses unary chains when an item is loaded.
 
-    A node of the result covers at least two leaves, so it has fewer nodes than leaves. A chain of
-    constituents over the same leaves becomes one node, whose label is that of the lowest or the
-    whole chain's joined label.
-
-    Args:
-        labels: of the stored ids
-        unary_chains: ``lowest`` or ``join``
+    A node of the result covers at least two leaves, so it has fewer nodes than leaves. A chain of constituents over the
+    same leaves becomes one node, whose label is that of the ``lowest``, or the chain's labels ``join``ed.
     """
 
     def __init__(self, labels: Dictionary, unary_chains: str = "lowest"):
@@ -138,8 +121,14 @@ class TreeReader:
         return self(StoredTree(len(forest.leaves), label, *forest.spans.T))
 
 
-def kept_counts(store: TreeStore) -> np.ndarray:
-    """Counts the nodes of each line that a model reads, ``[lines]`` int64."""
+def kept_counts(store) -> np.ndarray:
+    """Counts the nodes of each line that a model reads, ``[lines]`` int64.
+
+    The lines are those of a :class:`TreeStore`, or of stores that fairseq concatenated, each repeated some times.
+    """
+    if not isinstance(store, TreeStore):
+        repeated = zip(store.datasets, store.sample_ratios)
+        return np.concatenate([np.tile(kept_counts(part), ratio) for part, ratio in repeated])
     counts = []
     for first in range(0, len(store), _LINES_AT_A_TIME):
         block = store.block(first, first + _LINES_AT_A_TIME)
@@ -151,12 +140,7 @@ def kept_counts(store: TreeStore) -> np.ndarray:
 
 
 class ReducedTrees(Sequence):
-    """The trees of a split as a model reads them, reduced one by one on demand.
-
-    Args:
-        stored: full trees
-        reader: the reduction
-    """
+    """The stored trees of a split as a model reads them, reduced one by one on demand."""
 
     def __init__(self, stored: Sequence[StoredTree], reader: TreeReader):
         self.stored = stored

@@ -11,14 +11,7 @@ from torch.nn import functional
 
 
 class BranchLinear(nn.Module):
-    """Linear layers for n branches, applied to nodes that are sorted by branch.
-
-    Args:
-        degree: number of branches n
-        in_features: I
-        out_features: O
-        bias: whether there are biases
-    """
+    """Linear layers for n branches, the ``degree``, applied to nodes that are sorted by branch."""
 
     def __init__(self, degree: int, in_features: int, out_features: int, bias: bool = True):
         super().__init__()
@@ -43,12 +36,9 @@ def by_branch(inputs: Tensor, sizes: list[int], layers: list[tuple[Tensor, Tenso
     """Applies to each node the layer of its branch.
 
     Args:
-        inputs: ``[M, I]``, sorted by branch; M is not 0
+        inputs: ``[M, in_features]``, sorted by branch; M is not 0
         sizes: number of nodes on each branch, n of them
         layers: of :meth:`BranchLinear.layers`
-
-    Returns:
-        ``[M, O]``
     """
     parts = [functional.linear(part, *layer) for part, layer in zip(inputs.split(sizes), layers) if len(part)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -79,14 +69,7 @@ class TreeLevels:
 
     @classmethod
     def of(cls, parents: Tensor, branches: Tensor, mask: Tensor, degree: int) -> TreeLevels:
-        """The levels of a batch.
-
-        Args:
-            parents: ``[B, N]`` int64, column of each node's parent; -1 for roots
-            branches: ``[B, N]`` int64, less than n; -1 for roots
-            mask: ``[B, N]`` bool, which columns hold nodes
-            degree: number of branches n
-        """
+        """The levels of a batch; parents, branches and mask are those of :meth:`TreeLSTM.forward`."""
         batch, width = parents.shape
         columns = mask.flatten().nonzero().squeeze(1)  # M
         keys = (node_depths(parents) * degree + branches.clamp(min=0)).flatten()[columns]
@@ -122,10 +105,10 @@ class TreeLevels:
         return empty.index_copy(0, self.columns, values).unflatten(0, self.shape)
 
     def slots_by_row(self) -> tuple[tuple[Tensor, ...], list[int]]:
-        """Finds the places of the nodes of a level in a grid with a row for each tree.
+        """Finds the places of the nodes of each level in a grid with a row for each tree.
 
         Returns:
-            for each level ``[nodes]`` int64, row * width + place in the row, and its width
+            for each level ``[nodes]`` int64, row * width + place in the row; and the widths of the grids
         """
         batch, width = self.shape
         cells = self.levels * batch + self.columns // width
@@ -161,7 +144,7 @@ class TreeLSTM(nn.Module):
     All nodes of a level are computed together, the deepest level first.
 
     Args:
-        input_dim: width I of the features
+        input_dim: width E of the features
         hidden_dim: width D of the states
         degree: number of branches n
         full_forget_gates: whether the gate of a child also depends on its siblings; otherwise U_fkl is zero for k ≠ l,
@@ -180,7 +163,7 @@ class TreeLSTM(nn.Module):
         """Encodes all nodes.
 
         Args:
-            features: ``[B, N, I]``
+            features: ``[B, N, E]``
             parents: ``[B, N]`` int64, column of each node's parent, which is a node; -1 for roots
             branches: ``[B, N]`` int64, branch of each node under its parent, less than n; -1 for roots
             mask: ``[B, N]`` bool, which columns hold nodes
@@ -199,8 +182,8 @@ class TreeLSTM(nn.Module):
         if not states:
             nothing = features.new_zeros(*mask.shape, self.hidden_dim)
             return nothing, nothing
-        h, c = (torch.cat(kind) for kind in zip(*reversed(states)))
-        return levels.put(h), levels.put(c)
+        h, c = (levels.put(torch.cat(kind)) for kind in zip(*reversed(states)))
+        return h, c
 
     def _level(self, gates: Tensor, children: tuple | None, layers: list) -> tuple[Tensor, Tensor]:
         """h and c of a level from its gates, ``[nodes, 4 D]``, and the level below."""

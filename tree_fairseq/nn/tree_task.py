@@ -22,14 +22,10 @@ def trees_read(model) -> tuple[str, ...]:
 
 
 def drop_trees(model: nn.Module, names: Collection[str]) -> None:
-    """Drops trees from the input of a model that does not read them, in training and in generation.
+    """Drops the named trees from the ``net_input`` of a model that does not read them, in training and in generation.
 
     A stock architecture can then train on a folder with trees, and be a member of an ensemble with models that read
     them.
-
-    Args:
-        model: an encoder-decoder, or any model that is called with ``net_input`` alone
-        names: of the trees in ``net_input``
     """
 
     def without_trees(inputs: dict) -> dict:
@@ -49,11 +45,7 @@ def drop_trees(model: nn.Module, names: Collection[str]) -> None:
 
 
 def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
-    """Makes sure that a checkpoint's data and ours agree in an entry of :meth:`TreeTask.checkpoint_facts`.
-
-    Raises:
-        DictionaryMismatchError: they do not; the message names what differs
-    """
+    """Makes sure that a checkpoint's data and ours agree in an entry of :meth:`TreeTask.checkpoint_facts`."""
     if not isinstance(ours, dict):
         theirs, ours = {name: theirs}, {name: ours}
     differing = []
@@ -97,8 +89,7 @@ class TreeTaskConfig(FairseqDataclass):
 class TreeTask(FairseqTask):
     """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class.
 
-    Attributes:
-        trees_of_models: names of the trees that the models built so far read
+    ``trees_of_models`` has the names of the trees that the models built so far read.
     """
 
     cfg: TreeTaskConfig
@@ -108,11 +99,6 @@ class TreeTask(FairseqTask):
     def __init__(self, cfg, *args, **kwargs):
         super().__init__(cfg, *args, **kwargs)
         self.trees_of_models: set[str] = set()
-
-    @property
-    def has_tree_model(self) -> bool:
-        """Whether a model was built that reads trees."""
-        return bool(self.trees_of_models)
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
         """fairseq's iterator, with the same batches in a resumed run as in an unbroken one.
@@ -136,10 +122,10 @@ class TreeTask(FairseqTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture; trees that it does not read are dropped from its input."""
         model = super().build_model(cfg, from_checkpoint)
-        read = trees_read(model)
-        if unread := [name for name in self.tree_inputs if name not in read]:
+        unread = set(self.tree_inputs).difference(trees_read(model))
+        if unread:
             drop_trees(model, unread)
-        self.trees_of_models.update(set(self.tree_inputs).difference(unread))
+        self.trees_of_models.update(set(self.tree_inputs) - unread)
         return model
 
     def checkpoint_facts(self) -> dict[str, Any]:
@@ -147,15 +133,11 @@ class TreeTask(FairseqTask):
         return {}
 
     def state_dict(self) -> dict:
-        """Returns the state of the task for a checkpoint."""
+        """The state of the task for a checkpoint."""
         return {**super().state_dict(), **self.checkpoint_facts()}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this.
-
-        Raises:
-            DictionaryMismatchError: it was not
-        """
+        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this."""
         state = dict(state_dict)
         for name, ours in self.checkpoint_facts().items():
             if name in state:
