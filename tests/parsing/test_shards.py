@@ -6,40 +6,48 @@ import os
 
 import pytest
 
+from tests.parsing.conftest import write_text
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.parsing.shards import ShardFolder, cut, file_digest, join_shards
+from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.corpus_run import CorpusJob
+from tree_fairseq.parsing.line_parser import WrittenLine
+from tree_fairseq.parsing.shards import ShardFolder, join_shards
+
+
+def opened(tmp_path, source=1, count=2, cache=None):
+    folder = ShardFolder(tmp_path / "shards", {"input": source}, count)
+    folder.open("text", cache=cache)
+    return folder
+
+
+def write(folder, shard, *lines, first_line=1):
+    """Writes a shard of lines with a sentence each; trees labelled FRAG count as failures."""
+    folder.write(shard, first_line, [WrittenLine(line, int(bool(line)), int("FRAG" in line)) for line in lines])
 
 
 def test_a_damaged_report_means_that_the_shard_is_missing(tmp_path):
     folder = opened(tmp_path, count=1)
-    folder.write(0, ["(X a)"], 1, [], 0)
+    write(folder, 0, "(X a)")
     folder.path(0).with_suffix(".json").write_bytes(b'{"lines": [')
     assert folder.missing() == [0]
     folder.path(0).with_suffix(".json").unlink()
     assert folder.missing() == [0]
 
 
-def opened(tmp_path, source=1, count=2, known=None, rank=0):
-    folder = ShardFolder(tmp_path / "shards", {"input": source}, count)
-    folder.open(rank, known)
-    folder.begin()
-    return folder
-
-
 def test_shards_are_taken_up_again(tmp_path):
     folder = opened(tmp_path)
     assert folder.missing() == [0, 1]
-    folder.write(1, ["(X a)", ""], 1, [3], 1)
+    write(folder, 1, "(FRAG a)", "", first_line=3)
     again = opened(tmp_path)
     assert again.missing() == [0] and again.run == folder.run
-    report = again.report(1)
+    (report,) = again.reports()
     assert (report.lines, report.sentences, report.failed_lines, report.failed_sentences) == (2, 1, [3], 1)
-    assert again.path(1).read_bytes() == b"(X a)\n\n"
+    assert again.path(1).read_bytes() == b"(FRAG a)\n\n"
 
 
 def test_shards_of_another_source_are_removed(tmp_path):
     folder = opened(tmp_path)
-    folder.write(0, ["(X a)"], 1, [], 0)
+    write(folder, 0, "(X a)")
     (folder.folder / "notes.txt").write_text("the user's")
     (folder.folder / ".000001.brackets.abc.tmp").write_text("half")
     other = opened(tmp_path, source=2)
@@ -48,22 +56,23 @@ def test_shards_of_another_source_are_removed(tmp_path):
 
 
 def test_a_run_that_the_cache_does_not_know_is_not_continued(tmp_path):
-    folder = opened(tmp_path)
-    folder.write(0, ["(X a)"], 1, [], 0)
-    assert opened(tmp_path, known=lambda run: run == folder.run).missing() == [1]
-    assert opened(tmp_path, known=lambda run: False).missing() == [0, 1]
+    with ParseCache(tmp_path / "known") as known, ParseCache(tmp_path / "other") as other:
+        folder = opened(tmp_path, cache=known)
+        write(folder, 0, "(X a)")
+        assert opened(tmp_path, cache=known).missing() == [1]
+        assert opened(tmp_path, cache=other).missing() == [0, 1]
 
 
 def test_a_finished_run_needs_no_cache(tmp_path):
-    folder = opened(tmp_path, count=1)
-    folder.write(0, ["(X a)"], 1, [], 0)
-    assert opened(tmp_path, count=1, known=lambda run: False).missing() == []
+    with ParseCache(tmp_path / "known") as known, ParseCache(tmp_path / "other") as other:
+        write(opened(tmp_path, count=1, cache=known), 0, "(X a)")
+        assert opened(tmp_path, count=1, cache=other).missing() == []
 
 
 def test_joining_checks_what_it_joins(tmp_path):
     folder = opened(tmp_path)
-    folder.write(0, ["(X a)"], 1, [], 0)
-    folder.write(1, ["(X b)", "(X c)"], 2, [], 0)
+    write(folder, 0, "(X a)")
+    write(folder, 1, "(X b)", "(X c)")
     paths = [folder.path(0), folder.path(1)]
     join_shards(paths, tmp_path / "joined")
     assert (tmp_path / "joined").read_text() == "(X a)\n(X b)\n(X c)\n"
@@ -73,8 +82,9 @@ def test_joining_checks_what_it_joins(tmp_path):
     assert not (tmp_path / "again").exists()
 
 
-def test_cutting_and_digests(tmp_path):
-    assert list(cut("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
-    assert list(cut("ab", 2)) == [["a", "b"]] and list(cut("", 2)) == []
-    (tmp_path / "x").write_bytes(b"abc")
-    assert file_digest(tmp_path / "x").startswith("ba7816bf")
+def test_a_text_is_cut_into_shards(tmp_path):
+    text = write_text(tmp_path / "text", list("abcde"))
+    assert list(CorpusJob(text, 5, 2).blocks()) == [(0, 1, ["a", "b"]), (1, 3, ["c", "d"]), (2, 5, ["e"])]
+    assert list(CorpusJob(text, 5, 5).blocks()) == [(0, 1, list("abcde"))]
+    assert list(CorpusJob(write_text(tmp_path / "empty", []), 0, 2).blocks()) == []
+    assert [CorpusJob(text, 5, 2, rank, 2).own_lines() for rank in (0, 1)] == [3, 2]

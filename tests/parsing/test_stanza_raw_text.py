@@ -114,7 +114,7 @@ def test_a_file_through_a_process_and_again_from_the_cache(english_models, tmp_p
     def refuse(*arguments):
         raise AssertionError("a process was started although all was known")
 
-    monkeypatch.setattr(processes, "_FreshProcess", refuse)
+    monkeypatch.setattr(processes, "_Process", refuse)
     second = parse_corpus(
         text, tmp_path / "b", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False
     )

@@ -44,6 +44,7 @@ from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.parsing.progress import Progress
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.spans import SpanForest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
@@ -286,23 +287,28 @@ def encode_split(
         DiskFullError, WorkerDiedError: the disk is full; a process was killed.
     """
     trees = SplitTrees()
-    if is_expensive(options.name):
+    is_parsed_first = is_expensive(options.name)
+    if is_parsed_first:
         summary = parse_corpus(text.path, staging.folder(f"{PARSED}/{name}"), options, pool=pool, cache=cache)
         trees.failed += summary.failed
         tasks = [ChunkTask(Path(shard), Chunk(0, Path(shard).stat().st_size, 1), None) for shard in summary.shards]
     else:
         tasks = [ChunkTask(text.path, chunk, options, read) for chunk in text.chunks]
     with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(Progress(text.path, text.lines, shown=not is_parsed_first))
         writer = None if store is None else stack.enter_context(TreeStoreWriter(store))
         file = None if leaves is None else stack.enter_context(open(leaves, "wb"))
         for chunk in encode_chunks(tasks, pool):
             block = trees.add(chunk)
+            progress.done(len(block.leaf_counts), chunk.sentences)
             if file is not None:
                 file.write(chunk.text)
             if writer is not None and store is not None:
                 needed = store_bytes(len(block.leaf_counts), len(block.rows))
                 require_room(store.parent, needed, f"the trees of {store.name.removesuffix('.tree')}")
                 writer.add(block)
+    if not is_parsed_first:
+        progress.log(trees.lines, trees.sentences, len(trees.failed))
     if trees.failed_sentences:
         limit = options.max_parse_failures
         check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))

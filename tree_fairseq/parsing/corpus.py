@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.arguments import check_failures
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, LineRun, Progress, SentenceRun
+from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, SentenceRun, run_lines
 from tree_fairseq.parsing.line_parser import LineParser, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, devices_of, factory_module, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.parsing.progress import Progress
 from tree_fairseq.parsing.requests import Request
-from tree_fairseq.parsing.shards import ShardFolder, file_digest
+from tree_fairseq.parsing.shards import ShardFolder
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -75,16 +77,13 @@ def parse_corpus(
         output_dir: folder for the shards ``NNNNNN.brackets``.
         options: the parser, and how lines are read.
         workers: parsing processes where there is no GPU; 0 parses in this process.
-        pool: used in place of ``workers`` processes of its own. A command that parses several files shares one pool, so
-            that models are loaded once.
+        pool: processes in place of ``workers`` new ones. A command that parses several files shares one pool, so that
+            models are loaded once.
         shard_lines: lines of a shard.
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. All ranks have to share it.
         progress: whether to show a bar.
-        rank: number of this process among ``world_size``.
-        world_size: number of processes, started by torchrun for instance, that share the work.
-
-    Returns:
-        the summary: of everything on rank 0, which waits for the others; on other ranks, of the shards that exist.
+        rank: number of this process among ``world_size`` that share the work, started by torchrun for instance. Rank 0
+            waits for the others and sums up everything; others sum up the shards that exist.
 
     Raises:
         TooManyParseFailuresError: more sentences failed than ``options.max_parse_failures`` allows.
@@ -108,16 +107,22 @@ def parse_corpus(
 def _parse_corpus(
     job: CorpusJob, output_dir: Path, options: ParserOptions, pool: ProcessPool, cache: ParseCache | None, shown: bool
 ) -> CorpusSummary:
-    started = time.monotonic()
     parser = LineParser(options, cache=cache)
-    folder = _open_folder(job, output_dir, parser, cache)
+    source = {
+        "input": file_sha256(job.input),
+        "identity": parser.identity(),
+        "on_parse_error": options.on_parse_error,
+        "shard_lines": job.shard_lines,
+    }
+    folder = ShardFolder(output_dir, source, -(-job.lines // job.shard_lines))
+    folder.open(job.input, job.rank, cache)
     missing = [shard for shard in folder.missing() if job.is_mine(shard)]
     logger.info("%s: %d lines, %d of %d shards to make", job.input, job.lines, len(missing), folder.count)
-    with Progress(job.input.name, job.own_lines(), shown and bool(missing)) as progress:
+    with Progress(job.input, job.own_lines(), shown and bool(missing)) as progress:
         if missing:
             answer = _where_answered(options, parser, pool, job)
             if cache is None:
-                LineRun(job, folder, answer, progress).run()
+                run_lines(job, folder, answer, progress)
             else:
                 SentenceRun(job, parser, cache, folder, answer, progress).run()
                 if progress.parsed_sentences and parser.needs_labels():
@@ -136,32 +141,11 @@ def _parse_corpus(
         parsed=progress.parsed_sentences,
         sentences_per_second=progress.sentences_per_second(),
     )
-    logger.info(
-        "%s: %d sentences on %d lines, %d parsed, %d known, %d lines with a flat tree, %.1f s",
-        *(job.input, summary.sentences, summary.lines, progress.parsed_sentences, progress.known_sentences),
-        *(len(summary.failed), time.monotonic() - started),
-    )
+    progress.log(summary.lines, summary.sentences, len(summary.failed))
     if job.rank == 0:
         failed = sum(report.failed_sentences for report in reports)
         check_failures(options.max_parse_failures, failed, summary.sentences, summary.failed, str(job.input))
     return summary
-
-
-def _open_folder(job: CorpusJob, output_dir: Path, parser: LineParser, cache: ParseCache | None) -> ShardFolder:
-    """Opens the folder of shards, and enters its run into the cache."""
-    source = {
-        "input": file_digest(job.input),
-        "identity": parser.identity(),
-        "on_parse_error": parser.options.on_parse_error,
-        "shard_lines": job.shard_lines,
-    }
-    folder = ShardFolder(output_dir, source, -(-job.lines // job.shard_lines))
-    folder.open(job.rank, None if cache is None else lambda run: cache.get_fact(f"run {run}") is not None)
-    if job.rank == 0:
-        if cache is not None:
-            cache.put_fact(f"run {folder.run}", str(job.input))
-        folder.begin()
-    return folder
 
 
 def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:

@@ -36,12 +36,12 @@ from tree_fairseq.parsing.pieces import (
     subword_model_hash,
 )
 from tree_fairseq.parsing.processes import own_device
-from tree_fairseq.parsing.requests import KINDS, parse_texts
+from tree_fairseq.parsing.requests import parse_texts, text_batches
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
 from tree_fairseq.trees.transforms import strip_function_tags
-from tree_fairseq.trees.tree import Forest
+from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 # Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1
@@ -100,20 +100,16 @@ class LineParser:
         self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: ParseCache | None = None
     ):
         self.options = options
-        self._parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
-        self._cache = cache
-        self._model = load_subword_model(options.subword_model)
+        # Ready-made trees need none.
+        self.parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
         self.kind = "text" if options.tokenize == "stanza" else "words"
-        if self.kind == "text" and self._parser is not None and not hasattr(self._parser, "parse_text"):
+        self._cache = cache if cache is not None and is_expensive(options.name) else None
+        self._model = load_subword_model(options.subword_model)
+        if self.kind == "text" and self.parser is not None and not hasattr(self.parser, "parse_text"):
             raise ParserError(
                 "--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser "
                 f"{options.name}"
             )
-
-    @property
-    def parser(self) -> ConstituencyParser | None:
-        """The parser; None for ready-made trees."""
-        return self._parser
 
     @property
     def wants_encoded_text(self) -> bool:
@@ -133,7 +129,7 @@ class LineParser:
         }
 
     def _parser_identity(self) -> dict[str, Any]:
-        return {"name": "brackets"} if self._parser is None else self._parser.identity()
+        return {"name": "brackets"} if self.parser is None else self.parser.identity()
 
     def parse_keys(self) -> ParseKeys:
         """Returns the keys under which the cache keeps this parser's answers."""
@@ -146,24 +142,22 @@ class LineParser:
         pieces and the labels of ready-made trees are missing."""
         labels = self._labels("inventory")
         if self.options.strip_function_tags:
-            labels = [_strip_label(label) for label in labels]
+            labels = [strip_function_tags(Tree(label, [Tree("x")])).label for label in labels]
         return sorted({*labels, FLAT_LABEL, FLAT_TAG})
 
     def tags(self) -> list[str]:
         """Returns the labels that can stand directly above words; all labels if the parser does not distinguish
         them."""
-        return sorted({*self._labels("tags" if hasattr(self._parser, "tags") else "inventory"), FLAT_TAG})
+        return sorted({*self._labels("tags" if hasattr(self.parser, "tags") else "inventory"), FLAT_TAG})
 
     def _labels(self, method: str) -> list[str]:
         """Returns the labels that a method of the parser lists, from the cache if it has them: the model is not loaded
         then."""
-        if self._parser is None:
+        if self.parser is None:
             return []
-        if self._cache is None or not is_expensive(self.options.name):
-            return getattr(self._parser, method)()
-        noted = self._cache.get_fact(self._label_fact(method))
+        noted = None if self._cache is None else self._cache.get_fact(self._label_fact(method))
         if noted is None:
-            labels = getattr(self._parser, method)()
+            labels = getattr(self.parser, method)()
             self.note_labels({method: labels})
             return labels
         return noted.split("\n") if noted else []
@@ -190,18 +184,18 @@ class LineParser:
             LineBreakError: the line holds a character that other programs take for its end.
         """
         check_line(line, path, number)
-        if self._parser is None:
+        if self.parser is None:
             forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
-            return PreparedLine(number, result=self._finish_bracketed(forest, failed))
+            if self._model is not None:
+                forest = split_words(forest, self._model.split(forest_leaves(forest)))
+            return PreparedLine(number, result=self._written(write_forest(forest), len(forest), int(failed)))
         if self.kind == "text":
             raw = join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
         split = join_pieces(tokens(line), self.options, self._model)
-        visible = (
-            [unescape_entities(word) for word in split.words]
-            if self.options.unescape_moses and "&" in line
-            else split.words
-        )
+        visible = split.words
+        if self.options.unescape_moses and "&" in line:
+            visible = list(map(unescape_entities, visible))
         spans = split_sentences(visible) if self.options.ssplit == "punct" else [(0, len(visible))] if visible else []
         return PreparedLine(
             number,
@@ -209,42 +203,64 @@ class LineParser:
             split=[SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
         )
 
-    def finish(self, prepared: PreparedLine, answers: Sequence[str | None]) -> WrittenLine | None:
-        """Returns the forest of a prepared line.
+    def finish(
+        self,
+        line: PreparedLine,
+        answers: Mapping[str, str | None],
+        reasons: Mapping[str, str],
+        path: str | os.PathLike | None,
+    ) -> WrittenLine | None:
+        """Returns the forest of a prepared line, given the answer to each text (None where the parser failed).
 
-        Args:
-            prepared: from :meth:`prepare`.
-            answers: to each of its texts; None where the parser failed.
+        It is None if an answer belongs to another text, because somebody has changed the cache.
 
-        Returns:
-            None if an answer belongs to another text (somebody has changed the cache).
+        Raises:
+            LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
+            TreeFormatError: the words of the line cannot be the leaves of a tree.
         """
-        if prepared.result is not None:
-            return prepared.result
+        self.stop_at_failure(line, answers, reasons, path)
+        try:
+            return line.result or self._finished(line, [answers[text] for text in line.texts])
+        except InputError as error:
+            raise error.at(path, line.number) from None
+
+    def _finished(self, line: PreparedLine, answers: Sequence[str | None]) -> WrittenLine | None:
         failed = sum(answer is None for answer in answers)
-        if prepared.raw is not None:
-            done = finish_raw_line(prepared.raw, answers[0] if answers else "", self._model)
-            return None if done is None else WrittenLine(self._stripped(done[0]), done[1], failed)
+        if line.raw is not None:
+            done = finish_raw_line(line.raw, answers[0] if answers else "", self._model)
+            return None if done is None else self._written(*done, failed)
         written = []
-        for text, split, answer in zip(prepared.texts, prepared.split, answers, strict=True):
+        for text, split, answer in zip(line.texts, line.split, answers, strict=True):
             visible = text.split(" ")
             tree = write_forest((flat_tree(visible),)) if answer is None else answer
             spliced = splice_pieces(tree, visible, split.pieces)
             if spliced is None:
                 return None
             written.append(spliced)
-        return WrittenLine(self._stripped(" ".join(written)), len(written), failed)
+        return self._written(" ".join(written), len(written), failed)
 
-    def _finish_bracketed(self, forest: Forest, failed: bool) -> WrittenLine:
-        if self._model is not None:
-            words = [word for tree in forest for word in tree.leaves()]
-            forest = split_words(forest, self._model.split(words))
-        return WrittenLine(self._stripped(write_forest(forest)), len(forest), int(failed))
+    def _written(self, written: str, sentences: int, failed: int) -> WrittenLine:
+        if self.options.strip_function_tags:
+            written = write_forest(tuple(map(strip_function_tags, read_forest(written))))
+        return WrittenLine(written, sentences, failed)
 
-    def _stripped(self, written: str) -> str:
-        if not self.options.strip_function_tags:
-            return written
-        return write_forest(tuple(strip_function_tags(tree) for tree in read_forest(written)))
+    def stop_at_failure(
+        self,
+        line: PreparedLine,
+        answers: Mapping[str, str | None],
+        reasons: Mapping[str, str],
+        path: str | os.PathLike | None,
+    ) -> None:
+        """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
+        if self.options.on_parse_error != "stop" or self.parser is None:
+            return
+        for text in line.texts:
+            if answers.get(text, "") is None:
+                reason = reasons.get(text, "the parser failed on it before")
+                raise LeafMismatchError(
+                    f"{_place(path, line.number)}: a sentence could not be parsed ({reason}): {text[:200]}. "
+                    "--on-parse-error flat gives such sentences a flat tree"
+                )
 
     def parse_lines(
         self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
@@ -269,15 +285,13 @@ class LineParser:
     ) -> list[WrittenLine]:
         """Does the same as :meth:`parse_lines` and returns the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
-        texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
-        answers, reasons = self._ask(texts)
+        answers, reasons = self._ask(list(dict.fromkeys(text for line in prepared for text in line.texts)))
         written = []
         for line in prepared:
-            finished = self.finish_at(line, answers, reasons, path)
+            finished = self.finish(line, answers, reasons, path)
             if finished is None:
                 # The cache has the tree of another text: parse again, without it.
-                fresh, reasons = self._parse(line.texts)
-                finished = self.finish_at(line, {**answers, **fresh}, reasons, path)
+                finished = self.finish(line, *self._parse(line.texts), path)
             if finished is None:
                 raise LeafMismatchError(
                     f"{_place(path, line.number)}: the leaves of the parse are not the words of the line"
@@ -285,81 +299,33 @@ class LineParser:
             written.append(finished)
         return written
 
-    def finish_at(
-        self,
-        line: PreparedLine,
-        answers: Mapping[str, str | None],
-        reasons: Mapping[str, str],
-        path: str | os.PathLike | None,
-    ) -> WrittenLine | None:
-        """Does the same as :meth:`finish`, with the answers by text, and adds the place to errors.
-
-        Raises:
-            LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
-            TreeFormatError: the words of the line cannot be the leaves of a tree.
-        """
-        self.stop_at_failure(line, answers, reasons, path)
-        try:
-            return self.finish(line, [answers[text] for text in line.texts])
-        except InputError as error:
-            raise error.at(path, line.number) from None
-
-    def stop_at_failure(
-        self,
-        line: PreparedLine,
-        answers: Mapping[str, str | None],
-        reasons: Mapping[str, str],
-        path: str | os.PathLike | None,
-    ) -> None:
-        """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
-        if self.options.on_parse_error != "stop" or self._parser is None:
-            return
-        for text in line.texts:
-            if answers.get(text, "") is None:
-                reason = reasons.get(text, "the parser failed on it before")
-                raise LeafMismatchError(
-                    f"{_place(path, line.number)}: a sentence could not be parsed ({reason}): {text[:200]}. "
-                    "--on-parse-error flat gives such sentences a flat tree"
-                )
-
     def answer(self, kind: str, payload: Any) -> Any:
         """Answers a :class:`Request` of that kind and payload."""
         if kind == "lines":
-            lines, first_line, path = payload
-            return self.write_lines(lines, first_line, path)
+            return self.write_lines(*payload)
         if kind == "labels":
-            return {
-                name: getattr(self._parser, name)() for name in ("inventory", "tags") if hasattr(self._parser, name)
-            }
-        return parse_texts(self._parser, kind, payload)
+            return {name: getattr(self.parser, name)() for name in ("inventory", "tags") if hasattr(self.parser, name)}
+        return parse_texts(self.parser, kind, payload)
 
     def _ask(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
         """Returns answers from the cache or the parser, and the reasons of failures."""
-        if not texts:
-            return {}, {}
-        if self._cache is None or not is_expensive(self.options.name):
+        if self._cache is None or not texts:
             return self._parse(texts)
         keys = self.parse_keys()
         by_text = {text: keys.key(text) for text in texts}
         known = self._cache.get_many(by_text.values())
-        answers = {text: known[key] for text, key in by_text.items() if key in known}
-        missing = [text for text in texts if text not in answers]
-        fresh, reasons = self._parse(missing)
+        fresh, reasons = self._parse([text for text in texts if by_text[text] not in known])
         self._cache.put_many({by_text[text]: answer for text, answer in fresh.items()})
-        return {**answers, **fresh}, reasons
+        return {text: known[key] for text, key in by_text.items() if key in known} | fresh, reasons
 
     def _parse(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
         answers: dict[str, str | None] = {}
         reasons: dict[str, str] = {}
-        for batch in KINDS[self.kind].batches(texts, self.options.batch_size):
-            found, failed = parse_texts(self._parser, self.kind, batch)
+        for batch in text_batches(texts, self.options.batch_size):
+            found, failed = parse_texts(self.parser, self.kind, batch)
             answers.update(zip(batch, found, strict=True))
             reasons.update({batch[position]: reason for position, reason in failed.items()})
         return answers, reasons
-
-
-def _strip_label(label: str) -> str:
-    return strip_function_tags(read_forest(f"({label} x)")[0]).label
 
 
 def _place(path: str | os.PathLike | None, number: int) -> str:
@@ -373,7 +339,7 @@ def answer_in_process(call: tuple[ParserOptions, str | None, str, Any]) -> Any:
     """Answers a request in a process of the pool, which keeps its parser until other options are asked for.
 
     Args:
-        call: options, the module that registers the parser, and kind and payload of the request
+        call: options, the module that registers the parser, and kind and payload of the request.
 
     Raises:
         ParserError: with the traceback, for an exception that is not one of this package.

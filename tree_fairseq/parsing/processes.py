@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Callable, NoReturn, TypeVar
+from typing import Any, Callable, NoReturn, Optional, TypeVar
 
 from tree_fairseq.errors import TreeFairseqError, WorkerDiedError
 
@@ -55,22 +55,18 @@ def own_device() -> str:
 class ProcessPool:
     """Processes for all parallel work of one command. Use it in a ``with`` block, which ends them.
 
-    Args:
-        workers: number of processes; with one, :meth:`map` works in this process
+    With one worker, :meth:`map` works in this process.
     """
 
     def __init__(self, workers: int = 1):
         self.workers = workers
-        self._forked: _Group | None = None
-        self._fresh: _Group | None = None
+        self._forked = _Group(_start_forked, ("cpu",) * workers)
+        self._fresh = _Group(_start_fresh, ("cpu",) * workers)
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str) -> Iterator[Result]:
         """Yields the results of a function, in the order of the tasks, from forked processes.
 
-        Args:
-            function: can be pickled, and its results too
-            tasks: one for each call; they can be pickled
-            work: names the work in the error: "encoded train.en"
+        The function, the tasks and the results can be pickled. ``work`` names the work in errors: "encoded train.en".
 
         Raises:
             WorkerDiedError: a process was killed.
@@ -90,8 +86,7 @@ class ProcessPool:
                 yield task, index
 
         position = 0
-        replies = self._forks().replies(function, calls(), work)
-        with contextlib.closing(replies):
+        with contextlib.closing(self._forked.replies(function, calls(), work)) as replies:
             for index, value, error in replies:
                 if error is not None:
                     errors[index] = error
@@ -109,7 +104,7 @@ class ProcessPool:
         Raises:
             WorkerDiedError: (also when waiting) a process was killed.
         """
-        return self._forks().submit(function, work)
+        return self._forked.submit(function, work)
 
     def stream(
         self,
@@ -121,22 +116,20 @@ class ProcessPool:
         """Yields the results of a function in the order in which fresh interpreters finish them.
 
         Args:
-            function: of a module that a fresh interpreter can import
-            calls: tasks, each with anything that identifies it here; taken only as processes become free
-            work: names the work in the error
-            devices: one process runs for each; by default all run on the CPU. See :func:`own_device`
+            function: of a module that a fresh interpreter can import.
+            calls: tasks, each with anything that identifies it here; taken only as processes become free.
+            work: names the work in errors.
+            devices: one process runs for each; by default all run on the CPU. See :func:`own_device`.
 
         Raises:
             WorkerDiedError: a process was killed; the others are ended.
             Exception: what the function raises, as soon as one call fails; all processes are ended.
         """
         devices = tuple(devices or ["cpu"] * self.workers)
-        if self._fresh is not None and self._fresh.devices != devices:
-            self.end_fresh()
-        if self._fresh is None:
-            self._fresh = _Group(_FreshProcess, devices)
-        replies = self._fresh.replies(function, calls, work)
-        with contextlib.closing(replies):
+        if self._fresh.devices != devices:
+            self._fresh.end()
+            self._fresh.devices = devices
+        with contextlib.closing(self._fresh.replies(function, calls, work)) as replies:
             for context, value, error in replies:
                 if error is not None:
                     raise error
@@ -144,16 +137,12 @@ class ProcessPool:
 
     def end_fresh(self) -> None:
         """Ends the fresh interpreters, and so frees the memory of their models; :meth:`stream` starts new ones."""
-        if self._fresh is not None:
-            self._fresh.end()
-        self._fresh = None
+        self._fresh.end()
 
     def close(self) -> None:
         """Ends all processes, whatever they are doing."""
-        self.end_fresh()
-        if self._forked is not None:
-            self._forked.end()
-        self._forked = None
+        self._fresh.end()
+        self._forked.end()
 
     def __enter__(self) -> ProcessPool:
         return self
@@ -161,23 +150,13 @@ class ProcessPool:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _forks(self) -> _Group:
-        if self._forked is None:
-            self._forked = _Group(_ForkedProcess, ("cpu",) * self.workers)
-        return self._forked
-
 
 class _Group:
-    """Processes of one kind. Each starts when all that run are busy.
+    """At most one process of a kind for each device. Each starts when all that run are busy."""
 
-    Args:
-        kind: of the processes
-        devices: of the processes, and so their largest number
-    """
-
-    def __init__(self, kind: type[_Process], devices: tuple[str, ...]):
+    def __init__(self, start: _Start, devices: tuple[str, ...]):
         self.devices = devices
-        self._kind = kind
+        self._start = start
         self._processes: list[_Process] = []
 
     def replies(
@@ -203,7 +182,6 @@ class _Group:
             raise
 
     def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
-        """See :meth:`ProcessPool.submit`."""
         reply: list[tuple[Any, BaseException | None]] = []
         self._send((_call, function), reply, work)
 
@@ -223,7 +201,7 @@ class _Group:
     def _send(self, task: tuple[Callable, Any], context: Any, work: str) -> None:
         process = min(self._processes, key=lambda process: len(process.contexts), default=None)
         if process is None or (process.contexts and len(self._processes) < len(self.devices)):
-            process = self._kind(self.devices[len(self._processes)])
+            process = _Process(self._start, self.devices[len(self._processes)])
             self._processes.append(process)
         try:
             process.connection.send_bytes(pickle.dumps(task))
@@ -251,7 +229,7 @@ class _Group:
         code = process.exit_code(_SECONDS_TO_END)
         self.end()
         if code is not None and code < 0:
-            smaller = "a smaller --tree-batch-size or fewer" if self._kind is _FreshProcess else "fewer"
+            smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
             end = (
                 f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same "
                 f"command again, with {smaller} --workers if need be; what is done is kept"
@@ -269,56 +247,52 @@ class _Group:
         self._processes = []
 
 
+_Start = Callable[
+    [Connection, Connection, str], tuple[int, Callable[[], None], Callable[[Optional[float]], Optional[int]]]
+]
+"""Starts a process, given its end of a connection, the command's end and a device; returns its id, a function that
+kills it, and one that waits so many seconds for its end and returns the exit code, or None if it runs longer."""
+
+
 class _Process:
     """One process, the connection to it, and the contexts of the tasks that it has not answered, in order."""
 
-    pid: int
-    kill: Callable[[], None]
-
-    def __init__(self, device: str):
+    def __init__(self, start: _Start, device: str):
         self.connection, theirs = multiprocessing.Pipe()
         self.contexts: deque[Any] = deque()
         # Afterwards only the process has its end: reading from the other end stops when the process dies.
         with theirs:
-            self._start(theirs, device)
-
-    def _start(self, theirs: Connection, device: str) -> None:
-        raise NotImplementedError
-
-    def exit_code(self, seconds: float | None) -> int | None:
-        """Waits for the end; returns None if the process runs longer."""
-        raise NotImplementedError
+            self.pid, self.kill, self.exit_code = start(theirs, self.connection, device)
 
 
-class _FreshProcess(_Process):
-    def _start(self, theirs: Connection, device: str) -> None:
-        root = str(Path(__file__).resolve().parents[2])
-        path = sys.path if root in sys.path else [*sys.path, root]
-        self._popen = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), device, *path],
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, **_ONE_THREAD},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-        self.pid, self.kill = self._popen.pid, self._popen.kill
+def _start_fresh(theirs: Connection, ours: Connection, device: str):
+    root = str(Path(__file__).resolve().parents[2])
+    path = sys.path if root in sys.path else [*sys.path, root]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), device, *path],
+        pass_fds=[theirs.fileno()],
+        env={**os.environ, **_ONE_THREAD},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
 
-    def exit_code(self, seconds: float | None) -> int | None:
+    def exit_code(seconds: float | None) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(seconds)
-        return self._popen.returncode
+            process.wait(seconds)
+        return process.returncode
+
+    return process.pid, process.kill, exit_code
 
 
-class _ForkedProcess(_Process):
-    def _start(self, theirs: Connection, device: str) -> None:
-        context = multiprocessing.get_context("fork")
-        self._process = context.Process(target=_serve, args=(theirs, self.connection), daemon=True)
-        self._process.start()
-        self.pid, self.kill = self._process.pid or 0, self._process.kill
+def _start_forked(theirs: Connection, ours: Connection, device: str):
+    process = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs, ours), daemon=True)
+    process.start()
 
-    def exit_code(self, seconds: float | None) -> int | None:
-        self._process.join(seconds)
-        return self._process.exitcode
+    def exit_code(seconds: float | None) -> int | None:
+        process.join(seconds)
+        return process.exitcode
+
+    return process.pid, process.kill, exit_code
 
 
 class _WorkerTraceback(Exception):
@@ -341,12 +315,7 @@ def serve_fresh() -> None:
 
 
 def _serve(connection: Connection, other_end: Connection | None = None) -> None:
-    """Does tasks until the other end of the connection is closed.
-
-    Args:
-        connection: to the command
-        other_end: the command's own end, of which a forked process has a copy
-    """
+    """Does tasks until the command's end of the connection is closed; a forked process has a copy of that end."""
     if other_end is not None:
         other_end.close()
     # Ctrl-C ends the command, and so this process: one traceback is enough.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tree_fairseq.errors import TreeFairseqError, TreeFormatError
 from tree_fairseq.parsing.parsers import ParsedText
 from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, forest_leaves
 
 logger = logging.getLogger(__name__)
 
@@ -40,17 +40,10 @@ class Request:
 
 
 def plan_batches(sizes: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Cuts items into batches of similar size, the largest first.
+    """Cuts items of ``sizes`` words into batches of similar size, the largest first, and returns their positions.
 
     The plan depends on the sizes and their order alone, since the last digits of a parser's scores may depend on the
-    other sentences of a batch.
-
-    Args:
-        sizes: words of each item.
-        batch_size: largest number of items in a batch; there are fewer where items are long.
-
-    Returns:
-        the positions of the items of each batch.
+    other sentences of a batch. A batch has at most ``batch_size`` items, and fewer where items are long.
     """
     order = sorted(range(len(sizes)), key=lambda position: -sizes[position])
     budget = _WORDS_PER_SENTENCE * batch_size
@@ -61,6 +54,12 @@ def plan_batches(sizes: Sequence[int], batch_size: int) -> list[list[int]]:
             batches.append([])
         batches[-1].append(position)
     return batches
+
+
+def text_batches(texts: Sequence[str], batch_size: int) -> list[list[str]]:
+    """Returns the texts in batches of similar length."""
+    sizes = [text.count(" ") + 1 for text in texts]
+    return [[texts[position] for position in batch] for batch in plan_batches(sizes, batch_size)]
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -78,21 +77,13 @@ def parse_recovering(
 ) -> tuple[list[Result | None], dict[int, str]]:
     """Parses a batch; if that fails, parses halves of it, down to single items.
 
-    An exception (also for lack of memory), a wrong number of results, and a result that does not belong to its item
-    count as failures of the batch. Only items that fail on their own are given up. Results are never trusted to be in
-    order: each is compared with its item.
-
-    Args:
-        parse: returns one result for each item, or None.
-        items: the batch.
-        accept: returns whether a result belongs to an item.
-        release_memory: called after each lack of memory.
+    An exception (also for lack of memory, after which ``release_memory`` is called), a wrong number of results, and a
+    result that does not belong to its item count as failures of the batch. Only items that fail on their own are given
+    up. Results are never trusted to be in order: ``accept`` compares each with its item. A TreeFairseqError concerns
+    all items and is raised.
 
     Returns:
         a result or None for each item, and the reason for each None.
-
-    Raises:
-        TreeFairseqError: from ``parse``: such an error concerns all items.
     """
     results: list[Result | None] = [None] * len(items)
     reasons: dict[int, str] = {}
@@ -142,13 +133,10 @@ def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> t
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of request to a parser.
+    """A kind of request: the parser's method that answers it, and three functions.
 
-    Args:
-        method: the parser's method that answers it.
-        item: turns a text into an argument of the method.
-        accept: returns whether a result belongs to an argument.
-        encode: turns a result into the answer.
+    ``item`` turns a text into an argument of the method, ``accept`` returns whether a result belongs to an argument,
+    and ``encode`` turns a result into the answer.
     """
 
     method: str
@@ -156,20 +144,10 @@ class Kind:
     accept: Callable[[Any, Any], bool]
     encode: Callable[[Any], str]
 
-    def batches(self, texts: Sequence[str], batch_size: int) -> list[list[str]]:
-        """Returns the texts in batches of similar length."""
-        sizes = [text.count(" ") + 1 for text in texts]
-        return [[texts[position] for position in batch] for batch in plan_batches(sizes, batch_size)]
-
-
-def _has_leaves(words: list[str], tree: Tree) -> bool:
-    return tree.leaves() == words
-
 
 def _covers(line: str, parsed: ParsedText) -> bool:
     """Returns whether the leaves are the text of the line, with nothing left out but white space."""
-    leaves = [leaf for tree in parsed.forest for leaf in tree.leaves()]
-    if leaves != ["_".join(line[start:end].split()) for start, end in parsed.offsets]:
+    if forest_leaves(parsed.forest) != ["_".join(line[start:end].split()) for start, end in parsed.offsets]:
         return False
     end_before = 0
     for start, end in [*parsed.offsets, (len(line), len(line))]:
@@ -177,10 +155,6 @@ def _covers(line: str, parsed: ParsedText) -> bool:
             return False
         end_before = end
     return True
-
-
-def _encode_tree(tree: Tree) -> str:
-    return write_forest((tree,))
 
 
 def _encode_text(parsed: ParsedText) -> str:
@@ -197,8 +171,12 @@ def decode_text(answer: str) -> tuple[str, list[tuple[int, int]]] | None:
         return None
 
 
+def _has_leaves(words: list[str], tree: Tree) -> bool:
+    return tree.leaves() == words
+
+
 KINDS = {
-    "words": Kind("parse", lambda text: text.split(" "), _has_leaves, _encode_tree),
+    "words": Kind("parse", lambda text: text.split(" "), _has_leaves, lambda tree: write_forest((tree,))),
     "text": Kind("parse_text", str, _covers, _encode_text),
 }
 """``words``: the words of a sentence, joined by blanks, answered by its tree in brackets. ``text``: a line of raw text,
@@ -206,21 +184,14 @@ answered by a string for :func:`decode_text`."""
 
 
 def parse_texts(parser: Any, kind: str, texts: list[str]) -> tuple[list[str | None], dict[int, str]]:
-    """Asks a parser.
-
-    Args:
-        parser: the parser.
-        kind: one of :data:`KINDS`.
-        texts: one batch of requests.
+    """Gives a parser one batch, a kind of :data:`KINDS`.
 
     Returns:
         an answer for each text, None where the parser fails; and the reason of each failure.
     """
     asked = KINDS[kind]
-    release = getattr(parser, "release_memory", None)
-    trees, reasons = parse_recovering(
-        getattr(parser, asked.method), list(map(asked.item, texts)), asked.accept, release
-    )
+    parse, release = getattr(parser, asked.method), getattr(parser, "release_memory", None)
+    trees, reasons = parse_recovering(parse, list(map(asked.item, texts)), asked.accept, release)
     answers: list[str | None] = [None] * len(texts)
     for position, tree in enumerate(trees):
         if tree is not None:

@@ -7,30 +7,24 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.files import atomic_file, read_json, write_json
+from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.line_parser import WrittenLine
 
-STATE_NAME = "corpus.json"
+_STATE = "corpus.json"
 _FORMAT = 1
 _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class ShardReport:
-    """Counts and digest of a finished shard.
-
-    Args:
-        lines: number of its lines.
-        sentences: number of their sentences.
-        failed_lines: numbers, from 1 in the whole file, of the lines with a sentence that failed.
-        failed_sentences: how many sentences failed.
-        digest: sha256 of the shard's file.
-    """
+    """Counts and sha256 of a finished shard; ``failed_lines`` are numbered from 1 in the whole file."""
 
     lines: int
     sentences: int
@@ -51,63 +45,73 @@ class ShardFolder:
     def __init__(self, folder: str | os.PathLike, source: dict[str, Any], count: int):
         self.folder = Path(folder)
         self.count = count
-        self._source = {"format": _FORMAT, **source}
         self.run = ""
+        self._source = {"format": _FORMAT, **source}
 
     def path(self, shard: int) -> Path:
         """Returns the file of a shard."""
         return self.folder / f"{shard:06d}.brackets"
 
-    def open(self, rank: int = 0, is_known_run: Callable[[str], bool] | None = None) -> None:
+    def open(self, input: str | os.PathLike, rank: int = 0, cache: ParseCache | None = None) -> None:
         """Continues an earlier run of the same source, or clears the folder and starts.
 
-        Args:
-            rank: only rank 0 changes the folder; the others wait until it has.
-            is_known_run: returns whether the cache still knows a run. A run is continued only if it does: which
-                sentence went into which batch cannot be found without the cache, so the shards are made anew.
+        Only rank 0 changes the folder, and notes the run with its input in the cache; the others wait until it has.
         """
-        while True:
-            state = _read_or_none(self.folder / STATE_NAME)
-            if isinstance(state, dict) and state.get("source") == self._source:
-                self.run = state["run"]
-                if is_known_run is None or is_known_run(self.run) or not self.missing():
-                    return
-            if rank == 0:
-                break
+        while not (continues := self._continues(cache)) and rank > 0:
             time.sleep(_POLL_SECONDS)
+        if rank > 0:
+            return
+        if not continues:
+            self._clear()
+            self.run = uuid.uuid4().hex
+        if cache is not None:
+            cache.put_fact(f"run {self.run}", str(input))
+        if not continues:
+            # From now on other ranks may write.
+            write_json(self.folder / _STATE, {"source": self._source, "run": self.run})
+
+    def _continues(self, cache: ParseCache | None) -> bool:
+        """Returns whether the shards are of the same source and, unless all are finished, their run is in the cache.
+
+        Which sentence went into which batch cannot be found without the cache, so the shards are then made anew.
+        """
+        state = _read_or_none(self.folder / _STATE)
+        if not isinstance(state, dict) or state.get("source") != self._source:
+            return False
+        self.run = state["run"]
+        return cache is None or cache.get_fact(f"run {self.run}") is not None or not self.missing()
+
+    def _clear(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         # The state goes first: shards without one belong to nothing.
-        for name in (STATE_NAME, *sorted(file.name for file in self.folder.iterdir() if _is_ours(file.name))):
+        for name in (_STATE, *sorted(file.name for file in self.folder.iterdir() if _is_ours(file.name))):
             (self.folder / name).unlink(missing_ok=True)
-        self.run = uuid.uuid4().hex
 
-    def begin(self) -> None:
-        """Tells other ranks that the folder is ready. Rank 0 calls it when the run is noted in the cache."""
-        if _read_or_none(self.folder / STATE_NAME) is None:
-            write_json(self.folder / STATE_NAME, {"source": self._source, "run": self.run})
-
-    def write(
-        self, shard: int, lines: Sequence[str], sentences: int, failed_lines: list[int], failed_sentences: int
-    ) -> None:
+    def write(self, shard: int, first_line: int, lines: Sequence[WrittenLine]) -> None:
         """Writes a shard. Its report goes first, so that every shard has one."""
-        content = "".join(f"{line}\n" for line in lines).encode()
-        digest = hashlib.sha256(content).hexdigest()
-        report = ShardReport(len(lines), sentences, failed_lines, failed_sentences, digest)
-        write_json(_report_path(self.path(shard)), vars(report))
+        content = "".join(f"{line.written}\n" for line in lines).encode()
+        report = ShardReport(
+            lines=len(lines),
+            sentences=sum(line.sentences for line in lines),
+            failed_lines=[number for number, line in enumerate(lines, start=first_line) if line.failed],
+            failed_sentences=sum(line.failed for line in lines),
+            digest=hashlib.sha256(content).hexdigest(),
+        )
+        write_json(self.path(shard).with_suffix(".json"), vars(report))
         with atomic_file(self.path(shard), "wb") as file:
             file.write(content)
 
-    def report(self, shard: int) -> ShardReport | None:
-        """Returns the report of a shard; None if it is not finished."""
-        return read_report(self.path(shard))
+    def is_finished(self, shard: int) -> bool:
+        """Returns whether a shard and its report are there."""
+        return _report(self.path(shard)) is not None
 
     def missing(self) -> list[int]:
         """Returns the shards that are not finished."""
-        return [shard for shard in range(self.count) if self.report(shard) is None]
+        return [shard for shard in range(self.count) if not self.is_finished(shard)]
 
     def reports(self) -> list[ShardReport]:
         """Returns the reports of all finished shards, in order."""
-        return [report for report in map(self.report, range(self.count)) if report is not None]
+        return [report for report in map(_report, map(self.path, range(self.count))) if report is not None]
 
 
 def _read_or_none(path: Path) -> Any:
@@ -116,16 +120,15 @@ def _read_or_none(path: Path) -> Any:
         return read_json(path)
 
 
-def _report_path(shard: Path) -> Path:
-    return shard.with_suffix(".json")
-
-
-def read_report(shard: Path) -> ShardReport | None:
+def _report(shard: Path) -> ShardReport | None:
     """Returns the report of a shard's file; None if the shard is not finished."""
-    if not shard.is_file():
-        return None
-    values = _read_or_none(_report_path(shard))
+    values = _read_or_none(shard.with_suffix(".json")) if shard.is_file() else None
     return ShardReport(**values) if isinstance(values, dict) else None
+
+
+def _is_ours(name: str) -> bool:
+    stem, _, ending = name.lstrip(".").partition(".")
+    return len(stem) == 6 and stem.isdigit() and (ending in ("brackets", "json") or ending.endswith(".tmp"))
 
 
 def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
@@ -137,30 +140,7 @@ def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
     with atomic_file(output, "wb") as file:
         for shard in shards:
             content = shard.read_bytes()
-            report = read_report(shard)
+            report = _report(shard)
             if report is None or hashlib.sha256(content).hexdigest() != report.digest:
                 raise CorruptFileError(f"{shard} is not what was written; delete it and give the same command again")
             file.write(content)
-
-
-def _is_ours(name: str) -> bool:
-    stem, _, ending = name.lstrip(".").partition(".")
-    return len(stem) == 6 and stem.isdigit() and (ending in ("brackets", "json") or ending.endswith(".tmp"))
-
-
-def file_digest(path: str | os.PathLike) -> str:
-    """Returns the sha256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def cut(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Yields lists of ``size`` lines; the last may be shorter."""
-    block: list[str] = []
-    for line in lines:
-        block.append(line)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
-        yield block
