@@ -111,5 +111,5 @@ def test_the_flag(text, limit):
 
 @pytest.mark.parametrize("text", ["many", "-1", "1.5", "100%", "-3%", "nan", "inf"])
 def test_other_values_are_refused(text):
-    with pytest.raises(ValueError):
+    with pytest.raises(argparse.ArgumentTypeError, match="a share such as 0.01"):
         parse_limit(text)

@@ -138,7 +138,8 @@ def _write_forever(folder):
 @pytest.mark.parametrize("moment", [0.01, 0.03, 0.08, 0.2])
 def test_a_killed_writer_leaves_whole_batches(tmp_path, moment):
     context = multiprocessing.get_context("fork")
-    ParseCache(tmp_path).close()
+    with ParseCache(tmp_path):
+        pass
     writer = context.Process(target=_write_forever, args=(tmp_path,))
     writer.start()
     time.sleep(moment)

@@ -323,6 +323,19 @@ def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
         run_preprocess(*command[:2], "--destdir", tmp_path / "other", *TREES, "--on-parse-error", "flat")
 
 
+@pytest.mark.parametrize("parser", ["brackets", "right-branching"])
+def test_parsers_that_cost_little_show_their_progress_too(tmp_path, caplog, capsys, parser):
+    lines = ["(S (NN a)) (S (NN b))", "", "(S (NN c))"] if parser == "brackets" else ["a b", "", "c"]
+    write_lines(tmp_path / "train.en", lines)
+    write_lines(tmp_path / "train.de", ["x", "y", "z"])
+    with caplog.at_level("INFO"):
+        run_preprocess(*prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin", "--tree-parser", parser)
+    count = 3 if parser == "brackets" else 2
+    (line,) = [line for line in caplog.messages if "sentences/s" in line]
+    assert f"train.en: {count} sentences on 3 lines, {count} parsed, 0 known, 0 lines with a flat tree" in line
+    assert f"train.en: 100%|██████████| {count}/{count}" in capsys.readouterr().err
+
+
 def test_windows_line_ends_change_nothing(corpus, tmp_path):
     for split in ("train", "valid"):
         for lang in ("en", "de"):

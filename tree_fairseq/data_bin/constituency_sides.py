@@ -133,17 +133,16 @@ def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[Enc
 
 
 def _encode_chunk(task: ChunkTask) -> EncodedChunk:
-    numbers, sentences, failed = _numbering(), 0, {}
+    numbers, failed = _numbering(), {}
     ids: list[int] = []
     spans = [np.zeros((0, 3), np.int32)]
     text, leaf_counts, node_counts = [], [], []
-    for number, (forest, found, flat) in enumerate(_read_chunk(task), start=task.chunk.first_line):
+    for number, (forest, flat) in enumerate(_read_chunk(task), start=task.chunk.first_line):
         ids.extend(map(numbers.__getitem__, forest.labels))
         spans.append(forest.spans)
         leaf_counts.append(len(forest.leaves))
         node_counts.append(len(forest.labels))
         text.append(" ".join(forest.leaves) + "\n")
-        sentences += found
         if flat:
             failed[number] = flat
     rows = np.empty((len(ids), 4), np.int32)
@@ -155,18 +154,18 @@ def _encode_chunk(task: ChunkTask) -> EncodedChunk:
         labels=dict(zip(names, np.bincount(rows[:, 0], minlength=len(names)).tolist())),
         chains={tuple(names[label] for label in chain): count for chain, count in _count_chains(rows)},
         text="".join(text).encode("utf-8"),
-        sentences=sentences,
+        sentences=int(np.count_nonzero(rows[:, 3] == 0)),
         failed=failed,
     )
 
 
-def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int, int]]:
-    """Yields the forest of each line, and the numbers of its sentences and of those that could not be parsed."""
+def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int]]:
+    """Yields the forest of each line, and the number of its sentences that could not be parsed."""
     path, options = task.source, task.options
 
-    def parsed(lines: list[str], first: int) -> Iterator[tuple[SpanForest, int, int]]:
+    def parsed(lines: list[str], first: int) -> Iterator[tuple[SpanForest, int]]:
         for number, line in enumerate(_line_parser(options).write_lines(lines, first, path), start=first):
-            yield read_spans(line.written, path=path, line_number=number), line.sentences, line.failed
+            yield read_spans(line.written, path=path, line_number=number), line.failed
 
     lines = chunk_lines(path, task.chunk)
     is_ready_made = options is None or (
@@ -177,7 +176,7 @@ def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int, int]]:
         return
     for number, line in lines:
         if task.read is not None:
-            yield task.read(line, path, number), 1, 0
+            yield task.read(line, path, number), 0
             continue
         try:
             forest = read_spans(line, path=path, line_number=number)
@@ -186,7 +185,7 @@ def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int, int]]:
                 raise
             yield from parsed([line], number)
         else:
-            yield forest, 1, 0
+            yield forest, 0
 
 
 @functools.lru_cache(maxsize=2)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tree_fairseq.errors import TooManyParseFailuresError
-from tree_fairseq.parsing.parsers import DEFAULT_BATCH_SIZE, ParserOptions, parser_names
+from tree_fairseq.parsing.parsers import CHOICES, DEFAULT_BATCH_SIZE, ParserOptions, parser_names
 
 _LINES_SHOWN = 20
 _HELP = {
@@ -35,12 +35,7 @@ _HELP = {
 
 
 def allowed_failures(limit: int | float, sentences: int) -> int:
-    """Returns how many of so many sentences may fail.
-
-    Args:
-        limit: a count, or (a float) a share of the sentences, of which at least one may always fail.
-        sentences: their number.
-    """
+    """Returns how many of so many sentences may fail: the limit, or its share (a float), but then at least one."""
     return limit if isinstance(limit, int) else max(1, int(limit * sentences)) if limit > 0 else 0
 
 
@@ -60,16 +55,17 @@ def parse_limit(text: str) -> int | float:
     """Reads ``--max-parse-failures``: ``25`` is a count, ``0.01`` and ``1%`` a share.
 
     Raises:
-        ValueError: the text is neither.
+        argparse.ArgumentTypeError: the text is neither.
     """
-    if text.endswith("%"):
-        limit: int | float = float(text[:-1]) / 100
-    elif text.isdigit():
-        limit = int(text)
-    else:
-        limit = float(text)
-    if not 0 <= limit or isinstance(limit, float) and not limit < 1:
-        raise ValueError(f"a share is at least 0 and below 1 (or below 100%), not {text}")
+    try:
+        limit: int | float = (
+            float(text[:-1]) / 100 if text.endswith("%") else int(text) if text.isdigit() else float(text)
+        )
+    except ValueError:
+        limit = -1
+    # A share is below 1. The comparisons refuse NaN, too.
+    if not (limit >= 0 and (isinstance(limit, int) or limit < 1)):
+        raise argparse.ArgumentTypeError(f"a number, or a share such as 0.01 or 1%, not {text!r}")
     return limit
 
 
@@ -78,53 +74,34 @@ def add_parser_arguments(
     default_parser: str | None = "stanza",
     default_lang: str | None = "en",
 ) -> None:
-    """Adds the flags.
+    """Adds the flags; without ``default_lang``, the names of the files give the language."""
 
-    Args:
-        group: a group of a parser's arguments, or the parser.
-        default_parser: default of ``--tree-parser``.
-        default_lang: default of ``--tree-lang``; None where the names of the files give the language.
-    """
+    def add(flag: str, text: str = "", **options: Any) -> None:
+        shown = " (default: %(default)s)" if options.get("default") is not None else ""
+        group.add_argument(flag, help=(text or _HELP[flag]) + shown, **options)
 
     names = f"where trees come from: {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
-    default = f" (default: {default_parser})" if default_parser else ""
-    group.add_argument("--tree-parser", default=default_parser, metavar="NAME", help=names + default)
+    add("--tree-parser", names, default=default_parser, metavar="NAME")
     lang = f"language of the text, as Stanza names it (default: {default_lang or 'as the files are named'})"
     group.add_argument("--tree-lang", default=default_lang, metavar="LANG", help=lang)
-
-    def add(flag: str, **options: Any) -> None:
-        shown = " (default: %(default)s)" if options.get("default") is not None else ""
-        group.add_argument(flag, help=_HELP[flag] + shown, **options)
-
     add("--parser-dir", metavar="DIR")
     add("--parser-package", metavar="NAME")
     add("--parse-cache", metavar="DIR")
     add("--tree-batch-size", type=int, default=DEFAULT_BATCH_SIZE, metavar="N")
-    add("--tree-ssplit", choices=("none", "punct"), default="none")
-    add("--tree-tokenize", choices=("pretokenized", "stanza"), default="pretokenized")
-    add("--tree-subwords", choices=("auto", "none", "bpe", "sentencepiece"), default="auto")
+    add("--tree-ssplit", choices=CHOICES["ssplit"], default="none")
+    add("--tree-tokenize", choices=CHOICES["tokenize"], default="pretokenized")
+    add("--tree-subwords", choices=CHOICES["subwords"], default="auto")
     add("--tree-subword-model", metavar="FILE")
     add("--tree-keep-entities", action="store_true")
     add("--tree-strip-function-tags", action="store_true")
     add("--tree-seed", type=int, default=0, metavar="N")
     add("--tree-device", default="auto", metavar="DEVICE")
-    add("--on-parse-error", choices=("flat", "stop"), default=None)
-    add("--max-parse-failures", type=_limit, default=0.01, metavar="N")
-
-
-def _limit(text: str) -> int | float:
-    try:
-        return parse_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"a number, or a share such as 0.01 or 1%, not {text!r}") from error
+    add("--on-parse-error", choices=CHOICES["on_parse_error"], default=None)
+    add("--max-parse-failures", type=parse_limit, default=0.01, metavar="N")
 
 
 def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
-    """Returns the options that were given on a command line.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
+    """Returns the options that were given on a command line; raises ValueError for one that is out of range."""
     return ParserOptions(
         name=arguments.tree_parser,
         lang=arguments.tree_lang,

@@ -24,12 +24,10 @@ _TABLES = """
 
 
 class ParseKeys:
-    """The keys of a parser's trees.
+    """The keys of the trees of a parser and kind of request.
 
-    Args:
-        identity: all that decides the tree of a text; any change of it gives other keys, so nothing outdated is ever
-            found.
-        kind: the kind of request.
+    ``identity`` is all that decides the tree of a text; any change of it gives other keys, so nothing outdated is ever
+    found.
     """
 
     def __init__(self, identity: Mapping[str, Any], kind: str):
@@ -51,9 +49,6 @@ class ParseCache:
     systems do not offer. Each call is one transaction: after a kill at any moment a batch is kept as a whole or not at
     all.
 
-    Args:
-        folder: of the file; made if missing.
-
     Raises:
         CorruptFileError: the file is damaged, or is not a cache.
         DiskFullError: (from all calls that write) no room is left.
@@ -71,12 +66,8 @@ class ParseCache:
                 self._connection.executescript(_TABLES)
 
     def get_many(self, keys: Iterable[bytes], run: str | None = None) -> dict[bytes, str | None]:
-        """Returns the values that are known.
-
-        Args:
-            keys: from :class:`ParseKeys`.
-            run: texts that failed in this run are known too, with the value None. Other failures will be tried again.
-        """
+        """Returns the values that are known; None for texts that failed in this run. Other failures will be tried
+        again."""
         wanted = list(dict.fromkeys(keys))
         found: dict[bytes, str | None] = {}
         with self._explained():
@@ -107,7 +98,6 @@ class ParseCache:
             )
 
     def get_fact(self, name: str) -> str | None:
-        """Returns the fact of that name."""
         with self._explained():
             row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
@@ -117,15 +107,11 @@ class ParseCache:
         with self._explained(), self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
-
     def __enter__(self) -> ParseCache:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        self._connection.close()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -148,17 +134,13 @@ class ParseCache:
         except sqlite3.OperationalError as error:
             text = str(error)
             if "full" in text:
-                raise DiskFullError(
-                    f"no room left for the parse cache {self.path}; free some and give the same command again"
-                ) from error
-            raise DataFolderError(
-                f"the parse cache {self.path} cannot be used: {text}; --parse-cache DIR puts it elsewhere"
-            ) from error
+                message = f"no room left for the parse cache {self.path}; free some and give the same command again"
+                raise DiskFullError(message) from error
+            message = f"the parse cache {self.path} cannot be used: {text}; --parse-cache DIR puts it elsewhere"
+            raise DataFolderError(message) from error
         except sqlite3.DatabaseError as error:
-            raise CorruptFileError(
-                f"the parse cache {self.path} is damaged ({error}); delete it, its sentences will be parsed again"
-            ) from error
+            message = f"the parse cache {self.path} is damaged ({error}); delete it, its sentences will be parsed again"
+            raise CorruptFileError(message) from error
         except OSError as error:
-            raise DataFolderError(
-                f"the folder of the parse cache {self.path} cannot be made: {error.strerror}"
-            ) from error
+            message = f"the folder of the parse cache {self.path} cannot be made: {error.strerror}"
+            raise DataFolderError(message) from error

@@ -11,9 +11,8 @@ from typing import Any
 from tree_fairseq.parsing.parsers import ParserOptions, register_parser
 from tree_fairseq.trees.tree import Tree, binary_tree
 
-CONTROL_LABEL = "X"
-"""Label of every phrase of a control tree, and tag of every word."""
-
+# The label of every phrase and the tag of every word.
+_LABEL = "X"
 _VERSION = 1
 
 
@@ -22,10 +21,9 @@ class ControlParser:
 
     Args:
         name: the registered name.
-        split: returns how many words of a span go to the left child; called with the width of the span (at least 2) and
-            the random generator of the sentence.
-        seed: the generator of a sentence depends on it and on the words, so a sentence has the same tree in every
-            place.
+        split: returns how many words of a span go to the left child, given the width of the span (at least 2) and the
+            random generator of the sentence.
+        seed: the generator of a sentence depends on it and on the words alone, and so does the tree.
     """
 
     def __init__(self, name: str, split: Callable[[int, random.Random], int], seed: int = 0):
@@ -34,25 +32,22 @@ class ControlParser:
         self._seed = seed
 
     def identity(self) -> dict[str, Any]:
-        """See :meth:`ConstituencyParser.identity`."""
         return {"name": self._name, "version": _VERSION, "seed": self._seed}
 
     def inventory(self) -> list[str]:
-        """See :meth:`ConstituencyParser.inventory`."""
-        return [CONTROL_LABEL]
+        return [_LABEL]
 
     def tags(self) -> list[str]:
-        """Returns the labels of words."""
-        return [CONTROL_LABEL]
+        return [_LABEL]
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """See :meth:`ConstituencyParser.parse`; it fails only on a sentence without words."""
+        """Fails only on a sentence without words."""
         return [self._parse_one(words) if words else None for words in sentences]
 
     def _parse_one(self, words: list[str]) -> Tree:
         digest = hashlib.sha256(json.dumps([self._seed, words]).encode()).digest()
         generator = random.Random(digest)
-        return binary_tree(words, lambda start, end: start + self._split(end - start, generator), CONTROL_LABEL)
+        return binary_tree(words, lambda start, end: start + self._split(end - start, generator), _LABEL)
 
 
 @register_parser("right-branching", expensive=False)

@@ -44,7 +44,7 @@ _ENTITY = re.compile("|".join(re.escape(entity) for entity in _CHARACTERS))
 def read_bracketed(
     line: str, on_error: str | None, path: str | os.PathLike | None = None, number: int | None = None
 ) -> tuple[Forest, bool]:
-    """Reads the forest of a bracketed line.
+    """Reads the forest of a bracketed line and returns whether it is a flat tree in place of a faulty one.
 
     Args:
         line: the line.
@@ -53,18 +53,13 @@ def read_bracketed(
             discontinuous leaves, or no word at all.
         path: the file, for messages.
         number: the line's number in the file.
-
-    Returns:
-        the forest, and whether it is a flat tree in place of a faulty one.
-
-    Raises:
-        TreeFormatError: the line is not a forest; the error has the place.
     """
     try:
         return read_forest(line, path=path, line_number=number), False
     except _WORDS_REMAIN:
-        words = visible_words(line) if on_error == "flat" else []
-        if not words:
+        # The words, still escaped: ``a`` and ``b`` of ``(S (NN a b) ) (``.
+        words = [word for word in _OPENING_OR_WORD.findall(line) if word]
+        if on_error != "flat" or not words:
             raise
     flat = (flat_tree([unescape(word) for word in words]),)
     try:
@@ -75,24 +70,12 @@ def read_bracketed(
     return flat, True
 
 
-def visible_words(line: str) -> list[str]:
-    """Returns the words, still escaped, of a line whose brackets do not match: ``a`` and ``b`` of ``(S (NN a b) )
-    (``."""
-    return [match.group(1) for match in _OPENING_OR_WORD.finditer(line) if match.group(1)]
-
-
 def split_sentences(words: list[str]) -> list[tuple[int, int]]:
-    """Cuts a line into sentences.
+    """Cuts a line of words without Moses' entities into sentences, half-open spans that together cover the line.
 
     A sentence ends with a token of sentence-final punctuation and the closing quotes and brackets after it. An ellipsis
     ends a sentence only before a capital letter. A straight quote closes if an odd number of them came before it in the
     sentence.
-
-    Args:
-        words: the words of the line, Moses' entities already unescaped.
-
-    Returns:
-        half-open spans of words that together cover the line; ``[]`` for a blank line.
     """
     spans = []
     start = position = 0

@@ -41,7 +41,7 @@ FLAT_LABEL, FLAT_TAG = "FRAG", "XX"
 DEFAULT_BATCH_SIZE = 100
 """Sentences per call of a parser; on one core Stanza is fastest at 100 to 200."""
 
-_CHOICES = {
+CHOICES = {
     "ssplit": ("none", "punct"),
     "tokenize": ("pretokenized", "stanza"),
     "subwords": ("auto", "none", "bpe", "sentencepiece"),
@@ -97,7 +97,7 @@ class ParserOptions:
     def __post_init__(self) -> None:
         if self.on_parse_error is None:
             object.__setattr__(self, "on_parse_error", "stop" if self.name == "brackets" else "flat")
-        for field, choices in _CHOICES.items():
+        for field, choices in CHOICES.items():
             if getattr(self, field) not in choices:
                 raise ValueError(f"{field} is one of {', '.join(choices)}, not {getattr(self, field)!r}")
         if self.batch_size < 1:
@@ -112,11 +112,7 @@ class ParserOptions:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ParserOptions:
-        """Returns the options that :meth:`to_json` gave.
-
-        Raises:
-            ValueError: this version does not know one of the options.
-        """
+        """Returns the options that :meth:`to_json` gave; raises ValueError for one that this version does not know."""
         known = {field.name for field in dataclasses.fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(
@@ -146,12 +142,8 @@ class ConstituencyParser(Protocol):
 
 @dataclass(frozen=True)
 class ParsedText:
-    """The parse of one line of raw text.
-
-    Args:
-        forest: the trees of its sentences; their leaves are the tokens.
-        offsets: the half-open span of characters of each leaf in the line.
-    """
+    """The parse of one line of raw text: trees whose leaves are its tokens, and each leaf's half-open span of
+    characters."""
 
     forest: tuple[Tree, ...]
     offsets: list[tuple[int, int]]
@@ -189,8 +181,10 @@ def register_parser(
 ) -> Callable[[Factory], Factory]:
     """Registers a parser under a name for ``--tree-parser``. It decorates a class, or a function that builds a parser.
 
+    A later registration of a name replaces an earlier one.
+
     Args:
-        name: the name; a later registration replaces an earlier one.
+        name: the name.
         expensive: whether parses are cached and made in processes of their own. Those import the module of the class or
             function, so it has to be at the top level of a module.
         devices: lists the devices that the parser can use, such as ``cuda:0`` and ``cuda:1``. One process is started
@@ -223,11 +217,7 @@ def _registration(name: str) -> _Registration:
 
 
 def build_parser(options: ParserOptions) -> ConstituencyParser:
-    """Builds the parser that the options name.
-
-    Raises:
-        ParserUnavailableError: there is no such parser, or something that it needs is missing.
-    """
+    """Builds the parser that the options name; raises ParserUnavailableError if something is missing."""
     if options.name == "brackets":
         raise ParserError("ready-made trees are read, not parsed: LineParser does it")
     return _registration(options.name).factory(options)

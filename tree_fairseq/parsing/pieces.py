@@ -3,14 +3,13 @@ it."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFormatError
+from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
 from tree_fairseq.parsing.requests import decode_text
 from tree_fairseq.trees.bracket import escape, read_forest, write_forest
@@ -50,11 +49,10 @@ class BpeModel:
             self._bpe = BPE(codes, separator=BPE_JOINER)
 
     def split(self, words: list[str]) -> list[list[str]]:
-        """See :meth:`SubwordModel.split`."""
         return [self._bpe.segment_tokens([word]) for word in words]
 
     def split_text(self, text: str) -> None:
-        """Returns None: the codes were learned on words."""
+        # The codes were learned on words.
         return None
 
 
@@ -67,12 +65,11 @@ class SentencePieceModel:
         self._processor = SentencePieceProcessor(model_file=path)
 
     def split(self, words: list[str]) -> list[list[str]]:
-        """See :meth:`SubwordModel.split`."""
         # A word from which the model's normalisation leaves nothing would be missing in the tree.
         return [self._processor.encode(word, out_type=str) or [SENTENCEPIECE_MARK] for word in words]
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
-        """See :meth:`SubwordModel.split_text`; the span of a piece may begin with the space that its ``▁`` marks."""
+        # The span of a piece may begin with the space that its "▁" marks.
         mapping = self._processor.encode(text, out_type="offset_mapping")
         return mapping["pieces"], mapping["offsets"]
 
@@ -92,21 +89,14 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
         raise ParserUnavailableError(f"{path} needs {library}: pip install {library}") from error
     # SentencePiece reports a bad file as RuntimeError or OSError, subword-nmt leaves through sys.exit.
     except (OSError, RuntimeError, ValueError, SystemExit) as error:
-        raise ParserUnavailableError(
-            f"--tree-subword-model {path} cannot be read as a {library} model: {error}"
-        ) from error
+        message = f"--tree-subword-model {path} cannot be read as a {library} model: {error}"
+        raise ParserUnavailableError(message) from error
 
 
 def subword_model_hash(path: str | None) -> str | None:
-    """Returns the sha256 of the model file.
-
-    Raises:
-        ParserUnavailableError: the file cannot be read.
-    """
-    if path is None:
-        return None
+    """Returns the sha256 of the model file; raises ParserUnavailableError if it cannot be read."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return None if path is None else file_sha256(path)
     except OSError as error:
         raise ParserUnavailableError(f"--tree-subword-model {path} cannot be read: {error.strerror}") from error
 
@@ -121,13 +111,8 @@ def subword_kind(tokens: list[str], options: ParserOptions) -> str:
 
 
 def join_pieces(tokens: list[str], options: ParserOptions, model: SubwordModel | None = None) -> SplitWords:
-    """Returns the words of a tokenised line, and the pieces that its token file will have.
-
-    Args:
-        tokens: the tokens of the line, split into pieces or not.
-        options: with how they are split.
-        model: splits a line that is not split yet.
-    """
+    """Returns the words of a tokenised line, and the pieces that its token file will have; the model makes them if the
+    line is not split yet."""
     kind = subword_kind(tokens, options)
     if kind == "bpe":
         return SplitWords(*join_bpe(tokens, BPE_JOINER))
@@ -140,15 +125,7 @@ def splice_pieces(written: str, words: Sequence[str], pieces: Sequence[Sequence[
     """Replaces the words of a written tree by their pieces.
 
     It gives the same as ``write_forest(split_words(read_forest(written), pieces))``, and takes a tenth of the time: a
-    corpus is restored from cached brackets many times.
-
-    Args:
-        written: one tree, as the bracket writer writes it.
-        words: its words, as they should be.
-        pieces: the pieces of each word: one leaf, or several, which become a constituent with the word's tag.
-
-    Returns:
-        the written tree with the new leaves; None if its words are not ``words``.
+    corpus is restored from cached brackets many times. The result is None if the words of the tree are not ``words``.
     """
     atoms = written.split(" ")
     position = 0
@@ -171,10 +148,9 @@ def splice_pieces(written: str, words: Sequence[str], pieces: Sequence[Sequence[
 
 @dataclass(frozen=True)
 class RawLine:
-    """A line of raw text.
+    """A line of raw text, as the parser reads it.
 
     Args:
-        text: the text that the parser reads.
         pieces: the tokens of the line if it came split into pieces, else None.
         offsets: the half-open span of characters in ``text`` of each piece.
     """
@@ -206,15 +182,10 @@ def join_text(line: str, options: ParserOptions) -> RawLine:
 
 
 def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None) -> tuple[str, int] | None:
-    """Returns the forest of a line in brackets, and the number of its sentences.
+    """Returns the forest of a line in brackets, and the number of its sentences; None if the parser's answer belongs to
+    another text.
 
-    Args:
-        raw: the line.
-        answer: of the parser; None if it failed, so that the words between white space get a flat tree.
-        model: splits text that is not in pieces.
-
-    Returns:
-        None if the answer belongs to another text.
+    Without an answer, the words between white space get a flat tree. The model splits text that is not in pieces.
     """
     if not raw.text.strip():
         return "", 0
@@ -236,9 +207,9 @@ def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None
     if raw.pieces is not None:
         forest = align_pieces(forest, spans, raw.offsets, raw.pieces)
     elif model is not None:
-        split = model.split_text(raw.text)
-        if split is None:
-            forest = split_words(forest, model.split(forest_leaves(forest)))
+        if split := model.split_text(raw.text):
+            pieces, offsets = split
+            forest = align_pieces(forest, spans, offsets, pieces)
         else:
-            forest = align_pieces(forest, spans, split[1], split[0])
+            forest = split_words(forest, model.split(forest_leaves(forest)))
     return write_forest(forest), sentences

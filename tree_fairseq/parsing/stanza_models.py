@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
+from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.parsers import ParserOptions
 
 # File name in a flat folder -> argument of stanza.Pipeline that takes it.
@@ -31,11 +32,7 @@ _CHINESE = {"zh": "zh-hans"}
 
 @dataclass(frozen=True)
 class StanzaModels:
-    """The files of one parser.
-
-    Args:
-        paths: the file for each argument of ``stanza.Pipeline`` (``pos_model_path``, ...).
-    """
+    """The files of one parser, by argument of ``stanza.Pipeline`` (``pos_model_path``, ...)."""
 
     paths: Mapping[str, Path]
 
@@ -52,8 +49,7 @@ class StanzaModels:
 @lru_cache(maxsize=64)
 def _file_digest(path: str, size: int, modified: int) -> str:
     """Returns the sha256 of a file. A changed file has another size or time and is read again."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)
 
 
 def download_command(lang: str, folder: str = "stanza_models") -> str:
@@ -66,11 +62,9 @@ def download_command(lang: str, folder: str = "stanza_models") -> str:
 def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaModels:
     """Finds the model files in a folder.
 
-    Args:
-        folder: holds ``constituency.pt``, ``tagger.pt`` and the files that they need (``pretrain.pt``,
-            ``forward_charlm.pt``, ``backward_charlm.pt``, ``tokenizer.pt``, ``mwt.pt``), or has Stanza's own layout:
-            ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
-        options: language, package, and whether a tokeniser is needed.
+    It holds ``constituency.pt``, ``tagger.pt`` and the files that they need (``pretrain.pt``, ``forward_charlm.pt``,
+    ``backward_charlm.pt``, ``tokenizer.pt``, ``mwt.pt``), or has Stanza's own layout: ``resources.json`` and
+    ``LANG/PROCESSOR/PACKAGE.pt``.
 
     Raises:
         ParserUnavailableError: a file is missing; the message names it and the command that fetches it.
@@ -94,22 +88,18 @@ def _remedy(lang: str) -> str:
 
 
 def _flat_layout(folder: Path, options: ParserOptions) -> StanzaModels:
-    needed = (*_NEEDED, "tokenizer.pt") if options.tokenize == "stanza" else _NEEDED
+    tokenizes = options.tokenize == "stanza"
+    needed = (*_NEEDED, "tokenizer.pt") if tokenizes else _NEEDED
     if missing := [name for name in needed if not (folder / name).is_file()]:
         hint = "; --tree-tokenize pretokenized needs no tokenizer" if "tokenizer.pt" in missing else ""
         raise ParserUnavailableError(f"--parser-dir {folder} lacks {', '.join(missing)}{hint}")
-    present = {name: arguments for name, arguments in _FLAT_FILES.items() if (folder / name).is_file()}
-    if options.tokenize != "stanza":
-        present = {name: arguments for name, arguments in present.items() if name not in ("tokenizer.pt", "mwt.pt")}
-    return StanzaModels({argument: folder / name for name, arguments in present.items() for argument in arguments})
+    unused = () if tokenizes else ("tokenizer.pt", "mwt.pt")
+    present = {name: folder / name for name in _FLAT_FILES if name not in unused and (folder / name).is_file()}
+    return StanzaModels({argument: path for name, path in present.items() for argument in _FLAT_FILES[name]})
 
 
 def _stanza_layout(folder: Path, options: ParserOptions) -> StanzaModels:
-    resources = read_resources(folder)
-    lang = resolve_language(resources, options.lang)
-    if lang is None:
-        raise language_error(options.lang, constituency_languages(resources))
-    entry = resources[lang]
+    lang, entry = find_language(folder, options.lang)
     paths: dict[str, Path] = {}
     for processor in _processors(entry, options):
         package = _package(entry, processor, options)
@@ -138,13 +128,11 @@ def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -
     known = entry.get("constituency", {})
     if options.package is not None and options.package not in known and options.package not in sets:
         choices = ", ".join(sorted({*known, *sets}))
-        raise ParserUnavailableError(
-            f"--parser-package {options.package} is not known for {options.lang}; there are {choices}"
-        )
+        message = f"--parser-package {options.package} is not known for {options.lang}; there are {choices}"
+        raise ParserUnavailableError(message)
     if processor == "constituency" and options.package in known:
         return options.package or ""
-    chosen = sets.get(options.package, {}) if options.package in sets else {}
-    if package := chosen.get(processor) or sets.get("default", {}).get(processor):
+    if package := sets.get(options.package, {}).get(processor) or sets.get("default", {}).get(processor):
         return package
     # The constituency model of some languages is an optional one: take it if there is only one.
     packages = sorted(entry.get(processor, {}))
@@ -154,11 +142,12 @@ def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -
     return packages[0]
 
 
-def read_resources(folder: Path) -> dict[str, Any]:
-    """Reads Stanza's list of models.
+def find_language(folder: Path, lang: str) -> tuple[str, dict[str, Any]]:
+    """Returns a language's name in Stanza's list of models, aliases resolved, and its entry there.
 
     Raises:
-        ParserUnavailableError: the file is not such a list.
+        ParserUnavailableError: the list cannot be read.
+        LanguageWithoutParserError: it has no constituency model for the language.
     """
     path = folder / "resources.json"
     try:
@@ -167,24 +156,14 @@ def read_resources(folder: Path) -> dict[str, Any]:
             raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
         raise ParserUnavailableError(f"{path} cannot be read: {error}") from error
-    return resources
-
-
-def resolve_language(resources: Mapping[str, Any], lang: str) -> str | None:
-    """Returns the language's name in Stanza's list, aliases resolved; None if the list has no constituency model for
-    it."""
-    lang = lang.strip().lower()
-    seen = set()
-    while lang not in seen and isinstance(resources.get(lang), dict) and "alias" in resources[lang]:
-        seen.add(lang)
-        lang = resources[lang]["alias"]
-    entry = resources.get(lang)
-    return lang if isinstance(entry, dict) and entry.get("constituency") else None
-
-
-def constituency_languages(resources: Mapping[str, Any]) -> list[str]:
-    """Returns the languages for which Stanza's list has a constituency model."""
-    return sorted(lang for lang, entry in resources.items() if isinstance(entry, dict) and entry.get("constituency"))
+    entries = {name: entry for name, entry in resources.items() if isinstance(entry, dict)}
+    name, seen = lang.strip().lower(), set()
+    while name not in seen and "alias" in entries.get(name, ()):
+        seen.add(name)
+        name = entries[name]["alias"]
+    if not entries.get(name, {}).get("constituency"):
+        raise language_error(lang, sorted(name for name, entry in entries.items() if entry.get("constituency")))
+    return name, entries[name]
 
 
 def language_error(lang: str, languages: list[str]) -> LanguageWithoutParserError:

@@ -22,13 +22,11 @@ from tree_fairseq.files import write_json
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
     StanzaModels,
-    constituency_languages,
     download_command,
+    find_language,
     find_models,
     language_error,
     normal_language,
-    read_resources,
-    resolve_language,
 )
 from tree_fairseq.parsing.stanza_trees import (
     choose_tag_column,
@@ -47,16 +45,14 @@ _ADAPTER_VERSION = 1
 
 
 def cache_folder() -> Path:
-    """Returns our own folder for files that Stanza wants beside its models: in ``$XDG_CACHE_HOME`` or ``~/.cache``, or
-    a temporary folder if those cannot be written."""
+    """Returns our folder for files that Stanza wants beside its models: in ``$XDG_CACHE_HOME`` or ``~/.cache``, or a
+    temporary folder if those cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base) / "tree_fairseq"
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
-    except OSError:
-        pass
     return Path(tempfile.mkdtemp(prefix="tree_fairseq_"))
 
 
@@ -72,11 +68,17 @@ def _empty_resources() -> Path:
 
 
 def _import_stanza() -> Any:
-    try:
+    with _requiring_stanza():
         import stanza
+    return stanza
+
+
+@contextlib.contextmanager
+def _requiring_stanza() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install stanza==1.15.0") from error
-    return stanza
 
 
 def visible_gpus() -> list[str]:
@@ -104,12 +106,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _downloaded_models(options: ParserOptions) -> StanzaModels:
-    """Finds the models in Stanza's own folder, and downloads them on first use.
-
-    Raises:
-        ParserUnavailableError: they are missing and cannot be downloaded.
-        LanguageWithoutParserError: Stanza publishes no constituency model for the language.
-    """
+    """Finds the models in Stanza's own folder, and downloads them on first use."""
     stanza = _import_stanza()
     from stanza.resources.common import DEFAULT_MODEL_DIR
     from stanza.resources.default_packages import default_constituency, optional_constituency
@@ -119,9 +116,7 @@ def _downloaded_models(options: ParserOptions) -> StanzaModels:
     with open(cache_folder() / "download.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / "resources.json").is_file():
-            resources = read_resources(folder)
-            if resolve_language(resources, options.lang) is None:
-                raise language_error(options.lang, constituency_languages(resources))
+            find_language(folder, options.lang)
             with contextlib.suppress(ParserUnavailableError):
                 return find_models(folder, options)
         else:
@@ -162,10 +157,8 @@ class StanzaParser:
 
     def identity(self) -> dict[str, Any]:
         """Returns the version of Stanza, the language and a hash over all model files."""
-        try:
+        with _requiring_stanza():
             version = importlib.metadata.version("stanza")
-        except importlib.metadata.PackageNotFoundError as error:
-            raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install stanza==1.15.0") from error
         return {
             "name": "stanza",
             "version": version,
@@ -177,7 +170,8 @@ class StanzaParser:
     def inventory(self) -> list[str]:
         """Returns all phrase labels that the model can build, and all tags."""
         self._load()
-        return sorted({*map(to_label, self._constituents()), *self.tags()})
+        labels = {*self._pipeline.processors["constituency"].get_constituents(), *self._model().root_labels}
+        return sorted({*map(to_label, labels), *self.tags()})
 
     def tags(self) -> list[str]:
         """Returns all tags that the tagger can give or the parser has learned."""
@@ -186,29 +180,26 @@ class StanzaParser:
         return sorted({to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
 
     def release_memory(self) -> None:
-        """Frees unused GPU memory."""
         import torch
 
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """See :meth:`ConstituencyParser.parse`. Sentences without words, or on which the model gives up, have None."""
+        """Sentences without words, or on which the model gives up, have None."""
         self._load()
-        trees: list[Tree | None] = [None] * len(sentences)
-        filled = [position for position, words in enumerate(sentences) if words]
-        with _undisturbed():
-            parsed = []
-            if filled:
-                words = [sentences[position] for position in filled]
-                parsed = self._parse_document(self._pipeline(words, processors="tokenize,pos"))
-        for position, tree in zip(filled, parsed, strict=True):
-            trees[position] = tree
-        return trees
+        filled = [words for words in sentences if words]
+        parsed: list[Tree | None] = []
+        if filled:
+            with _undisturbed():
+                parsed = self._parse_document(self._pipeline(filled, processors="tokenize,pos"))
+        if len(parsed) != len(filled):
+            raise ValueError(f"{len(parsed)} trees for {len(filled)} sentences")
+        trees = iter(parsed)
+        return [next(trees) if words else None for words in sentences]
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
-        """See :meth:`TextParser.parse_text`. The leaves are Stanza's tokens; white space inside a token becomes
-        ``_``."""
+        """The leaves are Stanza's tokens; white space inside a token becomes ``_``."""
         if self._options.tokenize != "stanza":
             raise ParserUnavailableError("raw text is parsed with --tree-tokenize stanza only")
         self._load()
@@ -222,10 +213,9 @@ class StanzaParser:
             for position, document in zip(filled, documents, strict=True):
                 found = self._parse_document(document)
                 trees = [tree for tree in found if tree is not None]
-                is_whole = len(trees) == len(found)
-                results[position] = (
-                    merge_multiword_tokens(lines[position], document.sentences, trees) if is_whole else None
-                )
+                results[position] = None
+                if len(trees) == len(found):
+                    results[position] = merge_multiword_tokens(lines[position], document.sentences, trees)
         return results
 
     def _parse_document(self, document: Any) -> list[Tree | None]:
@@ -238,9 +228,8 @@ class StanzaParser:
         tagged = tag_words(document.sentences, self._tag_column)
         order = sorted(range(len(tagged)), key=lambda position: -len(tagged[position]))
         parsed = self._model().parse_tagged_words([tagged[position] for position in order], self._options.batch_size)
-        converted = [to_tree(tree) for tree in parsed]
         results: list[Tree | None] = [None] * len(tagged)
-        remaining = iter(converted)
+        remaining = map(to_tree, parsed)
         candidate = next(remaining, None)
         for position in order:
             if candidate is not None and candidate.leaves() == [word for word, _ in tagged[position]]:
@@ -250,9 +239,6 @@ class StanzaParser:
 
     def _model(self) -> Any:
         return self._pipeline.processors["constituency"]._model
-
-    def _constituents(self) -> set[str]:
-        return {*self._pipeline.processors["constituency"].get_constituents(), *self._model().root_labels}
 
     def _load(self) -> None:
         """Loads the models, and makes sure that tags reach the parser."""
@@ -283,9 +269,8 @@ class StanzaParser:
             raise
         except Exception as error:
             files = ", ".join(sorted({str(path) for path in self._models.paths.values()}))
-            raise ParserUnavailableError(
-                f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}"
-            ) from error
+            message = f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}"
+            raise ParserUnavailableError(message) from error
         self._tag_column = choose_tag_column(pipeline)
         self._pipeline = pipeline
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import islice
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
@@ -35,13 +36,9 @@ def to_tree(parsed: Any) -> Tree:
         stack.extend(node.children)
     for node in reversed(nodes):
         # Children were visited from right to left, so this order builds them from left to right.
-        if not node.children:
-            built.append(Tree(node.label))
-            continue
         first = len(built) - len(node.children)
         children = built[first:]
-        del built[first:]
-        built.append(Tree(to_label(node.label), children))
+        built[first:] = [Tree(to_label(node.label), children) if children else Tree(node.label)]
     return built[0]
 
 
@@ -51,10 +48,7 @@ def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -
     A token such as German "zum" holds two words, "zu" and "dem", which are not in the text. It becomes one leaf where
     the constituents of its words meet. A word that is a part of the text ("do", "n't") remains a leaf of its own.
 
-    Args:
-        line: the text.
-        sentences: Stanza's sentences; all tokens have offsets into ``line``.
-        trees: one for each sentence, over its words.
+    All tokens of Stanza's sentences have offsets into the line.
     """
     word_spans: list[tuple[int, int]] = []
     leaf_spans: list[tuple[int, int]] = []
@@ -91,13 +85,8 @@ def _parts(token: Any) -> list[tuple[int, int]] | None:
 
 def _relabel(forest: tuple[Tree, ...], leaves: list[str]) -> tuple[Tree, ...]:
     """Returns the forest with other leaves."""
-    trees = []
-    start = 0
-    for tree in forest:
-        width = len(tree.leaves())
-        trees.append(tree.map_leaves(leaves[start : start + width]))
-        start += width
-    return tuple(trees)
+    new = iter(leaves)
+    return tuple(tree.map_leaves(list(islice(new, len(tree.leaves())))) for tree in forest)
 
 
 def known_tags(tagger: Any) -> dict[str, set[str]]:
@@ -112,10 +101,7 @@ def choose_tag_column(pipeline: Any) -> str:
 
     The model's configuration names a column. The name is wrong if the model was trained on gold tags (``--no_retag``),
     and the model would then silently get no tags. So the other column is taken where the model does not know the tags
-    of the named one, or where that is empty.
-
-    Raises:
-        ParserUnavailableError: neither column's tags are those of the model.
+    of the named one, or where that is empty. If the model knows neither, ParserUnavailableError is raised.
     """
     model = pipeline.processors["constituency"]._model
     known = known_tags(pipeline.processors["pos"])
@@ -139,10 +125,8 @@ def choose_tag_column(pipeline: Any) -> str:
 def tag_words(sentences: list[Any], column: str) -> list[list[tuple[str, str]]]:
     """Returns the words of tagged sentences with their tags, as the constituency model takes them.
 
-    A word without a tag gets ``FLAT_TAG``, which is an unknown tag to the model.
-
-    Raises:
-        ParserUnavailableError: none of many words has a tag.
+    A word without a tag gets ``FLAT_TAG``, which is an unknown tag to the model. If none of many words has a tag,
+    ParserUnavailableError is raised.
     """
     tagged = [[(word.text, getattr(word, column)) for word in sentence.words] for sentence in sentences]
     named = [[(word, tag if tag and tag != "_" else FLAT_TAG) for word, tag in words] for words in tagged]
