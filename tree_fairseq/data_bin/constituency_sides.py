@@ -270,8 +270,7 @@ def encode_split(
 ) -> SplitTrees:
     """Parses a text file and encodes its trees.
 
-    An expensive parser parses into shards, which the next attempt finds when this one is stopped. Work
-    that costs no more than reading is done again.
+    The next attempt finds the shards of an expensive parser when this one is stopped. Other work is done again.
 
     Args:
         name: of this file among those of the command; its shards lie under it in ``staging``
@@ -283,7 +282,6 @@ def encode_split(
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.
         TreeFormatError, LeafMismatchError: a line is malformed or could not be parsed, and the options say to stop.
-        DiskFullError, WorkerDiedError: the disk is full; a process was killed.
     """
     trees = SplitTrees()
     is_parsed_first = is_expensive(options.name)
