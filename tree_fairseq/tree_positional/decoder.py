@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -15,31 +14,11 @@ from tree_fairseq.tree_positional.positions import TreePositions, branch_paths
 _STATE = "tree_positions"
 
 
-@dataclass
-class IncrementalPositions:
-    """The state of incremental decoding of R hypotheses.
-
-    Attributes:
-        paths: branch paths of the columns
-        table: ``[k * n + 1, D]``, projected steps for the positions of symbols
-        next_table: the same for the positions of open nodes, with ``--query-position``
-    """
-
-    paths: IncrementalPaths
-    table: Tensor
-    next_table: Optional[Tensor]
-
-
 class TreePositionalDecoder(MemoryDecoder):
-    """fairseq's transformer decoder, with tree positions if the target is symbol trees.
+    """fairseq's transformer decoder, with tree positions if the target is symbol trees (``cfg.target_symbols``).
 
     A column gets the position of its symbol; START gets the root's. With ``--query-position`` the decoder adds the
     position of the next open node, which the arities of the symbols so far determine.
-
-    Args:
-        cfg (TreePositionalTransformerConfig): sizes, options of the positions and ``target_symbols``
-        dictionary: of the target
-        embed_tokens: its table
     """
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, **kwargs):
@@ -57,69 +36,65 @@ class TreePositionalDecoder(MemoryDecoder):
         prev_output_tokens: Tensor,
         encoder_out: Optional[dict[str, list]],
         incremental_state: Optional[dict] = None,
-        **kwargs,
-    ):
-        """Computes the decoder's features.
+        **kwargs: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Computes features ``[R, T, D]``, in incremental decoding ``[R, 1, D]`` for the last column.
 
-        Args:
-            prev_output_tokens: ``[R, T]``
-            encoder_out: of :class:`TreePositionalEncoder`; ``previous_symbol_tree`` in it holds the
-                :mod:`tree_fairseq.nn.pair_dataset` of ``prev_output_tokens``; derived from the tokens if
-                missing
-            incremental_state: of an incremental decoding
-
-        Returns:
-            features ``[R, T, D]``, in incremental decoding ``[R, 1, D]`` for the last column, and fairseq's dict
+        ``previous_symbol_tree`` in ``encoder_out`` holds parents and branches of ``prev_output_tokens``; if missing,
+        they are derived from the tokens.
         """
         arguments = (prev_output_tokens, encoder_out, incremental_state)
         if not isinstance(self.embed_positions, TreePositions):
             return super().extract_features(*arguments, **kwargs)
         if incremental_state is not None:
-            positions = self._incremental_positions(prev_output_tokens, incremental_state)
+            positions = self._last_position(prev_output_tokens, incremental_state)
         else:
-            positions = self._positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
+            positions = self._all_positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
         with self.embed_positions.given(positions):
             return super().extract_features(*arguments, **kwargs)
 
-    def _positions(self, tokens: Tensor, trees: Optional[list[dict[str, Tensor]]]) -> Tensor:
+    def _all_positions(self, tokens: Tensor, trees: Optional[list[dict[str, Tensor]]]) -> Tensor:
         """Returns the positions of all columns, ``[R, T, D]``."""
         if trees:
             paths = branch_paths(trees[0]["parents"], trees[0]["branches"], self.embed_positions.levels)
             following = torch.cat([paths[:, 1:], torch.full_like(paths[:, :1], -1)], dim=1)
         else:
-            incremental = IncrementalPaths(len(tokens), self.symbols, self.embed_positions.levels, tokens.device)
-            nexts = []
+            incremental, nexts = self._no_paths(tokens), []
             for column in tokens.t():
                 incremental.append(column)
                 nexts.append(incremental.next)
             paths = incremental.columns
             following = torch.stack([padded_paths(path, nexts[-1].size(-1)) for path in nexts], dim=1)
-        positions = self.embed_positions.encode(paths)
-        if self.embed_next_positions is not None:
-            positions = positions + self.embed_next_positions.encode(following)
-        return positions
+        return self._encode(paths, following)
 
-    def _incremental_positions(self, tokens: Tensor, incremental_state: dict) -> Tensor:
-        """Returns the position of the last column, ``[R, 1, D]``."""
+    def _last_position(self, tokens: Tensor, incremental_state: dict) -> Tensor:
+        """Returns the position of the last column, ``[R, 1, D]``; paths and tables are kept between steps."""
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is None:
-            levels = self.embed_positions.levels
-            state = IncrementalPositions(
-                IncrementalPaths(len(tokens), self.symbols, levels, tokens.device),
-                self.embed_positions.table(levels),
-                None if self.embed_next_positions is None else self.embed_next_positions.table(levels),
-            )
+            modules = (self.embed_positions, self.embed_next_positions)
+            tables = [None if module is None else module.table(module.levels) for module in modules]
+            state = self._no_paths(tokens), tables
             self.set_incremental_state(incremental_state, _STATE, state)
-        for column in range(state.paths.columns.size(1), tokens.size(1)):
-            state.paths.append(tokens[:, column])
-        positions = self.embed_positions.encode(state.paths.columns[:, -1:], state.table)
-        if state.next_table is not None:
-            positions = positions + self.embed_next_positions.encode(state.paths.next.unsqueeze(1), state.next_table)
+        paths, tables = state
+        for column in range(paths.columns.size(1), tokens.size(1)):
+            paths.append(tokens[:, column])
+        return self._encode(paths.columns[:, -1:], paths.next.unsqueeze(1), *tables)
+
+    def _no_paths(self, tokens: Tensor) -> IncrementalPaths:
+        return IncrementalPaths(len(tokens), self.symbols, self.embed_positions.levels, tokens.device)
+
+    def _encode(
+        self, paths: Tensor, following: Tensor, table: Optional[Tensor] = None, next_table: Optional[Tensor] = None
+    ) -> Tensor:
+        """Returns the positions of columns, and of the open nodes that follow them, ``[R, T, D]``."""
+        positions = self.embed_positions.encode(paths, table)
+        if self.embed_next_positions is not None:
+            positions = positions + self.embed_next_positions.encode(following, next_table)
         return positions
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Reorders the state as beam search reorders its hypotheses."""
+        """Reorders the paths too."""
         super().reorder_incremental_state(incremental_state, new_order)
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is not None:
-            state.paths.reorder(new_order)
+            state[0].reorder(new_order)

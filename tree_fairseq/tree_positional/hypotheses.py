@@ -18,13 +18,10 @@ class TreeHypotheses:
     taking an id that is not a symbol.
 
     Args:
-        symbols: arities and branches of the ids
-        legal: tables of legal symbols
         limits: ``[B]`` int64, the largest number of symbols of each sentence's trees
         beam: K, hypotheses of a sentence
         min_len: smallest number of symbols of a tree, wherever that is possible
         prefix: ``[B, P]`` int64, the first symbols of each sentence's trees, then padding
-        pad: id of padding
         waiting: id that complete trees take while they wait; None if they must end
 
     Attributes:
@@ -50,7 +47,6 @@ class TreeHypotheses:
         self._open = OpenNodes(rows, symbols, limits.device)
         self._limit = limits.repeat_interleave(beam)  # [R]
         self._prefix = None if prefix is None else prefix.repeat_interleave(beam, dim=0)  # [R, P]
-        self._forced: Tensor | None = None  # [R], the symbol that the prefix prescribes next
         # The least and the greatest number of symbols below all open nodes together.
         self._needed = legal.smallest[ROOT].repeat(rows)
         self._possible = legal.largest[ROOT].repeat(rows)
@@ -67,10 +63,12 @@ class TreeHypotheses:
         slack = self._room - self._needed + self._legal.smallest[self._kind]
         slack = slack.clamp(-1, IMPOSSIBLE - 1).int()
         illegal = self._legal.needed.index_select(0, self._kind) > slack[:, None]
-        if self._forced is not None:
-            others = torch.arange(illegal.size(1), device=illegal.device) != self._forced[:, None]
-            illegal |= others & (self._forced != self._pad)[:, None]
-        if self._open.length + 1 < self._min_len:
+        length = self._open.length
+        if self._prefix is not None and length < self._prefix.size(1):
+            forced = self._prefix[:, length, None]
+            others = torch.arange(illegal.size(1), device=illegal.device) != forced
+            illegal |= others & (forced != self._pad)
+        if length + 1 < self._min_len:
             illegal = self._avoid_short(illegal)
         if self._waiting is not None:
             illegal[:, self._waiting] = ~self.is_complete
@@ -113,8 +111,6 @@ class TreeHypotheses:
             # START has column 0, the root column 1.
             kind = kind.masked_fill((nodes.next_parent() == 1) & (branch == 1), ROOT_SIBLING)
         self._kind = kind.masked_fill(~lives, CLOSED)
-        if self._prefix is not None:
-            self._forced = self._prefix[:, nodes.length] if nodes.length < self._prefix.size(1) else None
 
     def _avoid_short(self, illegal: Tensor) -> Tensor:
         """Also forbids symbols that lead to trees below ``min_len``, unless a row has no others."""

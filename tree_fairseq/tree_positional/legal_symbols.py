@@ -20,73 +20,44 @@ UNBOUNDED = 2**40
 
 
 def symbols_below(sizes: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
-    """Returns how many symbols follow each symbol if every child is a subtree of its kind's size.
+    """Returns how many symbols follow each symbol, ``[V]``, if every child is a subtree of its kind's size, ``[Q]``.
 
-    Args:
-        sizes: ``[Q]``, size of a subtree of each kind
-        child_kinds: ``[V, n]``, kind of the child on each branch
-        is_child: ``[V, n]`` bool, whether a symbol has a child on a branch
-
-    Returns:
-        ``[V]`` int64
+    ``child_kinds``, ``[V, n]``, is the kind of the child on each branch; ``is_child`` tells whether there is one.
     """
     return (sizes[child_kinds] * is_child).sum(dim=1)
 
 
-def smallest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
-    """Returns the number of symbols of the smallest subtree of each kind.
+def subtree_sizes(allowed: Tensor, child_kinds: Tensor, is_child: Tensor, largest: bool = False) -> Tensor:
+    """Returns the number of symbols of the smallest, or the largest, subtree of each kind, ``[Q]`` int64.
+
+    Both iterations start from above. Thus the largest subtrees of kinds that never recur below themselves become finite
+    one after the other.
 
     Args:
-        allowed: ``[Q, V]`` bool, symbols that may fill an open node of each kind
+        allowed: ``[Q, V]`` bool, symbols that may fill an open node of each kind, and for the largest subtrees can be
+            completed there
         child_kinds, is_child: see :func:`symbols_below`
 
     Returns:
-        ``[Q]`` int64; UNBOUNDED if no finite subtree exists
+        UNBOUNDED if no finite subtree exists, or if subtrees can grow without limit; the largest is 0 if no symbol is
+        allowed
     """
+    excluded, best = (0, torch.amax) if largest else (UNBOUNDED, torch.amin)
     sizes = torch.full((len(allowed),), UNBOUNDED, device=allowed.device)
     while True:
         with_symbol = 1 + symbols_below(sizes, child_kinds, is_child)
-        smaller = with_symbol.where(allowed, torch.tensor(UNBOUNDED)).amin(dim=1)
-        smaller = smaller.clamp(max=UNBOUNDED)
-        if torch.equal(smaller, sizes):
+        found = best(with_symbol.where(allowed, torch.tensor(excluded)), dim=1).clamp(max=UNBOUNDED)
+        if torch.equal(found, sizes):
             return sizes
-        sizes = smaller
-
-
-def largest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
-    """Returns the number of symbols of the largest subtree of each kind.
-
-    The iteration starts from above: kinds that never recur below themselves become finite one after the other.
-
-    Args:
-        allowed: ``[Q, V]`` bool, symbols that may fill an open node of each kind and can be completed there
-        child_kinds, is_child: see :func:`symbols_below`
-
-    Returns:
-        ``[Q]`` int64; UNBOUNDED if subtrees can grow without limit, 0 if no symbol is allowed
-    """
-    sizes = torch.full((len(allowed),), UNBOUNDED, device=allowed.device)
-    while True:
-        with_symbol = 1 + symbols_below(sizes, child_kinds, is_child)
-        larger = with_symbol.where(allowed, torch.tensor(0)).amax(dim=1).clamp(max=UNBOUNDED)
-        if torch.equal(larger, sizes):
-            return sizes
-        sizes = larger
+        sizes = found
 
 
 def next_surpluses(arities: list[int], length: int) -> Tensor:
-    """Returns the possible surpluses: how many more symbols than open nodes a forest that fills them can have.
+    """Returns the least possible surplus from each number up to ``length`` on; UNBOUNDED if none exists.
 
-    A forest that fills k open nodes with m symbols has m - k children in sum. Conversely, symbols whose arities sum to
-    m - k, filled up with leaves, make such a forest. So the possible surpluses m - k are the sums of arities, whatever
-    k.
-
-    Args:
-        arities: of the symbols
-        length: largest surplus to consider
-
-    Returns:
-        ``[length + 1]`` int64, for each number the least possible surplus that is not smaller; UNBOUNDED if none exists
+    The surplus of a forest that fills k open nodes with m symbols is m - k, the number of its children in sum.
+    Conversely, symbols whose arities sum to m - k, filled up with leaves, make such a forest. So the possible surpluses
+    are the sums of arities, whatever k.
     """
     steps = sorted({arity for arity in arities if arity > 0})
     possible = [True]
@@ -114,10 +85,8 @@ class LegalSymbols:
         kinds: ``[V + 1, n]`` int64, kind of the child on each branch of a symbol; the last row is the root's kind
         smallest: ``[Q]`` int64, symbols of the smallest subtree of a kind; 0 for CLOSED
         largest: ``[Q]`` int64, symbols of the largest subtree of a kind; UNBOUNDED if subtrees can grow without limit
-        needed: ``[Q, V]`` int32, the least number of symbols below a symbol of a kind; IMPOSSIBLE if the symbol is
-            illegal
-        possible: ``[2, V]`` int64, the greatest number of symbols below a symbol: row 0 for inner nodes, row 1 for the
-            root
+        needed: ``[Q, V]`` int32, the least number of symbols below a symbol of a kind; IMPOSSIBLE if it is illegal
+        possible: ``[2, V]`` int64, the greatest number of symbols below a symbol; in row 1, below one at the root
         surpluses: see :func:`next_surpluses`
         is_binary: whether trees are left-child right-sibling
     """
@@ -137,7 +106,6 @@ class LegalSymbols:
         """Computes the tables.
 
         Args:
-            symbols: arities and branches of the ids
             grammar: restricts children to those that it contains
             suppressed: ids that are never generated
             min_len: smallest wanted number of symbols of a tree
@@ -155,17 +123,17 @@ class LegalSymbols:
         is_child = (branches >= first) & (branches < first + arity[:, None])  # [V, n]
 
         # A symbol at the root opens the same nodes as elsewhere, but has no sibling.
-        root_kinds = kinds[:-1].clone()
+        child_kinds, root_kinds = kinds[:-1], kinds[:-1].clone()
         is_binary = symbols.encoding.binarization == "lcrs"
         if is_binary:
             root_kinds[:, 1] = ROOT_SIBLING
-        smallest = smallest_subtrees(allowed, kinds[:-1], is_child)
-        needed = symbols_below(smallest, kinds[:-1], is_child).clamp(max=IMPOSSIBLE).int().repeat(len(allowed), 1)
+        smallest = subtree_sizes(allowed, child_kinds, is_child)
+        needed = symbols_below(smallest, child_kinds, is_child).clamp(max=IMPOSSIBLE).int().repeat(len(allowed), 1)
         needed[ROOT] = symbols_below(smallest, root_kinds, is_child).clamp(max=IMPOSSIBLE)
         needed.masked_fill_(~allowed, IMPOSSIBLE)
         allowed = needed < IMPOSSIBLE
-        largest = largest_subtrees(allowed, kinds[:-1], is_child)
-        possible = torch.stack([symbols_below(largest, these, is_child) for these in (kinds[:-1], root_kinds)])
+        largest = subtree_sizes(allowed, child_kinds, is_child, largest=True)
+        possible = torch.stack([symbols_below(largest, these, is_child) for these in (child_kinds, root_kinds)])
         if not allowed[ROOT].any():
             raise StructuralSearchError(
                 "the symbols of the target dictionary make no finite tree" + (" under the grammar" if grammar else "")
@@ -174,8 +142,7 @@ class LegalSymbols:
         largest[ROOT] = (1 + possible[1][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
         # With a grammar, every number between the smallest and the largest counts as possible.
         steps = [1] if grammar is not None else arity[allowed.any(dim=0)].tolist()
-        surpluses = next_surpluses(steps, min_len)
-        return cls(kinds, smallest, largest, needed, possible, surpluses, is_binary)
+        return cls(kinds, smallest, largest, needed, possible, next_surpluses(steps, min_len), is_binary)
 
     @property
     def smallest_tree(self) -> int:
@@ -184,8 +151,7 @@ class LegalSymbols:
 
     def to(self, device: torch.device) -> LegalSymbols:
         """Returns the tables on another device."""
-        names = ("kinds", "smallest", "largest", "needed", "possible", "surpluses")
-        return LegalSymbols(*(getattr(self, name).to(device) for name in names), self.is_binary)
+        return LegalSymbols(*(part.to(device) if isinstance(part, Tensor) else part for part in vars(self).values()))
 
 
 def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:

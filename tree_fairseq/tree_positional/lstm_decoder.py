@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
 import torch
-from fairseq.models import FairseqIncrementalDecoder
+from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
@@ -27,12 +27,8 @@ class TopDownLSTM(nn.Module):
     The state of its child on branch k is ``LSTM_k((h, c), [embedding of the node's symbol; e])``; passing e on
     to the children is the paper's parent attention feeding.
 
-    Args:
-        embed_dim: E, width of the symbols' embeddings
-        hidden_dim: width D of the states and of the source
-        degree: n, number of branches
-        feeds_attention: whether children receive e
-        dropout: probability of dropping values of e
+    Embeddings have width E, the states and the source have width D (``hidden_dim``), and ``degree`` is the number n of
+    branches. With ``feeds_attention``, children receive e. Dropout is applied to e.
     """
 
     def __init__(
@@ -48,16 +44,10 @@ class TopDownLSTM(nn.Module):
     def descend(
         self, h: Tensor, c: Tensor, e: Tensor, embedded: Tensor, sizes: list[int], layers: list
     ) -> tuple[Tensor, Tensor]:
-        """Computes the states of children, which are sorted by branch.
+        """Computes h and c, each ``[M, D]``, of children that are sorted by branch, ``sizes`` on each of n branches.
 
-        Args:
-            h, c, e: of the parent of each child, ``[M, D]``
-            embedded: the parents' symbols, ``[M, E]``
-            sizes: number of children on each of the n branches
-            layers: of ``self.cells``
-
-        Returns:
-            h and c, each ``[M, D]``
+        ``h``, ``c`` and ``e`` are those of each child's parent, ``[M, D]``; ``embedded`` are the parents' symbols,
+        ``[M, E]``; ``layers`` are those of ``self.cells``.
         """
         inputs = torch.cat([embedded, h, e] if self.feeds_attention else [embedded, h], dim=1)
         i, f, o, u = by_branch(inputs, sizes, layers).chunk(4, dim=1)
@@ -65,15 +55,9 @@ class TopDownLSTM(nn.Module):
         return o.sigmoid() * c.tanh(), c
 
     def attend(self, h: Tensor, source: Tensor, source_padding: Tensor) -> tuple[Tensor, Tensor]:
-        """Attends to the source.
+        """Attends to source states ``[R, N, D]``, of which padding ``[R, N]`` is ignored, from states h ``[R, W, D]``.
 
-        Args:
-            h: ``[R, W, D]``, W states for each row
-            source: ``[R, N, D]``
-            source_padding: ``[R, N]`` bool, positions to ignore
-
-        Returns:
-            e, ``[R, W, D]``, and the weights, ``[R, W, N]``
+        Returns e, ``[R, W, D]``, and the weights, ``[R, W, N]``.
         """
         scores = self.query(h) @ source.transpose(1, 2)
         # Half precision is too coarse for a softmax; double precision stays.
@@ -87,13 +71,8 @@ _STATE = "tree_states"
 
 
 @dataclass
-class IncrementalStates:
-    """The state of incremental decoding of R hypotheses.
-
-    Attributes:
-        open_nodes: of the trees so far
-        states: ``[R, T, 3 D]``, h, c and e of the node whose symbol each column predicts
-    """
+class _IncrementalStates:
+    """The open nodes of R hypotheses, and h, c and e, ``[R, T, 3 D]``, of the node that each column predicts."""
 
     open_nodes: OpenNodes
     states: Tensor
@@ -106,12 +85,10 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     node's state is computed by the LSTM of its branch from its parent's state and symbol. In training all nodes of a
     level are computed together, so there are as many steps as levels. Columns after a complete tree have features of
     zero.
-
-    Args:
-        cfg (TreeToTreeLSTMConfig): sizes and dropout
-        dictionary: of the target
-        symbols: arities and branches of its ids
     """
+
+    # Features, then the output layer.
+    forward = FairseqDecoder.forward
 
     def __init__(self, cfg, dictionary, symbols: SymbolTable):
         super().__init__(dictionary)
@@ -125,43 +102,19 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             self.output_projection = nn.Linear(cfg.hidden_size, len(dictionary), bias=False)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]],
-        incremental_state: Optional[dict] = None,
-        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
-        features_only: bool = False,
-        **unused,
-    ) -> tuple[Tensor, dict]:
-        """Scores target symbols.
-
-        Args:
-            prev_output_tokens: ``[R, T]``, START and the symbols so far
-            encoder_out: of the encoder
-            incremental_state: of an incremental decoding
-            previous_symbol_tree: :mod:`tree_fairseq.nn.pair_dataset` of ``prev_output_tokens``; derived from
-                the tokens if None
-            features_only: leave out the last layer
-            **unused: other arguments of fairseq's decoders
-
-        Returns:
-            logits ``[R, T, V]``, in incremental decoding ``[R, 1, V]``, and a dict with the attention to the source,
-            ``[R, T, N]``, outside training
-        """
-        features, extra = self.extract_features(
-            prev_output_tokens, encoder_out, incremental_state, previous_symbol_tree
-        )
-        return features if features_only else self.output_layer(features), extra
-
     def extract_features(
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, list[Tensor]],
         incremental_state: Optional[dict] = None,
         previous_symbol_tree: Optional[dict[str, Tensor]] = None,
+        **unused: Any,
     ) -> tuple[Tensor, dict]:
-        """As :meth:`forward`, without the output layer: ``[R, T, D]``."""
+        """Computes features ``[R, T, D]``, in incremental decoding ``[R, 1, D]`` for the last column.
+
+        ``previous_symbol_tree`` holds parents and branches of ``prev_output_tokens``; if None, they are derived from
+        the tokens. Outside training, the dict has the attention to the source, ``[R, T, N]``.
+        """
         source = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
         roots = encoder_out["root_state"]
         if incremental_state is None:
@@ -182,9 +135,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         return MAX_POSITIONS
 
     def _predicted_nodes(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the node whose symbol each column predicts: parent's column, branch, and whether it exists, each
-        ``[R, T]``.
-        """
+        """Returns parent's column, branch and existence of the node that each column predicts, each ``[R, T]``."""
         if tree is not None:
             parents, branches = (
                 functional.pad(tree[part][:, 1:], (0, 1), value=-1) for part in ("parents", "branches")
@@ -232,7 +183,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         """Computes features ``[R, 1, D]`` and attention of the last column."""
         growing = self.get_incremental_state(incremental_state, _STATE)
         if growing is None:
-            growing = IncrementalStates(
+            growing = _IncrementalStates(
                 OpenNodes(len(tokens), self.symbols, tokens.device),
                 roots[0].new_zeros(len(tokens), 0, 3 * roots[0].size(1)),
             )
@@ -246,7 +197,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             growing.states = torch.cat([growing.states, torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)], dim=1)
         return e, weights
 
-    def _next_state(self, tokens: Tensor, growing: IncrementalStates, roots: list[Tensor]) -> list[Tensor]:
+    def _next_state(self, tokens: Tensor, growing: _IncrementalStates, roots: list[Tensor]) -> list[Tensor]:
         """Returns h and c of the next open nodes, each ``[R, D]``."""
         parents = growing.open_nodes.next_parent()
         branches, order = growing.open_nodes.next_branch().clamp(min=0).sort()
@@ -261,12 +212,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         return [torch.where(is_root, root, state[back]) for root, state in zip(roots, states)]
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Moves the trees of hypotheses as beam search moves the hypotheses.
-
-        Args:
-            incremental_state: of an incremental decoding
-            new_order: ``[R']``, the row that each row continues
-        """
+        """Moves the trees of hypotheses as beam search moves the hypotheses."""
         growing = self.get_incremental_state(incremental_state, _STATE)
         if growing is not None:
             growing.open_nodes.reorder(new_order)

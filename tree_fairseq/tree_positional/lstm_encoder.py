@@ -1,8 +1,13 @@
-"""Encoders of the tree-to-tree LSTM: a Tree-LSTM over symbol trees, a bidirectional LSTM over sequences."""
+"""Encoder of the tree-to-tree LSTM: a Tree-LSTM over symbol trees, a bidirectional LSTM over sequences.
+
+Its memory is the states of all tokens, so it is in the registry of encoders, and every decoder works with it. The
+decoder of :mod:`tree_fairseq.tree_positional.lstm_decoder` is not chosen there: it starts from the state of the
+source's root, which only this encoder has.
+"""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.models import FairseqEncoder
@@ -11,8 +16,9 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
+from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS
 from tree_fairseq.nn.tree_lstm import TreeLSTM
 
 # The limit of fairseq's own recurrent networks.
@@ -20,9 +26,32 @@ MAX_POSITIONS = 100_000
 
 
 class _MemoryEncoder(FairseqEncoder):
-    """Base of both encoders: reorders their output with the beam."""
+    """Base of both encoders: makes fairseq's dict, to which ``root_state`` is added, and reorders it with the beam."""
 
-    def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
+    padding_idx: int
+
+    def encode(
+        self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Returns the states of all tokens, ``[N, B, D]``, and h and c of the root, each ``[B, D]``."""
+        raise NotImplementedError
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
+        **unused: Any,
+    ) -> dict[str, list]:
+        """Encodes sources ``[B, N]``, padded on either side, with the parents and branches of symbol trees.
+
+        Beside fairseq's entries, ``root_state`` has h and c of the root, each ``[B, D]``.
+        """
+        padding = src_tokens.eq(self.padding_idx)
+        states, root_state = self.encode(src_tokens, padding, source_symbol_tree)
+        return {"encoder_out": [states], "encoder_padding_mask": [padding], "root_state": root_state}
+
+    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
         """Reorders the output of :meth:`forward` by ``new_order``, ``[R]``."""
         (states,), (padding,) = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
         return {
@@ -37,97 +66,81 @@ class _MemoryEncoder(FairseqEncoder):
         return MAX_POSITIONS
 
 
-class TreeToTreeLSTMEncoder(_MemoryEncoder):
-    """Tree-LSTM over symbol trees; the root's state represents the source.
+class SymbolTreeLSTMEncoder(_MemoryEncoder):
+    """Tree-LSTM over symbol trees (``cfg.source_symbols``); the root's state represents the source."""
 
-    Args:
-        cfg (TreeToTreeLSTMConfig): sizes and dropout
-        dictionary: of the source
-        symbols: arities and branches of its ids
-    """
-
-    def __init__(self, cfg, dictionary, symbols: SymbolTable):
+    def __init__(self, cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int):
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
-        self.embed_tokens = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, self.padding_idx)
-        self.tree_lstm = TreeLSTM(cfg.encoder_embed_dim, cfg.hidden_size, symbols.degree)
+        if embed_tokens is None:
+            embed_tokens = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, self.padding_idx)
+        self.embed_tokens = embed_tokens
+        self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, hidden_size, cfg.source_symbols.degree)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        source_symbol_tree: Optional[dict[str, Tensor]] = None,
-    ) -> dict[str, list[Tensor]]:
-        """Encodes a batch.
-
-        Args:
-            src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread
-            source_symbol_tree: their :mod:`tree_fairseq.nn.pair_dataset`
-
-        Returns:
-            ``encoder_out`` ``[N, B, D]``, h of all nodes; ``encoder_padding_mask`` ``[B, N]``; ``root_state``, h and c
-            of the roots, each ``[B, D]``
-
-        Raises:
-            MissingTreesError: the batch has no tree structure
-        """
-        if source_symbol_tree is None:
+    def encode(
+        self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """As the base class; raises :class:`MissingTreesError` if the batch has no trees."""
+        if trees is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
-        parents, padding = source_symbol_tree["parents"], src_tokens.eq(self.padding_idx)
-        embedded = self.dropout(self.embed_tokens(src_tokens))
-        states = self.tree_lstm(embedded, parents, source_symbol_tree["branches"], ~padding)
-        root = (~padding & (parents < 0)).int().argmax(1)  # B
+        embedded = self.dropout(self.embed_tokens(tokens))
+        states = self.tree_lstm(embedded, trees["parents"], trees["branches"], ~padding)
+        root = (~padding & (trees["parents"] < 0)).int().argmax(1)  # B
         rows = torch.arange(len(root), device=root.device)
-        return {
-            "encoder_out": [self.dropout(states[0]).transpose(0, 1)],
-            "encoder_padding_mask": [padding],
-            "root_state": [state[rows, root] for state in states],
-        }
+        return self.dropout(states[0]).transpose(0, 1), [state[rows, root] for state in states]
 
 
 class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
-    """fairseq's bidirectional LSTM over sequences, half the width in each direction.
+    """fairseq's bidirectional LSTM over sequences, half of ``hidden_size`` in each direction."""
 
-    Args:
-        cfg (TreeToTreeLSTMConfig): sizes and dropout; ``hidden_size`` is even
-        dictionary: of the source
-    """
-
-    def __init__(self, cfg, dictionary):
+    def __init__(self, cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int):
+        if hidden_size % 2:
+            raise InputError(
+                f"--hidden-size {hidden_size} (--encoder-embed-dim of a transformer) is odd, and each direction of a "
+                "sequence has half of it"
+            )
         LSTMEncoder.__init__(
             self,
             dictionary,
             embed_dim=cfg.encoder_embed_dim,
-            hidden_size=cfg.hidden_size // 2,
+            hidden_size=hidden_size // 2,
             dropout_in=cfg.dropout,
             dropout_out=cfg.dropout,
             bidirectional=True,
             left_pad=False,
+            pretrained_embed=embed_tokens,
         )
 
-    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> dict[str, list[Tensor]]:
-        """Encodes a batch.
-
-        Args:
-            src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread
-
-        Returns:
-            ``encoder_out`` ``[N, B, D]``, ``encoder_padding_mask`` ``[B, N]`` and ``root_state``, the last h and c,
-            each ``[B, D]``
-        """
-        padding = src_tokens.eq(self.padding_idx)
-        lengths, columns = (~padding).sum(1), torch.arange(src_tokens.size(1), device=padding.device)
+    def encode(
+        self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """As the base class; the root's state is the last h and c."""
+        lengths, columns = (~padding).sum(1), torch.arange(tokens.size(1), device=padding.device)
         # fairseq's LSTM needs padding on the right and no column that is padding in all rows. Afterwards the columns
         # move back, so that attention weights belong to their tokens.
         first, width = (~padding).int().argmax(1, keepdim=True), int(lengths.max())
-        moved = src_tokens.gather(1, (columns + first) % len(columns))[:, :width]
+        moved = tokens.gather(1, (columns + first) % len(columns))[:, :width]
         states, h, c, _ = LSTMEncoder.forward(self, moved, lengths, enforce_sorted=False)
         states = functional.pad(states, (0, 0, 0, 0, 0, len(columns) - width))
         back = ((columns - first) % len(columns)).t()  # N x B
-        states = states.gather(0, back.unsqueeze(2).expand_as(states))
-        return {"encoder_out": [states], "encoder_padding_mask": [padding], "root_state": [h[-1], c[-1]]}
+        return states.gather(0, back.unsqueeze(2).expand_as(states)), [h[-1], c[-1]]
+
+
+def build_lstm_encoder(cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int) -> FairseqEncoder:
+    """Builds the encoder of ``cfg.source_symbols``; its embeddings are new if None are given."""
+    kind = BidirectionalLSTMEncoder if cfg.source_symbols is None else SymbolTreeLSTMEncoder
+    return kind(cfg, dictionary, embed_tokens, hidden_size)
+
+
+ENCODER = register_encoder(
+    EncoderType(
+        "tree_lstm",
+        reads=(SYMBOLS, SEQUENCE),
+        build=lambda cfg, *parts: build_lstm_encoder(cfg, *parts, hidden_size=cfg.encoder.embed_dim),
+        fill_in=lambda cfg, side: setattr(cfg, "source_symbols", side.symbols),
+        help="a Tree-LSTM for symbol trees, a bidirectional LSTM for sequences",
+    )
+)

@@ -1,17 +1,16 @@
 """Tree-to-tree LSTM (Chen, Liu & Song 2018) from symbol trees or sequences to symbol trees."""
 
 from dataclasses import dataclass, field
-from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
-from torch import Tensor, nn
+from torch import nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.sides import SYMBOLS, source_side, target_side
 from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
-from tree_fairseq.tree_positional.lstm_encoder import BidirectionalLSTMEncoder, TreeToTreeLSTMEncoder
+from tree_fairseq.tree_positional.lstm_encoder import build_lstm_encoder
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -66,15 +65,10 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         if cfg.share_decoder_input_output_embed and cfg.decoder_embed_dim != cfg.hidden_size:
             raise InputError(
                 f"--share-decoder-input-output-embed needs a --decoder-embed-dim of {cfg.hidden_size}, the "
-                "--hidden-size, "
-                f"not of {cfg.decoder_embed_dim}"
+                f"--hidden-size, not of {cfg.decoder_embed_dim}"
             )
-        if source.symbols is None and cfg.hidden_size % 2:
-            raise InputError(f"--hidden-size {cfg.hidden_size} is odd, and each direction of a sequence has half of it")
-        if source.symbols is None:
-            encoder = BidirectionalLSTMEncoder(cfg, task.source_dictionary)
-        else:
-            encoder = TreeToTreeLSTMEncoder(cfg, task.source_dictionary, source.symbols)
+        cfg.source_symbols = source.symbols
+        encoder = build_lstm_encoder(cfg, task.source_dictionary, None, cfg.hidden_size)
         model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, target.symbols))
         model.reset_parameters(cfg.init_range)
         return model
@@ -86,39 +80,12 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         for side in (self.encoder, self.decoder):
             nn.init.zeros_(side.embed_tokens.weight[side.embed_tokens.padding_idx])
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        source_symbol_tree: Optional[dict[str, Tensor]] = None,
-        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
-        **kwargs,
-    ):
-        """Scores target symbols.
-
-        Args:
-            src_tokens: ``[B, N]``
-            src_lengths: ``[B]``
-            prev_output_tokens: ``[B, T]``
-            source_symbol_tree: :mod:`tree_fairseq.nn.pair_dataset` of a source of symbol trees
-            previous_symbol_tree: the same of ``prev_output_tokens``; derived from the tokens if None
-
-        Returns:
-            logits ``[B, T, V]`` and the decoder's dict
-        """
-        trees = {} if source_symbol_tree is None else {"source_symbol_tree": source_symbol_tree}
-        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **trees)
-        return self.decoder(
-            prev_output_tokens, encoder_out=encoder_out, previous_symbol_tree=previous_symbol_tree, **kwargs
-        )
-
 
 def _set_defaults(args, width: int, dropout: float) -> None:
     """Sets widths, dropout and defaults that are not given."""
-    widths = dict.fromkeys(("encoder_embed_dim", "decoder_embed_dim", "hidden_size"), width)
-    for name, value in {**widths, "dropout": dropout}.items():
-        setattr(args, name, getattr(args, name, value))
+    for name in ("encoder_embed_dim", "decoder_embed_dim", "hidden_size"):
+        setattr(args, name, getattr(args, name, width))
+    args.dropout = getattr(args, "dropout", dropout)
     set_defaults(args, TreeToTreeLSTMConfig)
 
 

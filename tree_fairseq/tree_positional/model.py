@@ -12,19 +12,13 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
-from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, Side, has_modalities, target_side
+from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
 
 class TreePositionalEncoder(TransformerEncoderBase):
-    """fairseq's transformer encoder, with tree positions if the source is symbol trees.
-
-    Args:
-        cfg (TreePositionalTransformerConfig): sizes, options of the positions and ``source_symbols``
-        dictionary: of the source
-        embed_tokens: its table
-    """
+    """fairseq's transformer encoder, with tree positions if the source is symbol trees (``cfg.source_symbols``)."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
@@ -48,18 +42,13 @@ class TreePositionalEncoder(TransformerEncoderBase):
             return super().forward(*args, **kwargs)
 
 
-def _set_symbols(cfg, side: Side) -> None:
-    """Sets arities and branches of the source's symbols; None for a sequence."""
-    cfg.source_symbols = side.symbols
-
-
 ENCODER = register_encoder(
     EncoderType(
         "tree_positional",
         reads=(SYMBOLS, SEQUENCE),
         build=TreePositionalEncoder,
         config=TreePositionsConfig,
-        fill_in=_set_symbols,
+        fill_in=lambda cfg, side: setattr(cfg, "source_symbols", side.symbols),
         help="a transformer with tree positions for symbol trees",
     )
 )

@@ -19,16 +19,11 @@ _ROOT = (-1, -1, 0, -1)
 
 
 class OpenNodes:
-    """The open nodes of R partial trees.
+    """The open nodes of R partial trees, which start empty, with an open root.
 
     A symbol with children opens one frame, however many children it has, because its missing children are consecutive.
     Depth-first generation continues the frame opened last (a stack), breadth-first generation the frame opened first (a
     queue). All rows advance together, without a loop over rows and without waiting for the device.
-
-    Args:
-        rows: number of trees R; all start empty, with an open root
-        symbols: arities and branches of the ids
-        device: of the tensors
 
     Attributes:
         count: ``[R]`` int64, open nodes; 1 at the start and 0 when a tree is complete
@@ -48,16 +43,14 @@ class OpenNodes:
         self._last = self.count.clone()  # [R], the index of the frame opened last
 
     def next_parent(self) -> Tensor:
-        """Returns the parents of the next open nodes.
+        """Returns the columns of the parents of the next open nodes, ``[R]`` int64.
 
-        Returns:
-            ``[R]`` int64, columns of ``prev_output_tokens``, in which START is 0 and symbol t is t + 1; -1 for the root
-            and for a complete tree
+        START is column 0 and symbol t is column t + 1; -1 stands for the root and for a complete tree.
         """
         return self._of_next(_COLUMN)
 
     def next_branch(self) -> Tensor:
-        """Returns the branches of the next open nodes, ``[R]`` int64; -1 for the root and for a complete tree."""
+        """Returns the branches of the next open nodes, ``[R]`` int64; -1 as in :meth:`next_parent`."""
         return self._of_next(_BRANCH)
 
     def next_parent_symbol(self) -> Tensor:
@@ -65,10 +58,9 @@ class OpenNodes:
         return self._of_next(_SYMBOL)
 
     def advance(self, tokens: Tensor) -> None:
-        """Fills the next open node of every tree.
+        """Fills the next open node of every tree with an id, ``[R]``.
 
-        Args:
-            tokens: ``[R]`` ids; EOS, padding, and any id after the tree is complete fill no node but take a column
+        EOS, padding, and any id after the tree is complete fill no node but take a column.
         """
         self.length += 1
         self._reserve()
@@ -113,14 +105,8 @@ class OpenNodes:
 class IncrementalPaths:
     """The branch paths of the columns of ``prev_output_tokens`` in R trees, extended column by column.
 
-    Args:
-        rows: number of trees R
-        symbols: arities and branches of the ids
-        levels: k, the number of steps to keep
-        device: of the tensors
-
     Attributes:
-        columns: ``[R, T, L]`` int16, the paths of the columns so far, as
+        columns: ``[R, T, L]`` int16, the last ``levels`` steps of the columns so far, as
             :func:`tree_fairseq.tree_positional.positions.branch_paths` returns them; L is at least the longest path's
             length
         next: ``[R, L']`` int16, the paths of the next open nodes; -1 if the tree is complete
@@ -135,11 +121,8 @@ class IncrementalPaths:
 
     def append(self, tokens: Tensor) -> None:
         """Appends a column of ids, ``[R]``; the first column is START, whatever its ids are."""
-        is_start = self.columns.size(1) == 0
-        path = self.next
-        if is_start:
-            path = torch.full_like(path, -1)
-        else:
+        path = self.next  # START's path is empty too
+        if self.columns.size(1):
             path = path.masked_fill(self._arity[tokens].unsqueeze(1) < 0, -1)
             self._open.advance(tokens)
         columns = padded_paths(self.columns, path.size(-1))
@@ -147,7 +130,7 @@ class IncrementalPaths:
         self.next = self._path_of_next()
 
     def reorder(self, order: Tensor) -> None:
-        """Makes row ``order[i]`` the new row i; ``order`` is ``[R']`` int64 and may repeat or omit rows."""
+        """As :meth:`OpenNodes.reorder`."""
         self._open.reorder(order)
         self.columns, self.next = self.columns.index_select(0, order), self.next.index_select(0, order)
 

@@ -28,6 +28,7 @@ from torch.nn import functional
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import add_initial_weights
+from tree_fairseq.nn.tree_lstm import node_depths
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +49,7 @@ class TreePositionsConfig(FairseqDataclass):
         default=2048,
         metadata={
             "help": "width of the encoding before its projection; it holds one copy of the path, with a learned "
-            "decay, for "
-            "each n * k of the width, where n is the number of branches"
+            "decay, for each n * k of the width, where n is the number of branches"
         },
     )
     parameter_free_tree_positions: bool = field(
@@ -59,23 +59,17 @@ class TreePositionsConfig(FairseqDataclass):
         default="paper",
         metadata={
             "help": "initial raw values of the P decays: 'paper' draws them from U(-sqrt(3/P), sqrt(3/P)), so that "
-            "half of the "
-            "decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
+            "half of the decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
         },
     )
 
 
 class TreePositions(nn.Module):
-    """Computes the positions of nodes from their branch paths.
+    """Computes positions of width D from branch paths over n ``branches``.
 
     The module takes the place of a transformer's ``embed_positions``. fairseq calls that with tokens only; the
-    positions to return are set beforehand by :meth:`given`.
-
-    Args:
-        branches: n
-        width: D
-        config: options
-        always_project: use a projection even if the encoding is as wide as the model
+    positions to return are set beforehand by :meth:`given`. Encodings as wide as the model have no projection, unless
+    ``always_project``.
 
     Raises:
         InputError: the encoding is too narrow for one copy of the path
@@ -94,9 +88,6 @@ class TreePositions(nn.Module):
         # Empty: it only follows the model's dtype and device.
         self.register_buffer("_like", torch.empty(0), persistent=False)
         self._given: Optional[Tensor] = None
-        self._reset_parameters(config)
-
-    def _reset_parameters(self, config: TreePositionsConfig) -> None:
         if self.raw_decays is not None:
             bound = math.sqrt(3 / self.copies)
             nn.init.uniform_(self.raw_decays, *((-bound, bound) if config.tree_decay_init == "paper" else (0.7, 0.999)))
@@ -104,50 +95,41 @@ class TreePositions(nn.Module):
             nn.init.xavier_uniform_(self.projection.weight)
             nn.init.zeros_(self.projection.bias)
 
-    @property
-    def _dtype(self) -> torch.dtype:
-        # High powers of decays underflow in half precision, and rounding errors of rows would add up.
-        return torch.promote_types(self._like.dtype, torch.float32)
-
     def level_weights(self, levels: int) -> Tensor:
         """Returns the weights w of the first L of k levels, ``[L, P]``, in float32 or better."""
         scale = math.sqrt(self.width / 2)
+        # High powers of decays underflow in half precision, and rounding errors of rows would add up.
+        dtype = torch.promote_types(self._like.dtype, torch.float32)
         if self.raw_decays is None:
-            return torch.full((levels, 1), scale, dtype=self._dtype, device=self._like.device)
-        raw = self.raw_decays.to(self._dtype)
+            return torch.full((levels, 1), scale, dtype=dtype, device=self._like.device)
+        raw = self.raw_decays.to(dtype)
         steps = raw.tanh().expand(levels - 1, -1)
         powers = torch.cat([torch.ones_like(raw).unsqueeze(0), steps]).cumprod(0)  # L x P
         # 1 / cosh(x) is sqrt(1 - tanh(x)^2), with a gradient also where tanh(x) rounds to 1.
         return powers * raw.cosh().reciprocal() * scale
 
     def table(self, levels: int) -> Tensor:
-        """Returns the projected steps of the first L of k levels.
+        """Returns the projected steps of the first L of k levels, ``[L * n + 1, D]``, in float32 or better.
 
-        Returns:
-            ``[L * n + 1, D]``, float32 or better: row j * n + c is branch c at level j, the last row is zero
+        Row j * n + c is branch c at level j; the last row is zero.
         """
         weights = self.level_weights(levels)
         if self.projection is None:
-            own = torch.eye(
-                levels * self.branches, self.levels * self.branches, dtype=weights.dtype, device=weights.device
-            )
+            steps, all_steps = levels * self.branches, self.levels * self.branches
+            own = torch.eye(steps, all_steps, dtype=weights.dtype, device=weights.device)
             copies = weights.repeat_interleave(self.branches, dim=0).unsqueeze(1)  # L * n x 1 x P
             rows = (own.unsqueeze(-1) * copies).flatten(1)  # L * n x D
         else:
             matrix = self.projection.weight.to(weights.dtype).view(self.width, self.levels, self.branches, self.copies)
-            rows = (matrix[:, :levels] * weights.unsqueeze(1)).sum(-1)  # D x L x n
-            rows = rows.flatten(1).t()
+            rows = (matrix[:, :levels] * weights.unsqueeze(1)).sum(-1).flatten(1).t()
         return torch.cat([rows, rows.new_zeros(1, self.width)])
 
     def encode(self, paths: Tensor, table: Optional[Tensor] = None) -> Tensor:
-        """Returns the positions of nodes.
+        """Returns the positions of nodes, ``[..., D]``, in the model's dtype.
 
         Args:
             paths: ``[..., L]`` integers, the branches from a node up to its root, -1 past the root
             table: the result of :meth:`table` for at least L levels; computed if None
-
-        Returns:
-            ``[..., D]``, in the model's dtype
         """
         levels = paths.size(-1)
         table = self.table(levels) if table is None else table
@@ -169,17 +151,18 @@ class TreePositions(nn.Module):
             self._given = None
 
     def forward(self, tokens: Tensor, incremental_state: Optional[dict[str, Any]] = None) -> Tensor:
-        """Returns the positions that :meth:`given` has set; the arguments are fairseq's."""
+        """Returns the positions that :meth:`given` has set."""
         return self._given
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds initial weights to the checkpoint of a model with sequence positions, and logs their names."""
+        """Adds initial weights to the checkpoint of a model with sequence positions."""
         add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
         for key in _SEQUENCE_POSITIONS:
             state_dict.pop(f"{name}.{key}", None)
 
 
 def _copies(branches: int, config: TreePositionsConfig) -> int:
+    """Returns P."""
     if config.tree_levels < 1:
         raise InputError(
             f"--tree-levels {config.tree_levels}: positions need at least one level", hint="Give 1 or more."
@@ -224,7 +207,7 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int) -> Tensor:
     depth = int((paths >= 0).any(0).any(0).sum())
     # A step is lost only if the last ancestor reached is not the root, that is, if it has a branch itself.
     if depth > levels or bool((branches.gather(1, ancestors.clamp(min=0)) >= 0).logical_and(ancestors >= 0).any()):
-        warn_of_depth(_deepest(parents), levels)
+        warn_of_depth(int(node_depths(parents).max()), levels)
     return paths[..., : min(max(depth, 1), levels)]
 
 
@@ -234,16 +217,7 @@ def warn_of_depth(depth: int, levels: int) -> None:
         _warned.add(levels)
         logger.warning(
             "a tree has a symbol %d levels below its root, but positions encode only the last %d steps "
-            "(--tree-levels); "
-            "earlier steps are ignored. This warning appears once.",
+            "(--tree-levels); earlier steps are ignored. This warning appears once.",
             depth,
             levels,
         )
-
-
-def _deepest(parents: Tensor) -> int:
-    depth, ancestors = 0, parents
-    while bool((ancestors >= 0).any()):
-        depth += 1
-        ancestors = parents.gather(1, ancestors.clamp(min=0)).masked_fill(ancestors < 0, -1)
-    return depth

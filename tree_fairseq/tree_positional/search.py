@@ -40,8 +40,6 @@ class StructuralEnsemble(EnsembleModel):
     """An ensemble whose averaged scores are masked.
 
     Args:
-        models: of fairseq
-        eos: id that ends a hypothesis
         penalties: ``[V]``, subtracted from log-probabilities; or None
         for_sampling: whether symbols are sampled
         lm_model, lm_weight: a language model over the target dictionary, whose scores are added before the mask
@@ -59,8 +57,7 @@ class StructuralEnsemble(EnsembleModel):
         waiting: int | None = None,
     ):
         super().__init__(models)
-        self.eos, self.waiting = eos, waiting
-        self.penalties = penalties
+        self.eos, self.waiting, self.penalties = eos, waiting, penalties
         self.masked, self.floor = (_MASKED_SAMPLE, _FLOOR_SAMPLE) if for_sampling else (_MASKED, _FLOOR)
         self.language_model = None if lm_model is None else lm_model.eval()
         self.lm_weight = lm_weight
@@ -71,8 +68,7 @@ class StructuralEnsemble(EnsembleModel):
         scores, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
         if scores.dtype in (torch.half, torch.bfloat16):
             scores = scores.float()
-        if self.language_model is not None:
-            model = self.language_model
+        if (model := self.language_model) is not None:
             theirs = model.get_normalized_probs(model(tokens), log_probs=True, sample=None)[:, -1]
             scores = scores + self.lm_weight * theirs
         if tokens.size(1) > 1:
@@ -108,13 +104,8 @@ class StructuralGenerator(SequenceGenerator):
     A sentence has at least one hypothesis, and fewer than beams if fewer trees exist. A tree has at most ``max_len_a``
     times its source length plus ``max_len_b`` symbols, or as many as the smallest tree. Scores leave EOS out.
 
-    Args:
-        models: of fairseq
-        tgt_dict: target dictionary
-        symbols: arities and branches of its ids
-        grammar: allows symbols only under the parents and branches that it contains
-        max_len_a, max_len_b, min_len, lm_model, lm_weight: as for fairseq's generator
-        options: others of :class:`fairseq.sequence_generator.SequenceGenerator`
+    Symbols have the arities and branches of the table ``symbols``; a ``grammar`` allows them only under its parents and
+    branches. The other arguments are fairseq's.
 
     Raises:
         StructuralSearchError: an option does not work with trees, or the dictionary makes no tree
@@ -156,11 +147,7 @@ class StructuralGenerator(SequenceGenerator):
         self._warned: set[str] = set()
 
     def _generate(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
-        """fairseq's search with a length limit for each sentence.
-
-        Raises:
-            StructuralSearchError: no tree begins with the prefix, or there are constraints
-        """
+        """fairseq's search with a length limit for each sentence; the mask enforces prefixes."""
         if constraints is not None:
             raise StructuralSearchError("--constraints does not work with a search for trees; leave it out")
         tokens = sample["net_input"]["src_tokens"]
@@ -172,9 +159,7 @@ class StructuralGenerator(SequenceGenerator):
         self.model.trees = TreeHypotheses(
             self.symbols, self.legal, limits, self.beam_size, self.min_symbols, prefix, self.pad, self._waiting
         )
-        # The mask enforces the prefix.
-        finalized = super()._generate(sample, None, bos_token=bos_token)
-        return [self._results(hypotheses) for hypotheses in finalized]
+        return [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
 
     def finalize_hypos(self, step, bbsz_idx, eos_scores, tokens, scores, finalized, finished, *others):
         """Ends hypotheses at their score before EOS, or at minus infinity if they are not trees."""
@@ -223,16 +208,13 @@ class StructuralGenerator(SequenceGenerator):
                 raise StructuralSearchError(
                     f"the prefix of sentence {row + 1} of the batch: {self.tgt_dict[int(tokens[row])]!r}, its token "
                     f"{column + 1}, cannot occur there in a tree of at most {int(limits[row])} symbols; correct the "
-                    "prefix, or "
-                    "raise --max-len-b"
+                    "prefix, or raise --max-len-b"
                 )
             trees.advance(tokens)
         return prefix.masked_fill(prefix == self.eos, self.pad)
 
     def _results(self, hypotheses: list[dict]) -> list[dict]:
-        """Returns the hypotheses of a sentence that are trees; those of at least ``min_len`` symbols if there are
-        any.
-        """
+        """Returns the hypotheses that are trees; those of at least ``min_len`` symbols if there are any."""
         found = [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
         long = [hypothesis for hypothesis in found if len(hypothesis["tokens"]) > self.min_symbols]
         if found and not long:
@@ -244,13 +226,12 @@ class StructuralGenerator(SequenceGenerator):
 
     def _without_waiting(self, hypothesis: dict) -> dict:
         """Removes the columns in which a complete tree waited."""
-        tokens, attention, scores = (hypothesis[name] for name in ("tokens", "attention", "positional_scores"))
-        kept = tokens != self._waiting if self._waiting is not None else torch.ones_like(tokens, dtype=torch.bool)
-        attention = attention[:, kept] if attention.numel() else attention
+        kept = hypothesis["tokens"] != (-1 if self._waiting is None else self._waiting)
+        attention, scores = hypothesis["attention"], hypothesis["positional_scores"]
         return {
             **hypothesis,
-            "tokens": tokens[kept],
-            "attention": attention,
+            "tokens": hypothesis["tokens"][kept],
+            "attention": attention[:, kept] if attention.numel() else attention,
             "positional_scores": scores[:-1][kept[:-1]],
         }
 

@@ -35,14 +35,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
     """Translates between sequences and symbol trees.
 
     Any architecture trains under this task, and all generated trees are complete and well-formed. A tree ends when it
-    has
-    no open node, so models do not learn EOS: under ``--task translation`` a model that was trained here would never
-        end.
-
-    Args:
-        cfg (StructuralTranslationConfig): options
-        src_dict: source dictionary
-        tgt_dict: target dictionary
+    has no open node, so models do not learn EOS: under ``--task translation`` a model that was trained here would never
+    end.
     """
 
     cfg: StructuralTranslationConfig
@@ -58,20 +52,13 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             )
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
-        """Reads and encodes new lines; ``fairseq-interactive`` then also prints trees in brackets, as ``B-`` lines."""
+        """Encodes new lines; ``fairseq-interactive`` then also prints trees in brackets, as ``B-`` lines."""
         if self.target_side.modality == SYMBOLS:
             print_brackets(self.target_dictionary)
         return super().get_interactive_tokens_and_lengths(lines, encode_fn)
 
-    # Generation
-
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """Builds fairseq's generator, or for a tree target the structural search.
-
-        Raises:
-            DataFolderError: the folder lacks the grammar for ``--grammar data``
-            StructuralSearchError: an option does not work with trees
-        """
+        """Builds fairseq's generator, or for a tree target the structural search."""
         if seq_gen_cls is None and self.target_side.modality == SYMBOLS:
             seq_gen_cls = StructuralGenerator
             structural = {"symbols": self.target_side.symbols, "grammar": self._grammar()}
