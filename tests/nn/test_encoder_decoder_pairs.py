@@ -57,7 +57,7 @@ DECODERS = {
     ),
     "tree gru": Decoder("tree_gru_tiny", "--insertion-encoder", "tree_insertion", ("--task", "tree_insertion")),
 }
-ENCODERS = ("transformer", "tree", "treeformer", "tree_positional", "pretrained")
+ENCODERS = ("transformer", "tree", "treeformer", "tree_positional", "tree_lstm", "pretrained")
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_source_with_parses(folder_of, albert, encoder, decoder):
     trains_and_generates(task, decoder, *flags)
 
 
-@pytest.mark.parametrize("encoder", ["transformer", "treeformer", "tree_positional"])
+@pytest.mark.parametrize("encoder", ["transformer", "treeformer", "tree_positional", "tree_lstm"])
 @pytest.mark.parametrize("decoder", ["stock", "structural"])
 def test_a_source_of_symbol_trees(folder_of, encoder, decoder):
     """To a sequence, or, from parses that become symbol trees, to symbol trees."""

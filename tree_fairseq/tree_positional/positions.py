@@ -216,8 +216,6 @@ def warn_of_depth(depth: int, levels: int) -> None:
     if levels not in _warned:
         _warned.add(levels)
         logger.warning(
-            "a tree has a symbol %d levels below its root, but positions encode only the last %d steps "
-            "(--tree-levels); earlier steps are ignored. This warning appears once.",
-            depth,
-            levels,
+            f"a tree has a symbol {depth} levels below its root, but positions encode only the last {levels} steps "
+            "(--tree-levels); earlier steps are ignored. This warning appears once."
         )

@@ -48,13 +48,13 @@ class StructuralEnsemble(EnsembleModel):
 
     def __init__(
         self,
-        models: Sequence,
+        models,
         eos: int,
-        penalties: Tensor | None = None,
-        for_sampling: bool = False,
-        lm_model=None,
-        lm_weight: float = 1.0,
-        waiting: int | None = None,
+        waiting: int | None,
+        penalties: Tensor | None,
+        for_sampling: bool,
+        lm_model,
+        lm_weight: float,
     ):
         super().__init__(models)
         self.eos, self.waiting, self.penalties = eos, waiting, penalties
@@ -124,20 +124,29 @@ class StructuralGenerator(SequenceGenerator):
         lm_weight: float = 1.0,
         **options,
     ):
-        _refuse(options)
-        unknown, penalty = _unknown_ids(tgt_dict, symbols), options.get("unk_penalty", 0.0)
+        search = options.get("search_strategy")
+        # These would end incomplete trees, or keep complete trees from ending.
+        refused = {
+            "--match-source-len": options.get("match_source_len") or isinstance(search, LengthConstrainedBeamSearch),
+            "--constraints": getattr(search, "supports_constraints", False),
+            "--no-repeat-ngram-size": options.get("no_repeat_ngram_size", 0) > 0,
+            "--print-alignment": options.pop("print_alignment", None),
+        }
+        refuse_flags(refused, "a search for trees", StructuralSearchError)
+        names = map(unknown_symbol, range(int(symbols.arity.max()) + 1))
+        unknown = [tgt_dict.indices[name] for name in names if name in tgt_dict.indices]
         never = [tgt_dict.index(token) for token in options.get("tokens_to_suppress", ())]
-        penalties = None
+        penalty, penalties = options.get("unk_penalty", 0.0), None
         if penalty == math.inf:
             never += unknown
         elif penalty:
             penalties = torch.zeros(len(tgt_dict)).index_fill(0, torch.tensor(unknown, dtype=torch.int64), penalty)
         eos = tgt_dict.eos() if options.get("eos") is None else options["eos"]
-        search = options.get("search_strategy")
-        for_sampling = isinstance(search, Sampling)
         # Sampled trees do not compete, and diverse searches would penalise an id that several hypotheses take.
         self._waiting = tgt_dict.bos() if type(search or BeamSearch(tgt_dict)) is BeamSearch else None
-        ensemble = StructuralEnsemble(models, eos, penalties, for_sampling, lm_model, lm_weight, self._waiting)
+        ensemble = StructuralEnsemble(
+            models, eos, self._waiting, penalties, isinstance(search, Sampling), lm_model, lm_weight
+        )
         # This class limits lengths itself: fairseq's limits hold for the batch as a whole and count EOS.
         super().__init__(ensemble, tgt_dict, max_len_a=0, min_len=0, **options)
         self.symbols = symbols
@@ -191,8 +200,8 @@ class StructuralGenerator(SequenceGenerator):
         limits = [min(int(self.limit_a * length + self.limit_b), most) for length in lengths.tolist()]
         if min(limits) < least:
             self._warn_once(
-                f"--max-len-b: no tree has only {min(limits)} symbols; the limit is raised to {least}, the size of "
-                "the smallest"
+                f"--max-len-b: no tree has only {min(limits)} symbols; the limit is raised to {least}, the size of the "
+                "smallest"
             )
         return [max(limit, least) for limit in limits]
 
@@ -240,21 +249,3 @@ class StructuralGenerator(SequenceGenerator):
         if name not in self._warned:
             self._warned.add(name)
             logger.warning(warning)
-
-
-def _refuse(options: dict) -> None:
-    """Refuses options that would end incomplete trees, or keep complete trees from ending."""
-    search = options.get("search_strategy")
-    refused = {
-        "--match-source-len": options.get("match_source_len") or isinstance(search, LengthConstrainedBeamSearch),
-        "--constraints": getattr(search, "supports_constraints", False),
-        "--no-repeat-ngram-size": options.get("no_repeat_ngram_size", 0) > 0,
-        "--print-alignment": options.pop("print_alignment", None),
-    }
-    refuse_flags(refused, "a search for trees", StructuralSearchError)
-
-
-def _unknown_ids(dictionary: Dictionary, symbols: SymbolTable) -> list[int]:
-    """Returns the ids of the unknown symbols of all arities."""
-    names = map(unknown_symbol, range(int(symbols.arity.max()) + 1))
-    return [dictionary.indices[name] for name in names if name in dictionary.indices]

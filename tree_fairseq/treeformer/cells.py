@@ -21,9 +21,7 @@ class ChartCells:
     Attributes:
         padding: ``[B, N]`` bool, columns without a token
         height: h, at most N
-        sentence: ``[C]`` int64
-        start: ``[C]`` int64, column of the first token
-        length: ``[C]`` int64, number of tokens
+        sentence, start, length: ``[C]`` int64, the sentence, the column of the first token, and the number of tokens
         rank: ``[C]`` int64, index among the cells of the sentence
         counts: ``[B]`` int64, cells of each sentence
         width: S, the largest number of cells of a sentence
@@ -40,21 +38,17 @@ class ChartCells:
 
     @classmethod
     def build(cls, padding: Tensor, height: int, outside: Tensor | None = None) -> ChartCells:
-        """Enumerates the cells.
+        """Enumerates the cells up to a height.
 
         Args:
             padding: ``[B, N]`` bool; the tokens of a sentence are consecutive, with padding on either side
-            height: of the chart; limited to N
             outside: ``[B, N]`` bool, tokens that no phrase may contain; each still has a cell of its own
         """
-        columns = padding.size(1)
-        height = min(height, columns)
+        height = min(height, padding.size(1))
         closed = padding if outside is None else padding | outside
-        column = torch.arange(columns, device=padding.device)
-        # The next column that no phrase may contain, or N.
-        barrier = torch.where(closed, column, columns).flip(1).cummin(1).values.flip(1)
+        column = torch.arange(padding.size(1), device=padding.device)
         lengths = torch.arange(1, height + 1, device=padding.device).view(1, height, 1)
-        is_cell = lengths <= (barrier - column).unsqueeze(1)  # B x h x N
+        is_cell = lengths <= (_next(closed) - column).unsqueeze(1)  # B x h x N
         is_cell[:, 0] = ~padding
         sentence, level, start = is_cell.nonzero(as_tuple=True)
         counts = is_cell.flatten(1).sum(1)
@@ -78,26 +72,32 @@ class ChartCells:
         return shares
 
     def spread(self, attention: Tensor, order: Tensor | None = None) -> Tensor:
-        """Distributes the attention to each cell over its tokens.
+        """Distributes the attention ``[R, T, S]`` to each cell over its tokens, ``[R, T, N]``, with the same sums.
 
-        Args:
-            attention: ``[R, T, S]`` over cells
-            order: ``[R]`` int64, sentence of each row; None if row i is sentence i
-
-        Returns:
-            ``[R, T, N]`` over tokens, with the same sums
+        ``order``, ``[R]`` int64, is the sentence of each row; None if row i is sentence i.
         """
         shares = self.shares if order is None else self.shares.index_select(0, order)
         return attention @ shares.to(attention.dtype)
 
+    def highest(self) -> Tensor:
+        """Returns which cells have the chart's height or cover all of a shorter run of tokens, ``[C]`` bool."""
+        column = torch.arange(self.padding.size(1), device=self.padding.device)
+        before = torch.where(self.padding, column, -1).cummax(1).values
+        run = (_next(self.padding) - before - 1).clamp(max=self.height)  # B x N, tokens in the run around each
+        return self.length == run[self.sentence, self.start]
+
+
+def _next(closed: Tensor) -> Tensor:
+    """Returns for each column the next one that is closed, itself included, or N; ``[B, N]`` int64."""
+    column = torch.arange(closed.size(1), device=closed.device)
+    return torch.where(closed, column, closed.size(1)).flip(1).cummin(1).values.flip(1)
+
 
 class ChartCrossAttention(SharedMemoryAttention):
-    """Decoder cross-attention to tokens and phrases. Keys and values are projected for real cells only, not for
-    padding.
-    """
+    """Decoder cross-attention to tokens and phrases; padding is not projected to keys and values."""
 
     def read(self, states: Tensor, structure: ChartCells) -> tuple[Tensor, Tensor, Tensor]:
-        """Projects cells ``[C, D]`` to keys and values; see :meth:`SharedMemoryAttention.read`."""
+        """Projects cells ``[C, D]``."""
         keys, values = (self._by_sentence(project(states), structure) for project in (self.k_proj, self.v_proj))
         return keys, values, structure.unused
 

@@ -47,11 +47,7 @@ class ChartConfig(FairseqDataclass):
 class Chart(nn.Module):
     """Encodes a phrase by composing the two parts at every split point and pooling over split points (eqs. 1 and 2).
 
-    Composition is a matrix of D * 2D; pooling is attention with a learned query of D. All levels share both.
-
-    Args:
-        width: D
-        config: options
+    Composition is a matrix of D * 2D, pooling is attention with a learned query of D, and all levels share both.
 
     Raises:
         InputError: the height is below 2, or the number of heads does not divide the width
@@ -59,21 +55,27 @@ class Chart(nn.Module):
 
     def __init__(self, width: int, config: ChartConfig):
         super().__init__()
-        _check(width, config)
         self.height, self.heads = config.treeformer_height, config.treeformer_heads
+        if self.height < 2:
+            raise InputError(
+                f"--treeformer-height {self.height} makes a chart of tokens without phrases",
+                hint="Give at least 2; without phrases, use --arch transformer.",
+            )
+        if self.heads < 1 or width % self.heads:
+            raise InputError(
+                f"--treeformer-heads {self.heads} does not divide the width {width}",
+                hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
+            )
         sets = self.height - 1 if config.treeformer_level_weights else 1
         self.weight = nn.Parameter(torch.empty(sets, width, 2 * width))
         self.query = nn.Parameter(torch.empty(self.heads, width))
         self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
-        # Each half preserves norms. The sum of two children, averaged over nearly equal splits, is then as long as a
-        # token.
+        # Each half preserves norms. Two children, averaged over nearly equal splits, then sum up to a token's length.
         nn.init.normal_(self.weight, std=width**-0.5)
         nn.init.normal_(self.query, std=width**-0.5)
 
     def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns states and weight in one dtype, and the scorers of children, ``[G, 2, H, D]``, in float32 or
-        better.
-        """
+        """Returns states and weight in one dtype, and scorers of children, ``[G, 2, H, D]``, in float32 or better."""
         device = states.device.type
         if torch.is_autocast_enabled(device):
             states = states.to(torch.get_autocast_dtype(device))
@@ -85,16 +87,13 @@ class Chart(nn.Module):
         return states, self.weight.to(states.dtype), scorers
 
     def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
-        """Encodes the phrases of a batch.
-
-        Args:
-            states: ``[N, B, D]`` of tokens; padding is ignored
-            cells: tokens and phrases, for a height of at most :attr:`height`
-
-        Returns:
-            ``[C, D]``
-        """
-        self._warn_if_low(cells)
+        """Encodes tokens and phrases as ``[C, D]``, from states ``[N, B, D]`` of tokens; padding is ignored."""
+        if cells.height < self.height and self.height not in _warned:
+            _warned.add(self.height)
+            logger.warning(
+                f"the longest sentence of a batch has {cells.height} tokens, fewer than the longest phrases of the "
+                f"chart, {self.height} (--treeformer-height); its chart is lower. This warning appears once."
+            )
         states, weight, scorers = self._prepared(states)
         with torch.autocast(states.device.type, enabled=False):
             encoded = ChartFunction.apply(states, weight, scorers, cells)
@@ -102,15 +101,10 @@ class Chart(nn.Module):
 
     @torch.no_grad()
     def splits(self, states: Tensor, cells: ChartCells) -> list[Tensor]:
-        """Returns the pooling weight of every split point.
+        """Returns the pooling weight of every split point, for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``.
 
-        Args:
-            states: as in :meth:`forward`
-            cells: as in :meth:`forward`
-
-        Returns:
-            for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``: for the phrase that starts in each column, the weights
-            of the split points after its first token, its second, and so on; undefined for phrases that do not exist
+        Each phrase, by the column in which it starts, has the weights of the split points after its first token, its
+        second, and so on. They are undefined for phrases that do not exist.
         """
         states = states.masked_fill(cells.padding.t().unsqueeze(-1), 0)
         states, weight, scorers = self._prepared(states)
@@ -122,42 +116,15 @@ class Chart(nn.Module):
         return ChartCells.build(padding, self.height, outside)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds initial weights to the checkpoint of a model without a chart, and logs their names."""
+        """Adds initial weights to the checkpoint of a model without a chart."""
         add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
-
-    def _warn_if_low(self, cells: ChartCells) -> None:
-        if cells.height < self.height and self.height not in _warned:
-            _warned.add(self.height)
-            logger.warning(
-                "the longest sentence of a batch has %d tokens, fewer than the longest phrases of the chart, %d "
-                "(--treeformer-height); its chart is lower. This warning appears once.",
-                cells.height,
-                self.height,
-            )
-
-
-def _check(width: int, config: ChartConfig) -> None:
-    if config.treeformer_height < 2:
-        raise InputError(
-            f"--treeformer-height {config.treeformer_height} makes a chart of tokens without phrases",
-            hint="Give at least 2; without phrases, use --arch transformer.",
-        )
-    if config.treeformer_heads < 1 or width % config.treeformer_heads:
-        raise InputError(
-            f"--treeformer-heads {config.treeformer_heads} does not divide the width {width}",
-            hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
-        )
 
 
 class ChartSummary(nn.Module):
     """A text as one vector: the mean of the highest cells of its chart (section 3.2, sequence classification).
 
-    The chart of n tokens has height min(h, n).
-
-    Args:
-        width: D
-        config: of the chart
-        within: whether phrases stay within a sentence of a pair; each sentence then has its own highest cells
+    The chart of n tokens has height min(h, n). With ``within``, phrases stay within a sentence of a pair, and each
+    sentence has its own highest cells.
     """
 
     def __init__(self, width: int, config: ChartConfig, within: bool = False):
@@ -166,20 +133,15 @@ class ChartSummary(nn.Module):
         self.within = within
 
     def forward(self, states: Tensor, outside: Tensor) -> Tensor:
-        """Encodes phrases and averages the highest ones.
+        """Averages the highest phrases, ``[B, D]``, of states ``[N, B, D]``; zero for a text without words.
 
-        Args:
-            states: ``[N, B, D]``
-            outside: ``[B, N]`` bool, padding, starts, ends and separators of sentences, which do not enter the chart
-
-        Returns:
-            ``[B, D]``, zero for a text without words
+        Padding, starts, ends and separators of sentences, ``outside`` ``[B, N]`` bool, do not enter the chart.
         """
         if not self.within:
             states, outside = words_first(states, outside)
         cells = self.chart.cells(outside)
         encoded = self.chart(states, cells)
-        top = highest(cells)
+        top = cells.highest()
         sums = encoded.new_zeros(len(outside), encoded.size(1), dtype=torch.promote_types(encoded.dtype, torch.float32))
         sums = sums.index_add(0, cells.sentence[top], encoded[top].to(sums.dtype))
         counts = torch.bincount(cells.sentence[top], minlength=len(outside)).clamp(min=1)
@@ -187,21 +149,8 @@ class ChartSummary(nn.Module):
 
 
 def words_first(states: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
-    """Moves the words of each row to its first columns, in order, and everything ``outside``, ``[B, N]``, behind
-    them.
-    """
-    order = outside.to(torch.uint8).argsort(dim=1, stable=True)  # B x N
+    """Moves the words of each row to its first columns and everything ``outside``, ``[B, N]``, behind them."""
     longest = max(1, int((~outside).sum(1).max()))
-    order = order[:, :longest]
+    order = outside.to(torch.uint8).argsort(dim=1, stable=True)[:, :longest]  # B x longest
     columns = order.t().unsqueeze(2).expand(-1, -1, states.size(2))  # longest x B x D
     return states.gather(0, columns), outside.gather(1, order)
-
-
-def highest(cells: ChartCells) -> Tensor:
-    """Returns which cells have the chart's height or cover all of a shorter run of words, ``[C]`` bool."""
-    columns = cells.padding.size(1)
-    column = torch.arange(columns, device=cells.padding.device)
-    before = torch.where(cells.padding, column, -1).cummax(1).values
-    after = torch.where(cells.padding, column, columns).flip(1).cummin(1).values.flip(1)
-    run = (after - before - 1).clamp(max=cells.height)  # B x N, words in the run around each
-    return cells.length == run[cells.sentence, cells.start]

@@ -29,11 +29,9 @@ INDUCED_LABEL = "X"
 
 @dataclass(frozen=True)
 class SentenceSplits:
-    """The pooling weights of all split points of a sentence.
+    """The pooling weights of all split points of a sentence whose first token is in column ``first`` of the batch.
 
-    Attributes:
-        levels: for lengths L = 2 and above ``[N - L + 1, L - 1]``, by the column of the first token in the batch
-        first: column of the first token
+    ``levels`` has them for lengths L = 2 and above, ``[N - L + 1, L - 1]``, by the first column of each phrase.
     """
 
     levels: Sequence[np.ndarray]
@@ -44,11 +42,9 @@ class SentenceSplits:
         return self.levels[end - start - 2][self.first + start]
 
     def tree(self, pieces: Sequence[Sequence[str]], words: Sequence[str] | None = None) -> Tree:
-        """Induces the tree of a sentence. The pieces of a split word are siblings.
+        """Induces the tree of a sentence from the tokens of each word, without EOS.
 
-        Args:
-            pieces: the tokens of each word, without EOS
-            words: the leaves, one for each list of pieces; the pieces themselves if None
+        Its leaves are ``words``; if None, the pieces, and those of a split word are siblings.
         """
         bounds = [0, *accumulate(map(len, pieces))]
 
@@ -63,17 +59,10 @@ class SentenceSplits:
 
 
 def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, pad: int) -> list[SentenceSplits]:
-    """Computes the pooling weights of each sentence of a batch, the mean over the encoders of an ensemble.
-
-    Args:
-        encoders: of one model or several
-        src_tokens: ``[B, N]``, padded on either side
-        pad: index of padding
-    """
-    lengths = src_tokens.ne(pad).sum(1)
+    """Computes the pooling weights of each sentence of a batch ``[B, N]``, the mean over an ensemble's encoders."""
     levels = [
         (sum(weights) / len(encoders)).float().cpu().numpy()
-        for weights in zip(*(encoder.split_weights(src_tokens, lengths) for encoder in encoders))
+        for weights in zip(*(encoder.split_weights(src_tokens) for encoder in encoders))
     ]
     first = src_tokens.ne(pad).int().argmax(1).tolist()
     return [SentenceSplits([level[:, row] for level in levels], column) for row, column in enumerate(first)]
@@ -83,15 +72,7 @@ _MAX_TOKENS = 1000  # a chart as high as its sentence takes N * N vectors
 
 
 class Inducer:
-    """Loads models and induces trees of sentences, with fairseq's options of generation.
-
-    Args:
-        cfg: of fairseq's command line
-
-    Attributes:
-        task: fairseq's
-        models: one, or the members of an ensemble
-        tokens: of each sentence
+    """Loads one model or an ensemble and induces trees of sentences, with fairseq's options of generation.
 
     Raises:
         InputError: a model is not a Treeformer
@@ -165,9 +146,8 @@ class Inducer:
             splits = sentence_splits(encoders, batch["net_input"]["src_tokens"], self.dictionary.pad())
             for number, sentence in zip(batch["id"].tolist(), splits):
                 split = self.words(number)
-                found[number] = (
-                    (sentence.tree(split.pieces, split.words if whole_words else None),) if split.words else ()
-                )
+                leaves = split.words if whole_words else None
+                found[number] = (sentence.tree(split.pieces, leaves),) if split.words else ()
         return found
 
     def translations(self, last: int) -> Iterator[tuple[int, Tensor, Tensor]]:
@@ -188,28 +168,21 @@ def attended_phrases(
 ) -> list[list[AttendedPhrase]]:
     """Returns the phrases that the last decoder layer attends to most, averaged over heads and models (figure 5).
 
-    Args:
-        models: of an ensemble; their charts have one height
-        source: ``[N]``, a sentence with EOS and without padding
-        target: ``[T]``, its translation with EOS
-        eos: id of EOS
-        most: number of phrases per target token
-
-    Returns:
-        for each target token, EOS included, phrases by descending weight
+    The source ``[N]`` and its translation ``[T]`` have EOS but no padding. Each target token has at most ``most``
+    phrases by descending weight.
 
     Raises:
         InputError: the charts have different heights
     """
     previous = torch.cat([target.new_tensor([eos]), target[:-1]])
-    weights, cells = [], None
+    weights = []
     for model in models:
         encoder_out = model.encoder(source.unsqueeze(0), source.new_tensor([len(source)]))
-        if cells is not None and len(encoder_out["cells"][0].start) != len(cells.start):
-            raise InputError("the models of the ensemble have charts of different heights (--treeformer-height)")
         [cells] = encoder_out["cells"]
         attention = model.decoder(previous.unsqueeze(0), encoder_out=encoder_out)[1]["cell_attn"][0]
         weights.append(attention[0].float())  # T x S
+    if len({each.size(1) for each in weights}) > 1:
+        raise InputError("the models of the ensemble have charts of different heights (--treeformer-height)")
     best, places = torch.stack(weights).mean(0).topk(min(most, len(cells.start)))
     start, end = cells.start[places].tolist(), (cells.start + cells.length)[places].tolist()
     return [list(map(AttendedPhrase, *row)) for row in zip(start, end, best.tolist())]

@@ -11,8 +11,7 @@ instead of one per split point, and scores are sums of two scalars per cell:
     q . c_k = (W_l^T q) . y(i, k) + (W_r^T q) . y(i + k, L - k)
 
 Cells are stored twice: by their first token, and by their last token from the highest to the lowest. Then the left
-children of all split points of a cell are one slice, and the right children are another, in the same order (the last L
-- 1).
+children of all split points of a cell are one slice, and the right children, in the same order, are another.
 
 Letters: N columns, B sentences, D width, H pooling heads, h height, m = N - L + 1 cells of level L, G sets of weights.
 """
@@ -27,11 +26,10 @@ from tree_fairseq.treeformer.cells import ChartCells
 
 
 class _Levels:
-    """The values of all cells, stored twice.
+    """The values of all cells, stored twice, each as ``[N, B, H, h, ...]``.
 
-    Args:
-        by_start: ``[N, B, H, h, ...]``, with the cell of height L that starts at i in ``[i, :, :, L - 1]``
-        by_end: the same shape, with the cell of height L that ends with token e in ``[e, :, :, h - L]``
+    The cell of height L that starts at i is ``by_start[i, :, :, L - 1]``; if it ends with token e, it is also
+    ``by_end[e, :, :, h - L]``.
     """
 
     def __init__(self, by_start: Tensor, by_end: Tensor):
@@ -77,8 +75,8 @@ def build_levels(tokens: Tensor, weight: Tensor, scorers: Tensor, height: int) -
         height: h, at most N
 
     Returns:
-        the cells by start, ``[N, B, H, h, D / H]``, undefined for spans that end beyond N; and the pooling weights of
-        levels 2 to h, each ``[m, B, H, L - 1]``
+        the cells by start, ``[N, B, H, h, D / H]``, undefined beyond N; the pooling weights of levels 2 to h, ``[m, B,
+        H, L - 1]`` each
     """
     (columns, batch, width), (sets, _, heads, _) = tokens.shape, scorers.shape
     shape = (columns, batch, heads, height)
@@ -123,12 +121,7 @@ class ChartFunction(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         """Computes the gradients of tokens, weight and scorers from the gradient of the cells, ``[C, D]``."""
-        by_start, weight, scorers, *pooling = ctx.saved_tensors
-        pass_ = _BackwardPass(by_start, weight, scorers, pooling)
-        pass_.receive(gradient, ctx.cells)
-        for level in range(len(pooling) + 1, 1, -1):
-            pass_.through(level)
-        return (*pass_.gradients(), None)
+        return (*_BackwardPass(ctx.cells, gradient, *ctx.saved_tensors).gradients(), None)
 
 
 class _BackwardPass:
@@ -137,37 +130,27 @@ class _BackwardPass:
     A cell is a child of every longer cell with the same start or the same end, each time at one split point. Its
     gradient is the sum of those cells' gradients, passed back through composition and multiplied by the pooling weight
     of the split point. Both groups are slices again. Sums are float32 or better.
-
-    Args:
-        by_start: the cells, ``[N, B, H, h, D / H]``
-        weight: as in :func:`build_levels`
-        scorers: as in :func:`build_levels`
-        pooling: pooling weights of levels 2 to h
     """
 
-    def __init__(self, by_start: Tensor, weight: Tensor, scorers: Tensor, pooling: list[Tensor]):
-        self.weight, self.scorers, self.pooling = weight, scorers, pooling
+    def __init__(self, cells: ChartCells, gradient: Tensor, *saved: Tensor):
+        by_start, self.weight, self.scorers, *self.pooling = saved
         self.cells = _Levels(by_start, torch.empty_like(by_start))
         self.height = height = self.cells.height
         for level in range(1, height):
             self.cells.at_end(level).copy_(self.cells.at_start(level))
-        wide = scorers.dtype
-        # By start: the gradient that a cell receives, replaced by the gradient for its left children; by end: for right
-        # ones.
+        like, wide = self.scorers, self.scorers.dtype
+        # By start, the gradient that a cell receives, then the gradient for its left children; by end, for right ones.
         self.of_children = _Levels(torch.zeros_like(by_start, dtype=wide), torch.empty_like(by_start, dtype=wide))
         # The pooling weight of a cell in each longer cell.
-        self.shares = _Levels(*(scorers.new_zeros(*by_start.shape[:4], height) for _ in range(2)))
-        self.of_scores = _Levels(*(scorers.new_zeros(*by_start.shape[:4], len(scorers)) for _ in range(2)))
-        self.of_weight = torch.zeros_like(weight, dtype=wide)
-        self.of_scorers = torch.zeros_like(scorers)
-
-    def receive(self, gradient: Tensor, cells: ChartCells) -> None:
-        """Stores the gradient of the cells, ``[C, D]``."""
-        values = gradient.to(self.scorers.dtype).view(len(gradient), self.cells.by_start.size(2), -1)
+        self.shares = _Levels(*(like.new_zeros(*by_start.shape[:4], height) for _ in range(2)))
+        self.of_scores = _Levels(*(like.new_zeros(*by_start.shape[:4], len(like)) for _ in range(2)))
+        self.of_weight = torch.zeros_like(self.weight, dtype=wide)
+        self.of_scorers = torch.zeros_like(like)
+        values = gradient.to(wide).view(len(gradient), by_start.size(2), -1)
         self.of_children.by_start[cells.start, cells.sentence, :, cells.length - 1] = values
 
     def _of_states(self, level: int) -> Tensor:
-        """Returns the full gradient of a level's cells, ``[m * B, D]``, and adds to the gradient of the scorers."""
+        """Returns the gradient of a level's cells, ``[m * B, D]``, and adds to the gradient of the scorers."""
         received = self.of_children.at_start(level)  # m x B x H x D / H
         rows, batch = received.shape[:2]
         of_states = received.reshape(rows * batch, -1)
@@ -183,20 +166,15 @@ class _BackwardPass:
         self.of_scorers.view(of_scores.size(1), -1).addmm_(of_scores.t(), states)
         return of_states.addmm_(of_scores, self.scorers.flatten(0, 2))
 
-    def through(self, level: int) -> None:
+    def _through(self, level: int) -> None:
         """Passes the gradient of a level to its children."""
         weights, which = self.pooling[level - 2], min(level - 2, len(self.weight) - 1)
         narrow = self._of_states(level).to(self.weight.dtype)
-        of_pooled = (narrow @ self.weight[which]).view(
-            *weights.shape[:2], 2, weights.size(2), -1
-        )  # m x B x 2 x H x D / H
+        of_pooled = (narrow @ self.weight[which]).view(*weights.shape[:2], 2, weights.size(2), -1)  # m, B, 2, H, D / H
         of_weights = torch.zeros_like(weights)
-        sides = (
-            (self.cells.left(level), self.cells.right(level)),
-            of_pooled.unbind(2),
-            self.of_weight[which].chunk(2, dim=1),
-        )
-        for children, of_side, of_half in zip(*sides):
+        children_of_sides = (self.cells.left(level), self.cells.right(level))
+        halves = self.of_weight[which].chunk(2, dim=1)
+        for children, of_side, of_half in zip(children_of_sides, of_pooled.unbind(2), halves):
             of_half.add_(narrow.t() @ _weighted_sum(weights, children))
             products = torch.bmm(of_side.flatten(0, 2).unsqueeze(1), children.flatten(0, 2).mT)
             of_weights += products.view(weights.shape)
@@ -211,7 +189,9 @@ class _BackwardPass:
             side(level)[..., which] += of_splits
 
     def gradients(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the gradients of tokens, weight and scorers, after all levels above the first."""
+        """Returns the gradients of tokens, weight and scorers."""
+        for level in range(self.height, 1, -1):
+            self._through(level)
         columns, batch = self.cells.by_start.shape[:2]
         of_tokens = self._of_states(1).view(columns, batch, -1)
         return of_tokens.to(self.weight.dtype), self.of_weight.to(self.weight.dtype), self.of_scorers

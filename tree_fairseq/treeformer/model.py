@@ -19,13 +19,7 @@ from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
 
 class TreeformerEncoder(TransformerEncoderBase):
-    """fairseq's transformer encoder with a chart of phrases on top.
-
-    Args:
-        cfg (TreeformerConfig): sizes and options of the chart
-        dictionary: of the source
-        embed_tokens: its table
-    """
+    """fairseq's transformer encoder with a chart of phrases on top."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
@@ -42,18 +36,12 @@ class TreeformerEncoder(TransformerEncoderBase):
         return {**encoder_out, "cell_states": [cell_states], "cells": [cells], "order": []}
 
     @torch.no_grad()
-    def split_weights(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> list[Tensor]:
-        """Returns pooling weights for phrases of any length: the recurrence continues above the chart's height.
+    def split_weights(self, src_tokens: Tensor) -> list[Tensor]:
+        """Returns the mean of :meth:`Chart.splits` over pooling heads, for phrases of any length L = 2 to N.
 
-        Args:
-            src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread
-
-        Returns:
-            for lengths L = 2 to N ``[N - L + 1, B, L - 1]`` float32, the mean over pooling heads; see
-            :meth:`Chart.splits`
+        The recurrence continues above the chart's height. A length has weights ``[N - L + 1, B, L - 1]`` in float32.
         """
-        encoder_out = super().forward(src_tokens, src_lengths)
+        encoder_out = super().forward(src_tokens)
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
         return [weights.mean(2) for weights in self.chart.splits(encoder_out["encoder_out"][0], cells)]
 
