@@ -54,8 +54,7 @@ class SlotList:
 
 def compare(slots: OpenNodes, expected: list[SlotList]) -> None:
     assert slots.count.tolist() == [len(row.open) for row in expected]
-    found = zip(slots.next_parent().tolist(), slots.next_branch().tolist(), slots.next_parent_symbol().tolist())
-    assert list(found) == [row.next for row in expected]
+    assert list(zip(*(part.tolist() for part in slots.next()))) == [row.next for row in expected]
     assert all(slots.length == row.length for row in expected)
 
 
@@ -91,8 +90,9 @@ def test_every_symbol_of_a_sequence_stands_where_the_encoding_says(data, travers
     while slots.count.item():
         finish = slots.count.item() + len(tokens) > 20
         token = 2 if finish else data.draw(st.sampled_from(range(2, len(symbols.arity))))
-        parents.append(slots.next_parent().item())
-        branches.append(slots.next_branch().item())
+        parent, branch, _ = slots.next()
+        parents.append(parent.item())
+        branches.append(branch.item())
         slots.advance(torch.tensor([token]))
         tokens.append(token)
     arities, firsts = symbols.arity[tokens].tolist(), symbols.first_branch[tokens].tolist()
@@ -108,9 +108,10 @@ def test_a_deep_tree_grows_its_stack():
     for _ in range(3000):
         slots.advance(torch.tensor([4, 4]))
     assert slots.count.tolist() == [3001, 3001]
-    assert slots.next_parent().tolist() == [3000, 3000]
+    assert slots.next()[0].tolist() == [3000, 3000]
     for _ in range(3000):
         slots.advance(torch.tensor([2, PAD]))
     assert slots.count.tolist() == [1, 3001]
-    assert slots.next_parent().tolist() == [1, 3000]
-    assert slots.next_branch().tolist() == [1, 0]
+    parents, branches, _ = slots.next()
+    assert parents.tolist() == [1, 3000]
+    assert branches.tolist() == [1, 0]

@@ -79,12 +79,9 @@ class TreeHypotheses:
         """Makes row ``order[i]`` the new row i; ``order`` is ``[R']`` int64."""
         self._open.reorder(order)
         self._order = order
-        states = (self._limit, self._needed, self._possible, self.is_dead, self._kind, self.sizes)
-        self._limit, self._needed, self._possible, self.is_dead, self._kind, self.sizes = (
-            state.index_select(0, order) for state in states
-        )
-        if self._prefix is not None:
-            self._prefix = self._prefix.index_select(0, order)
+        for name in ("_limit", "_prefix", "_needed", "_possible", "is_dead", "_kind", "sizes"):
+            if (state := getattr(self, name)) is not None:
+                setattr(self, name, state.index_select(0, order))
 
     def advance(self, tokens: Tensor) -> None:
         """Adds the next symbol, ``[R]`` ids, to each tree; a row that ends or receives an illegal symbol is dead."""
@@ -105,11 +102,11 @@ class TreeHypotheses:
         self.is_complete = ~(is_open | self.is_dead)
         lives = is_open & ~self.is_dead
         self.is_growing = lives.view(-1, self._beam).any(dim=1)
-        branch = nodes.next_branch()
-        kind = self._legal.kinds[nodes.next_parent_symbol(), branch]
+        parent, branch, symbol = nodes.next()
+        kind = self._legal.kinds[symbol, branch]
         if self._legal.is_binary:
             # START has column 0, the root column 1.
-            kind = kind.masked_fill((nodes.next_parent() == 1) & (branch == 1), ROOT_SIBLING)
+            kind = kind.masked_fill((parent == 1) & (branch == 1), ROOT_SIBLING)
         self._kind = kind.masked_fill(~lives, CLOSED)
 
     def _avoid_short(self, illegal: Tensor) -> Tensor:

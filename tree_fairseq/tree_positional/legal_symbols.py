@@ -59,15 +59,12 @@ def next_surpluses(arities: list[int], length: int) -> Tensor:
     Conversely, symbols whose arities sum to m - k, filled up with leaves, make such a forest. So the possible surpluses
     are the sums of arities, whatever k.
     """
-    steps = sorted({arity for arity in arities if arity > 0})
-    possible = [True]
+    steps, sums = {arity for arity in arities if arity > 0}, {0}
     for surplus in range(1, length + 1 + max(steps, default=0)):
-        possible.append(any(step <= surplus and possible[surplus - step] for step in steps))
-    following, found = UNBOUNDED, []
-    for surplus in range(len(possible) - 1, -1, -1):
-        following = surplus if possible[surplus] else following
-        found.append(following)
-    return torch.tensor(found[::-1][: length + 1])
+        if any(surplus - step in sums for step in steps):
+            sums.add(surplus)
+    possible = torch.tensor([*sorted(sums), UNBOUNDED])
+    return possible[torch.searchsorted(possible, torch.arange(length + 1))]
 
 
 IMPOSSIBLE = 2**31 - 1

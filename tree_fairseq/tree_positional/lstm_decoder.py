@@ -13,8 +13,10 @@ from torch.nn import functional
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, by_branch
-from tree_fairseq.tree_positional.lstm_encoder import MAX_POSITIONS
 from tree_fairseq.tree_positional.open_nodes import OpenNodes
+
+# The limit of fairseq's own recurrent networks.
+MAX_POSITIONS = 100_000
 
 
 class TopDownLSTM(nn.Module):
@@ -146,7 +148,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         for column in range(tokens.size(1)):
             if column:
                 growing.advance(tokens[:, column])
-            found.append((growing.next_parent(), growing.next_branch(), growing.count > 0))
+            found.append((*growing.next()[:2], growing.count > 0))
         return tuple(torch.stack(part, dim=1) for part in zip(*found))
 
     def _all_levels(
@@ -199,8 +201,8 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
 
     def _next_state(self, tokens: Tensor, growing: _IncrementalStates, roots: list[Tensor]) -> list[Tensor]:
         """Returns h and c of the next open nodes, each ``[R, D]``."""
-        parents = growing.open_nodes.next_parent()
-        branches, order = growing.open_nodes.next_branch().clamp(min=0).sort()
+        parents, branches, _ = growing.open_nodes.next()
+        branches, order = branches.clamp(min=0).sort()
         columns = parents.clamp(min=1)[order]
         embedded = self.dropout(self.embed_tokens(tokens[order, columns]))
         above = growing.states[order, columns - 1].chunk(3, dim=1)

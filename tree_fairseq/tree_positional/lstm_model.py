@@ -1,16 +1,139 @@
-"""Tree-to-tree LSTM (Chen, Liu & Song 2018) from symbol trees or sequences to symbol trees."""
+"""Tree-to-tree LSTM (Chen, Liu & Song 2018) from symbol trees or sequences to symbol trees.
+
+The memory of its encoder is the states of all tokens, so the encoder is in the registry, and every decoder works with
+it. Its decoder works with no other encoder, because it starts from the state of the source's root.
+"""
 
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Optional
 
+import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
-from torch import nn
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.models.lstm import LSTMEncoder
+from fairseq.modules import FairseqDropout
+from torch import Tensor, nn
+from torch.nn import functional
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
-from tree_fairseq.nn.sides import SYMBOLS, source_side, target_side
-from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
-from tree_fairseq.tree_positional.lstm_encoder import build_lstm_encoder
+from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, source_side, target_side
+from tree_fairseq.nn.tree_lstm import TreeLSTM
+from tree_fairseq.tree_positional.lstm_decoder import MAX_POSITIONS, TreeToTreeLSTMDecoder
+
+
+class _MemoryEncoder(FairseqEncoder):
+    """Base of both encoders: makes fairseq's dict, to which ``root_state`` is added, and reorders it with the beam.
+
+    Subclasses have ``encode``, which returns the states of all tokens, ``[N, B, D]``, and h and c of the root.
+    """
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
+        **unused: Any,
+    ) -> dict[str, list]:
+        """Encodes sources ``[B, N]``, padded on either side, with the parents and branches of symbol trees.
+
+        Beside fairseq's entries, ``root_state`` has h and c of the root, each ``[B, D]``.
+        """
+        padding = src_tokens.eq(self.padding_idx)
+        states, root_state = self.encode(src_tokens, padding, source_symbol_tree)
+        return {"encoder_out": [states], "encoder_padding_mask": [padding], "root_state": root_state}
+
+    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
+        """Reorders the output of :meth:`forward` by ``new_order``, ``[R]``."""
+        (states,), (padding,) = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
+        return {
+            # Each row stays contiguous in memory: every decoder step reads it.
+            "encoder_out": [states.transpose(0, 1).index_select(0, new_order).transpose(0, 1)],
+            "encoder_padding_mask": [padding.index_select(0, new_order)],
+            "root_state": [state.index_select(0, new_order) for state in encoder_out["root_state"]],
+        }
+
+    def max_positions(self) -> int:
+        """Maximum length of a source."""
+        return MAX_POSITIONS
+
+
+class SymbolTreeLSTMEncoder(_MemoryEncoder):
+    """Tree-LSTM over symbol trees (``cfg.source_symbols``); the root's state represents the source."""
+
+    def __init__(self, cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int):
+        super().__init__(dictionary)
+        self.padding_idx = dictionary.pad()
+        if embed_tokens is None:
+            embed_tokens = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, self.padding_idx)
+        self.embed_tokens = embed_tokens
+        self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, hidden_size, cfg.source_symbols.degree)
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+
+    def encode(self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]]):
+        """As the base class; raises :class:`MissingTreesError` if the batch has no trees."""
+        if trees is None:
+            raise MissingTreesError(
+                "this model reads symbol trees, but the batch has none; use --task structural_translation"
+            )
+        embedded = self.dropout(self.embed_tokens(tokens))
+        states = self.tree_lstm(embedded, trees["parents"], trees["branches"], ~padding)
+        root = (~padding & (trees["parents"] < 0)).int().argmax(1)  # B
+        rows = torch.arange(len(root), device=root.device)
+        return self.dropout(states[0]).transpose(0, 1), [state[rows, root] for state in states]
+
+
+class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
+    """fairseq's bidirectional LSTM over sequences, half of ``hidden_size`` in each direction."""
+
+    def __init__(self, cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int):
+        if hidden_size % 2:
+            raise InputError(
+                f"--hidden-size {hidden_size} (--encoder-embed-dim of a transformer) is odd, and each direction of a "
+                "sequence has half of it"
+            )
+        LSTMEncoder.__init__(
+            self,
+            dictionary,
+            embed_dim=cfg.encoder_embed_dim,
+            hidden_size=hidden_size // 2,
+            dropout_in=cfg.dropout,
+            dropout_out=cfg.dropout,
+            bidirectional=True,
+            left_pad=False,
+            pretrained_embed=embed_tokens,
+        )
+
+    def encode(self, tokens: Tensor, padding: Tensor, trees: None):
+        """As the base class; the root's state is the last h and c."""
+        lengths, columns = (~padding).sum(1), torch.arange(tokens.size(1), device=padding.device)
+        # fairseq's LSTM needs padding on the right and no column that is padding in all rows. Afterwards the columns
+        # move back, so that attention weights belong to their tokens.
+        first, width = (~padding).int().argmax(1, keepdim=True), int(lengths.max())
+        moved = tokens.gather(1, (columns + first) % len(columns))[:, :width]
+        states, h, c, _ = LSTMEncoder.forward(self, moved, lengths, enforce_sorted=False)
+        states = functional.pad(states, (0, 0, 0, 0, 0, len(columns) - width))
+        back = ((columns - first) % len(columns)).t()  # N x B
+        return states.gather(0, back.unsqueeze(2).expand_as(states)), [h[-1], c[-1]]
+
+
+def build_lstm_encoder(cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int) -> FairseqEncoder:
+    """Builds the encoder of ``cfg.source_symbols``; its embeddings are new if None are given."""
+    kind = BidirectionalLSTMEncoder if cfg.source_symbols is None else SymbolTreeLSTMEncoder
+    return kind(cfg, dictionary, embed_tokens, hidden_size)
+
+
+ENCODER = register_encoder(
+    EncoderType(
+        "tree_lstm",
+        reads=(SYMBOLS, SEQUENCE),
+        build=lambda cfg, *parts: build_lstm_encoder(cfg, *parts, hidden_size=cfg.encoder.embed_dim),
+        fill_in=lambda cfg, side: setattr(cfg, "source_symbols", side.symbols),
+        help="a Tree-LSTM for symbol trees, a bidirectional LSTM for sequences",
+    )
+)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -47,12 +170,7 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task whose target is symbol trees.
-
-        Raises:
-            MissingTreesError: the task does not load symbol trees
-            InputError: the target is a sequence, or options contradict each other
-        """
+        """Builds the model for a task whose target is symbol trees."""
         source, target = source_side(task), target_side(task)
         if SYMBOLS not in (source.modality, target.modality):
             raise MissingTreesError("--arch tree_to_tree_lstm makes symbol trees; use --task structural_translation")
@@ -89,13 +207,8 @@ def _set_defaults(args, width: int, dropout: float) -> None:
     set_defaults(args, TreeToTreeLSTMConfig)
 
 
-@register_model_architecture("tree_to_tree_lstm", "tree_to_tree_lstm_program_translation")
-def tree_to_tree_lstm_program_translation(args):
-    """The paper's translator of programs: width 256, dropout 0.5."""
-    _set_defaults(args, 256, 0.5)
-
-
-@register_model_architecture("tree_to_tree_lstm", "tree_to_tree_lstm_tiny")
-def tree_to_tree_lstm_tiny(args):
-    """For first trials: width 64."""
-    _set_defaults(args, 64, 0.1)
+# The paper's translator of programs, and a model for first trials.
+for _name, _width, _dropout in (("program_translation", 256, 0.5), ("tiny", 64, 0.1)):
+    register_model_architecture("tree_to_tree_lstm", f"tree_to_tree_lstm_{_name}")(
+        partial(_set_defaults, width=_width, dropout=_dropout)
+    )

@@ -8,7 +8,6 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
@@ -67,10 +66,7 @@ class TreePositionalModelConfig(TreePositionsConfig):
 
 @dataclass
 class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConfig):
-    """Options of the model. The task fills in the symbols of each side, None for a sequence."""
-
-    source_symbols: Optional[SymbolTable] = None
-    target_symbols: Optional[SymbolTable] = None
+    """Options of the model."""
 
 
 @register_model("tree_positional_transformer")
@@ -87,12 +83,7 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task that loads symbol trees.
-
-        Raises:
-            MissingTreesError: the task is fairseq's own, or the encoder reads trees that the source does not have
-            InputError: options contradict the trees or each other
-        """
+        """Builds the model for a task that loads symbol trees."""
         if not has_modalities(task):
             raise MissingTreesError(
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"

@@ -12,9 +12,8 @@ from torch.nn import functional
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.tree_positional.positions import warn_of_depth
 
-# Fields of a frame: the column of a symbol among the tokens, the branch of its next child, the branch after its last
-# child, and its id.
-_COLUMN, _BRANCH, _END, _SYMBOL = range(4)
+# A frame: the column of a symbol among the tokens, the branch of its next child, the branch after its last child, its id.
+_BRANCH, _END = 1, 2
 _ROOT = (-1, -1, 0, -1)
 
 
@@ -42,20 +41,13 @@ class OpenNodes:
         self._place = self.count.clone()  # [R], the index of that frame
         self._last = self.count.clone()  # [R], the index of the frame opened last
 
-    def next_parent(self) -> Tensor:
-        """Returns the columns of the parents of the next open nodes, ``[R]`` int64.
+    def next(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns for the next open nodes the parent's column, the branch under it, and the parent's id, ``[R]`` int64.
 
-        START is column 0 and symbol t is column t + 1; -1 stands for the root and for a complete tree.
+        START is column 0 and symbol t is column t + 1. All three are -1 for the root and for a complete tree.
         """
-        return self._of_next(_COLUMN)
-
-    def next_branch(self) -> Tensor:
-        """Returns the branches of the next open nodes, ``[R]`` int64; -1 as in :meth:`next_parent`."""
-        return self._of_next(_BRANCH)
-
-    def next_parent_symbol(self) -> Tensor:
-        """Returns the ids of the parents of the next open nodes, ``[R]`` int64; -1 as in :meth:`next_parent`."""
-        return self._of_next(_SYMBOL)
+        column, branch, _, symbol = self._next.masked_fill((self.count == 0)[:, None], -1).unbind(1)
+        return column, branch, symbol
 
     def advance(self, tokens: Tensor) -> None:
         """Fills the next open node of every tree with an id, ``[R]``.
@@ -90,9 +82,6 @@ class OpenNodes:
         self.count, self._frames, self._next, self._place, self._last = (
             state.index_select(0, order) for state in (self.count, self._frames, self._next, self._place, self._last)
         )
-
-    def _of_next(self, field: int) -> Tensor:
-        return self._next[:, field].masked_fill(self.count == 0, -1)
 
     def _reserve(self) -> None:
         # Frame 0, the root's frame, one for each id, and one past them, where a complete queue ends.
@@ -135,7 +124,7 @@ class IncrementalPaths:
         self.columns, self.next = self.columns.index_select(0, order), self.next.index_select(0, order)
 
     def _path_of_next(self) -> Tensor:
-        parent, branch = self._open.next_parent(), self._open.next_branch()
+        parent, branch, _ = self._open.next()
         levels = self.columns.size(-1)
         # A root has no parent: START's path, which is empty, stands in.
         column = parent.clamp(min=0)[:, None, None].expand(-1, 1, levels)

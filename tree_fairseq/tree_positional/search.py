@@ -37,13 +37,10 @@ _MASKED_SAMPLE, _FLOOR_SAMPLE = -80.0, -40.0
 
 
 class StructuralEnsemble(EnsembleModel):
-    """An ensemble whose averaged scores are masked.
+    """An ensemble whose averaged scores, to which those of a language model are added, are masked.
 
-    Args:
-        penalties: ``[V]``, subtracted from log-probabilities; or None
-        for_sampling: whether symbols are sampled
-        lm_model, lm_weight: a language model over the target dictionary, whose scores are added before the mask
-        waiting: id that complete trees take while they wait; None if they end at once
+    ``penalties``, ``[V]``, are subtracted from log-probabilities. Complete trees take the id ``waiting`` while they
+    wait; if it is None, they end at once.
     """
 
     def __init__(

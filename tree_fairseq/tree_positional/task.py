@@ -61,10 +61,12 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         """Builds fairseq's generator, or for a tree target the structural search."""
         if seq_gen_cls is None and self.target_side.modality == SYMBOLS:
             seq_gen_cls = StructuralGenerator
-            structural = {"symbols": self.target_side.symbols, "grammar": self._grammar()}
-            if getattr(args, "print_alignment", None):
-                structural["print_alignment"] = args.print_alignment
-            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), **structural}
+            extra_gen_cls_kwargs = {
+                **(extra_gen_cls_kwargs or {}),
+                "symbols": self.target_side.symbols,
+                "grammar": self._grammar(),
+                "print_alignment": getattr(args, "print_alignment", None),
+            }
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
 
     def _grammar(self):
