@@ -12,7 +12,7 @@ from torch.nn import functional
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.tree_positional.positions import warn_of_depth
 
-# A frame: the column of a symbol among the tokens, the branch of its next child, the branch after its last child, its id.
+# A frame: column of a symbol among the tokens, branch of its next child, branch after its last child, its id.
 _BRANCH, _END = 1, 2
 _ROOT = (-1, -1, 0, -1)
 
