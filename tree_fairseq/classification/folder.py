@@ -26,7 +26,7 @@ from tree_fairseq.data_bin.kinds import (
     register_kind,
     with_last_error,
 )
-from tree_fairseq.data_bin.manifest import Manifest, register_section
+from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.records import SideRecord
 from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import (
@@ -88,7 +88,7 @@ class ClassSplitRecord:
 
 @register_section("classification")
 @dataclass
-class ClassificationRecord:
+class ClassificationRecord(Section):
     """The kind of examples that a folder holds.
 
     Attributes:
@@ -108,6 +108,7 @@ class ClassificationRecord:
 
     contents: ClassVar[str] = "classes"
     missing: ClassVar[str] = "preprocess with --task tree_classification"
+    split_record = ClassSplitRecord
 
     input_format: str
     node_labels: bool
@@ -127,12 +128,6 @@ class ClassificationRecord:
     def text_options(self) -> ParserOptions | None:
         """The options of the parser for new text in a folder of trees."""
         return None if self.text_parser is None else ParserOptions.from_json(self.text_parser)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> ClassificationRecord:
-        """Restores the record from the result of ``dataclasses.asdict``."""
-        splits = {name: ClassSplitRecord(**split) for name, split in values["splits"].items()}
-        return cls(**{**values, "splits": splits})
 
     def differences(self, other: ClassificationRecord) -> list[str]:
         """Returns what makes the two read the same examples, or new text, differently."""

@@ -41,11 +41,7 @@ class Grammar:
 
 
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:
-    """Returns the rules that trees were built with.
-
-    Args:
-        token_lines: the symbols of each tree
-        encoding: how trees became symbols
+    """Returns the rules that trees, given as lines of symbols, were built with.
 
     Raises:
         SymbolTreeError: a line is not a tree; the error names the line
@@ -76,11 +72,7 @@ def write_grammar(path: str | os.PathLike, rules: Iterable[Rule]) -> None:
 
 
 def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
-    """Reads rules.
-
-    Args:
-        path: a file that :func:`write_grammar` wrote
-        dictionary: of the symbols
+    """Reads the rules that :func:`write_grammar` wrote, with the ids of a dictionary.
 
     Raises:
         CorruptFileError: a line is not a rule

@@ -17,12 +17,8 @@ _PROBLEMS_SHOWN = 5
 
 
 class ExportRequest(NamedTuple):
-    """The part of a folder that is written back as text.
-
-    Attributes:
-        folder: a preprocessed folder
-        split: such as ``train`` or ``valid1``
-        words_from: the text of the split, to have its own words in place of ``<unk>``
+    """The split of a folder that is written back as text; the words of ``words_from``, the text of the split, take the
+    place of ``<unk>``.
     """
 
     folder: Path
@@ -31,14 +27,6 @@ class ExportRequest(NamedTuple):
 
 
 Export = Callable[[ExportRequest], Iterable[str]]
-
-
-def _accept_trees(folder: Path, manifest: Manifest) -> None:
-    pass
-
-
-def _no_exports(manifest: Manifest) -> dict[str, Export]:
-    return {}
 
 
 class DataKind(NamedTuple):
@@ -55,8 +43,8 @@ class DataKind(NamedTuple):
 
     problems: Callable[[Path, Manifest], Iterator[str]]
     exports: Callable[[Manifest], dict[str, Export]]
-    examples: Callable[[Manifest], dict[str, Export]] = _no_exports
-    refuse_trees: Callable[[Path, Manifest], None] = _accept_trees
+    examples: Callable[[Manifest], dict[str, Export]] = lambda manifest: {}
+    refuse_trees: Callable[[Path, Manifest], None] = lambda folder, manifest: None
 
 
 _KINDS: dict[str, DataKind] = {}
@@ -90,12 +78,7 @@ def with_last_error(problems: Iterable[str]) -> Iterator[str]:
 
 
 def first_problems(path: object, problems: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """Yields the first few problems of a file and the number of all others.
-
-    Args:
-        path: the file
-        problems: number of a line, from 1, and what is wrong with it
-    """
+    """Yields the first few problems of a file, each with the number of its line, and the number of all others."""
     found = 0
     for line, problem in problems:
         found += 1

@@ -7,15 +7,16 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, ClassVar, Protocol, TypeVar
+from typing import Any, Callable, ClassVar, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.records import SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
+from tree_fairseq.data_bin.records import Record, SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.files import file_sha256, read_json, write_json
 
 MANIFEST_NAME = "tree.json"
+FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,7 @@ class FileRecord:
             )
 
     def verify_size(self, path: Path) -> None:
-        """Checks that a file exists and has the recorded size.
-
-        Raises:
-            CorruptFileError: otherwise.
-        """
+        """Raises CorruptFileError if a file is missing or has not the recorded size."""
         if not path.exists():
             raise CorruptFileError(f"{path} is missing. Preprocess again")
         if (size := path.stat().st_size) != self.size:
@@ -59,31 +56,20 @@ class FileRecord:
             )
 
 
-FORMAT_VERSION = 1
-
-
-class Section(Protocol):
+class Section(Record):
     """The part of ``tree.json`` that one kind of data set adds, such as one for classification.
 
     Attributes:
         contents: plural noun for the content of a split, used in error messages
-        missing: what users have to do who need the section and do not have it; the end of a sentence
-        splits: by name; each has the ``prefix`` of its token files and the names of all its ``files``
+        missing: advice for users who need the section and do not have it; the end of a sentence
     """
 
     contents: ClassVar[str]
     missing: ClassVar[str]
-    splits: dict[str, Any]
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Section:
-        """Restores the record from the result of ``dataclasses.asdict``."""
 
     def dictionaries(self, source_lang: str) -> list[str]:
         """Returns the file names of the dictionaries that the section depends on."""
-
-    def differences(self, other: Any) -> list[str]:
-        """Returns what makes the two turn the same text into different files, such as ``seed: 1 and 2``."""
+        raise NotImplementedError
 
 
 S = TypeVar("S", bound=Section)
@@ -192,29 +178,17 @@ class Manifest:
         self.sections[_name_of(type(record))] = record
 
     def side(self, lang: str) -> SideRecord:
-        """Returns the record of a language with constituency trees.
-
-        Raises:
-            MissingTreesError: the language has no such trees.
-        """
+        """Returns the record of a language with constituency trees; raises MissingTreesError if there is none."""
         if lang not in self.sides:
             raise MissingTreesError(f"there are trees for {', '.join(self.sides) or 'no language'}, but not for {lang}")
         return self.sides[lang]
 
     def split(self, lang: str, split: str) -> SplitRecord:
-        """Returns the record of a language's constituency trees in a split.
-
-        Raises:
-            MissingTreesError: there are no such trees.
-        """
+        """Returns the record of constituency trees in a split; raises MissingTreesError if there is none."""
         return _record_of(split, self.side(lang).splits, f"there are trees of {lang}", _ANNOTATE)
 
     def symbol_split(self, lang: str, split: str) -> SymbolSplitRecord:
-        """Returns the record of a language's symbol trees in a split.
-
-        Raises:
-            MissingTreesError: there are no such trees.
-        """
+        """Returns the record of symbol trees in a split; raises MissingTreesError if there is none."""
         records = self.symbols[lang].splits if lang in self.symbols else {}
         return _record_of(split, records, f"there are symbol trees of {lang}", _PREPROCESS)
 
@@ -231,13 +205,11 @@ class Manifest:
                 self.files.pop(name, None)
 
     def keep_splits(self, old: Any, new: Any, rewritten: Iterable[str], contents: str) -> None:
-        """Gives a new record of a side or a section those splits of the old one that are not written again.
+        """Gives a new record those splits of the folder's old one, if there is one, that are not written again.
 
         Args:
-            old: the record in the folder; None if there is none
-            new: the record of what is asked for now
-            rewritten: names of splits
-            contents: plural noun for what the records are about, used in the error message
+            rewritten: names of the splits that are
+            contents: plural noun for the content of the records, used in the error message
 
         Raises:
             DataFolderError: splits that stay were made differently.
@@ -253,34 +225,21 @@ class Manifest:
         new.splits = old.splits
 
     def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
-        """Compares the hashes of the dictionaries and the sizes of the files, which is fast enough for every start.
-
-        Args:
-            folder: the folder that this manifest came from
-            lang: language of the trees to be read
-            splits: splits to be read
+        """Compares the hashes of the dictionaries and the sizes of the files of some splits with those in ``folder``,
+        from which this manifest came; it is fast enough for every start.
 
         Raises:
             MissingTreesError: a language or split has no trees.
             DictionaryMismatchError: a dictionary is not the one that the files were made with.
             CorruptFileError: a file is missing or has another size.
         """
-        names = [f"dict.{lang}.txt"]
-        records: list[Any]
-        if lang in self.symbols:
-            records = [self.symbol_split(lang, split) for split in splits]
-        else:
-            names.append(self.side(lang).labels)
-            records = [self.split(lang, split) for split in splits]
-        self._verify(Path(folder), names, records)
+        is_symbols = lang in self.symbols
+        names = [f"dict.{lang}.txt"] if is_symbols else [f"dict.{lang}.txt", self.side(lang).labels]
+        record_of = self.symbol_split if is_symbols else self.split
+        self._verify(Path(folder), names, [record_of(lang, split) for split in splits])
 
     def verify_section(self, kind: type[S], folder: str | os.PathLike, splits: Iterable[str]) -> S:
-        """Does the same for the section of a kind of data set, and returns the section.
-
-        Raises:
-            MissingTreesError: the folder has no such section, or the section does not have a split.
-            DictionaryMismatchError, CorruptFileError: as :meth:`verify_quickly`.
-        """
+        """Does the same for the section of a kind of data set, and returns the section."""
         section = self.section(kind)
         if section is None:
             raise MissingTreesError(
@@ -305,25 +264,17 @@ class Manifest:
     def enter_dictionary(self, path: Path, in_use: bool) -> None:
         """Enters a dictionary.
 
-        Args:
-            path: its file
-            in_use: whether there are files that stay and were made with the known dictionary of this name
-
         Raises:
-            DictionaryMismatchError: there are, and this is another dictionary.
+            DictionaryMismatchError: it is another than the known one of this name, and that one is ``in_use``: there
+                are files that stay and were made with it.
         """
         if in_use and path.name in self.files:
             self.files[path.name].verify_content(path)
         self.enter_files([path])
 
     def enter_tokens(self, folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:
-        """Enters dictionaries and token files.
-
-        Raises:
-            DictionaryMismatchError: as :meth:`enter_dictionary`.
-        """
-        records = (*self.sides.values(), *self.symbols.values(), *self.sections.values())
-        in_use = any(record.splits for record in records)
+        """Enters dictionaries, as :meth:`enter_dictionary`, and token files."""
+        in_use = any(record.splits for record in (*self.languages.values(), *self.sections.values()))
         for lang in languages:
             self.enter_dictionary(folder / f"dict.{lang}.txt", in_use)
         for split in splits:
@@ -343,17 +294,14 @@ def _record_of(split: str, records: dict[str, Any], found: str, way_out: str) ->
 
 
 def _from_json(values: dict[str, Any]) -> Manifest:
-    sides = {lang: _side_from_json(side, SideRecord, SplitRecord) for lang, side in values["sides"].items()}
-    symbols = {
-        lang: _side_from_json(side, SymbolSideRecord, SymbolSplitRecord)
-        for lang, side in values.get("symbols", {}).items()
-    }
+    sides = {lang: SideRecord.from_json(side) for lang, side in values["sides"].items()}
+    symbols = {lang: SymbolSideRecord.from_json(side) for lang, side in values.get("symbols", {}).items()}
     files = {name: FileRecord(**record) for name, record in values["files"].items()}
     names = {entry.name for entry in dataclasses.fields(Manifest)} - {"sections", "unread"}
     sections = {name: value for name, value in values.items() if name not in names and value is not None}
     records = {name: _SECTIONS[name].from_json(value) for name, value in sections.items() if name in _SECTIONS}
     unread = {name: dict(value) for name, value in sections.items() if name not in _SECTIONS}
-    everything = [*sides.values(), *symbols.values(), *records.values()]
+    everything: list[Any] = [*sides.values(), *symbols.values(), *records.values()]
     prefixes = [split.prefix for side in everything for split in side.splits.values()]
     if outside := [
         name for name in (*files, *prefixes) if os.path.basename(name) != name or name in (os.curdir, os.pardir)
@@ -371,7 +319,3 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     if missing := [name for name in named if name not in files]:
         raise KeyError(f"no record of {', '.join(missing)}")
     return manifest
-
-
-def _side_from_json(values: dict[str, Any], side: type, split: type) -> Any:
-    return side(**{**values, "splits": {name: split(**record) for name, record in values["splits"].items()}})

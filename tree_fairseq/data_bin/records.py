@@ -1,19 +1,40 @@
-"""The records of sides in ``tree.json``: of constituency trees, and of symbol trees."""
+"""The records of sides in ``tree.json``, of constituency trees and of symbol trees, and what all records share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.symbols import SymbolEncoding
 
+R = TypeVar("R", bound="Record")
 
-def differing_fields(first: object, second: object, names: Iterable[str]) -> list[str]:
-    """Returns ``name: value and other value`` for each attribute in which two records differ."""
-    pairs = ((name, getattr(first, name), getattr(second, name)) for name in names)
-    return [f"{name}: {one} and {other}" for name, one, other in pairs if one != other]
+
+class Record:
+    """A part of ``tree.json`` with a record for each split; its subclasses are dataclasses.
+
+    Attributes:
+        split_record: class of the records of splits, which have the ``prefix`` of the token files, without extension,
+            such as ``train.en-de.en``, and the names of all ``files``
+        deciding: fields that decide which files are made of a text
+        splits: by name (``train``, ``valid``, ``valid1``, ...)
+    """
+
+    split_record: ClassVar[type]
+    deciding: ClassVar[tuple[str, ...]] = ()
+    splits: dict[str, Any]
+
+    @classmethod
+    def from_json(cls: type[R], values: dict[str, Any]) -> R:
+        """Restores a record from the result of ``dataclasses.asdict``."""
+        splits = {name: cls.split_record(**split) for name, split in values["splits"].items()}
+        return cls(**{**values, "splits": splits})
+
+    def differences(self, other: Any) -> list[str]:
+        """Returns what makes the two turn the same text into different files, such as ``seed: 1 and 2``."""
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in self.deciding)
+        return [f"{name}: {one} and {another}" for name, one, another in pairs if one != another]
 
 
 @dataclass
@@ -21,13 +42,10 @@ class SplitRecord:
     """The trees of one side of one split.
 
     Attributes:
-        prefix: name of the token files without extension, such as ``train.en-de.en``
-        lines: number of lines
-        leaves: leaves of all lines, without EOS
-        nodes: nodes of all lines' full forests
+        prefix, files: see :class:`Record`
+        lines, leaves, nodes: their numbers, leaves without EOS, nodes of the full forests
         failed: numbers of the lines, from 1, in which a sentence could not be parsed and has a flat tree
         unknown_labels: number of nodes whose label is not in the label dictionary
-        files: names of the token files and tree files
     """
 
     prefix: str
@@ -44,7 +62,7 @@ _INDIFFERENT_OPTIONS = ("batch_size", "device", "parser_dir", "on_parse_error", 
 
 
 @dataclass
-class SideRecord:
+class SideRecord(Record):
     """The trees of one language.
 
     Attributes:
@@ -52,8 +70,10 @@ class SideRecord:
         parser: the parser's options, for parsing new text in the same way (:attr:`options`)
         identity: name, version and model of the parser that ran
         labels: name of the label dictionary
-        splits: by name (``train``, ``valid``, ``valid1``, ...)
     """
+
+    split_record = SplitRecord
+    deciding = ("identity",)
 
     side: str
     parser: dict[str, Any]
@@ -69,12 +89,8 @@ class SideRecord:
     def differences(self, other: SideRecord) -> list[str]:
         """Returns what makes the two give different trees to the same text."""
         names = [name for name in {**self.parser, **other.parser} if name not in _INDIFFERENT_OPTIONS]
-        options = [
-            f"{name}: {self.parser.get(name)} and {other.parser.get(name)}"
-            for name in names
-            if self.parser.get(name) != other.parser.get(name)
-        ]
-        return [*differing_fields(self, other, ["identity"]), *options]
+        pairs = ((name, self.parser.get(name), other.parser.get(name)) for name in names)
+        return super().differences(other) + [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]
 
 
 @dataclass
@@ -82,12 +98,10 @@ class SymbolSplitRecord:
     """The symbol trees of one side of one split.
 
     Attributes:
-        prefix: name of the token files without extension, such as ``train.nl-lf.lf``
-        lines: number of trees
-        symbols: symbols of all trees
+        prefix, files: see :class:`Record`
+        lines, symbols: their numbers
         depth: of the deepest tree in the form that was encoded, the root at 0
         unknown: number of symbols that the dictionary does not have
-        files: names of the token files
     """
 
     prefix: str
@@ -99,20 +113,22 @@ class SymbolSplitRecord:
 
 
 @dataclass
-class SymbolSideRecord:
+class SymbolSideRecord(Record):
     """The symbol trees of one language.
 
     Attributes:
         side: ``source`` or ``target``
         modality: ``tree``, or ``constituency`` where the text is sentences whose parses are the trees
-        notation: how the text, or the output, is written
+        notation: of the text, or of the output
         traversal, binarization, mark: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
         degree: the largest number of branches of a node
         parser: the parser's options, for sentences
         identity: name, version and model of the parser that ran
         grammar: name of the file of symbols seen under each other, if there is one
-        splits: by name
     """
+
+    split_record = SymbolSplitRecord
+    deciding = ("modality", "notation", "traversal", "binarization", "mark", "identity")
 
     side: str
     modality: str
@@ -135,7 +151,3 @@ class SymbolSideRecord:
     def options(self) -> ParserOptions | None:
         """How the sentences were parsed."""
         return None if self.parser is None else ParserOptions.from_json(self.parser)
-
-    def differences(self, other: SymbolSideRecord) -> list[str]:
-        """Returns what makes the two turn the same text into different symbols."""
-        return differing_fields(self, other, ("modality", "notation", "traversal", "binarization", "mark", "identity"))

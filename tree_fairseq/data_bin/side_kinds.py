@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ from tree_fairseq.data_bin.kinds import (
     with_last_error,
 )
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.records import SplitRecord, SymbolSideRecord
+from tree_fairseq.data_bin.records import SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, require_same_tokens, token_words
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, load_label_dictionary
 from tree_fairseq.errors import SymbolTreeError
@@ -33,8 +34,6 @@ from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Forest
 
 _LINES_AT_A_TIME = 20_000
-# Levels are handled one at a time for all lines at once; lines deeper than this are walked node by node instead.
-_MANY_LEVELS = 200
 
 
 def export_forests(
@@ -42,11 +41,7 @@ def export_forests(
 ) -> Iterator[Forest]:
     """Reads the constituency trees of a split; words and labels that the dictionaries lack are ``<unk>``.
 
-    Args:
-        folder: a folder with trees
-        lang: language of the trees
-        split: such as ``train`` or ``valid1``
-        words_from: the text of the split, to have its own words in place of ``<unk>``
+    With ``words_from``, the text of the split, its own words take the place of ``<unk>``.
 
     Raises:
         DataFolderError: there are no such trees, or a file is damaged.
@@ -65,15 +60,13 @@ def export_forests(
     else:
         require_same_tokens(words_from, prefix, dictionary)
         words = map(tokens, read_lines(words_from))
-    return _forests(trees, words, labels)
 
-
-def _forests(trees: TreeStore, words: Iterable[list[str]], labels: Dictionary) -> Iterator[Forest]:
-    names = labels.symbols
-    for index, leaves in enumerate(words):
+    def forest(leaves: list[str], index: int) -> Forest:
         tree = trees[index]
         spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
-        yield decode(SpanForest(leaves, [names[label] for label in tree.label.tolist()], spans))
+        return decode(SpanForest(leaves, [labels[label] for label in tree.label.tolist()], spans))
+
+    return map(forest, words, itertools.count())
 
 
 def _export_brackets(lang: str, request: ExportRequest) -> Iterable[str]:
@@ -86,13 +79,13 @@ def _constituency_exports(manifest: Manifest) -> dict[str, Export]:
 
 def _constituency_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     for lang, side in manifest.sides.items():
-        yield from with_last_error(_side_problems(folder, lang, side.labels, side.splits))
+        yield from with_last_error(_side_problems(folder, lang, side))
 
 
-def _side_problems(folder: Path, lang: str, labels_name: str, splits: dict[str, SplitRecord]) -> Iterator[str]:
-    labels = load_label_dictionary(folder / labels_name)
+def _side_problems(folder: Path, lang: str, side: SideRecord) -> Iterator[str]:
+    labels = load_label_dictionary(folder / side.labels)
     dictionary = load_dictionary(folder, lang)
-    for record in splits.values():
+    for record in side.splits.values():
         tokens = folder / record.prefix
         yield from error_of(lambda: deque(token_words(tokens, dictionary), maxlen=0))
         yield from with_last_error(_tree_problems(tokens, labels, record))
@@ -130,69 +123,34 @@ def malformed_lines(block: TreeBlock) -> np.ndarray:
     """Returns which lines of a block are not forests in preorder, ``[lines]`` bool.
 
     In a forest the preterminals, the nodes without a node below them, are the leaves from left to right. So a node
-    starts at the number of preterminals before it, and ends at the number of those before the next node that is not
-    below it.
+    starts at the number of preterminals before it, and ends one later, or where its last child ends.
     """
     counts = block.node_counts.astype(np.int64)
-    firsts = np.cumsum(counts) - counts
     line = np.repeat(np.arange(len(counts)), counts)
     start, end, depth = block.rows[:, 1:].T.astype(np.int64)
-    is_first = np.zeros(len(depth), bool)
-    is_first[firsts[counts > 0]] = True
-
+    ends = np.cumsum(counts)
+    previous = np.append(-1, depth[:-1])[: len(depth)]
+    previous[(ends - counts)[counts > 0]] = -1
     bad = np.zeros(len(counts), bool)
-    previous = np.concatenate([[-1], depth[:-1]])
-    previous[is_first] = -1
     bad[line[(depth < 0) | (depth > previous + 1)]] = True
+    depth[bad[line]] = 0
 
-    childless = np.ones(len(depth), bool)
-    childless[:-1] = (depth[1:] <= depth[:-1]) | is_first[1:]
-    before = np.cumsum(childless) - childless
-    # Preterminals before the first node of the line, and in the whole line.
-    offset = before[np.minimum(firsts, max(len(before) - 1, 0))] if len(before) else np.zeros(len(counts), np.int64)
+    childless = np.append(depth[1:] <= depth[:-1], True)[: len(depth)]
+    childless[ends[counts > 0] - 1] = True
     total = np.bincount(line[childless], minlength=len(counts))
     bad |= total != block.leaf_counts
-    bad[line[start != before - offset[line]]] = True
+    bad[line[start != np.cumsum(childless) - childless - (np.cumsum(total) - total)[line]]] = True
 
-    after = _next_outside(np.where(bad[line], 0, depth), line, counts)
-    leaves_before = np.append(before, childless.sum())
-    bad[line[end != leaves_before[after] - offset[line]]] = True
+    # The parent is the last node before a node that is one level higher.
+    nodes, below = np.arange(len(depth)), np.flatnonzero(depth)
+    by_level = np.argsort(depth, kind="stable")
+    places = (len(depth) * depth + nodes)[by_level]
+    parents = by_level[np.searchsorted(places, len(depth) * (depth[below] - 1) + below) - 1]
+    right_end = start + 1
+    # Of several children the last one is kept.
+    right_end[parents] = end[below]
+    bad[line[end != right_end]] = True
     return bad
-
-
-def _next_outside(depth: np.ndarray, line: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Returns, for every node, the index of the next node that is not below it, ``[M]`` int64; a line ends where the
-    next begins."""
-    after = np.empty(len(depth), np.int64)
-    deepest = np.zeros(len(counts), np.int64)
-    np.maximum.at(deepest, line, depth)
-    shallow = deepest < _MANY_LEVELS
-    # Nothing below a root belongs to another line, so the lines can be handled together.
-    nodes = np.flatnonzero(shallow[line])
-    ends = np.cumsum(counts)
-    for level in range(int(deepest[shallow].max(initial=-1)), -1, -1):
-        levels = depth[nodes]
-        here = np.flatnonzero(levels == level)
-        following = nodes[np.minimum(here + 1, len(nodes) - 1)]
-        # The next node kept may belong to a later line; then this line ends first.
-        end_of_line = ends[line[nodes[here]]]
-        after[nodes[here]] = np.where(here + 1 < len(nodes), np.minimum(following, end_of_line), end_of_line)
-        nodes = nodes[levels < level]
-    for deep in np.flatnonzero(~shallow):
-        first, last = int(ends[deep] - counts[deep]), int(ends[deep])
-        after[first:last] = first + _next_outside_of_line(depth[first:last])
-    return after
-
-
-def _next_outside_of_line(depth: np.ndarray) -> np.ndarray:
-    """Does the same for one line, node by node."""
-    after = np.full(len(depth), len(depth), np.int64)
-    open_nodes: list[int] = []
-    for node, level in enumerate(depth.tolist()):
-        while open_nodes and depth[open_nodes[-1]] >= level:
-            after[open_nodes.pop()] = node
-        open_nodes.append(node)
-    return after
 
 
 def _export_symbols(lang: str, request: ExportRequest) -> Iterator[str]:
@@ -218,23 +176,22 @@ def _symbol_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 def _symbol_side_problems(folder: Path, lang: str, side: SymbolSideRecord) -> Iterator[str]:
     dictionary = load_dictionary(folder, lang)
-    for name in side.splits:
-        yield from with_last_error(_symbol_split_problems(folder, lang, name, side, dictionary))
+    for name, split in side.splits.items():
+        words = token_words(folder / split.prefix, dictionary)
+        yield from with_last_error(_symbol_split_problems(f"{name} of {lang}", folder, words, side, split))
 
 
 def _symbol_split_problems(
-    folder: Path, lang: str, name: str, side: SymbolSideRecord, dictionary: Dictionary
+    name: str, folder: Path, words: Iterable[list[str]], side: SymbolSideRecord, record: SymbolSplitRecord
 ) -> Iterator[str]:
-    record = side.splits[name]
     lines = symbols = 0
-    for words in token_words(folder / record.prefix, dictionary):
-        lines += 1
-        symbols += len(words)
+    for lines, line in enumerate(words, start=1):
+        symbols += len(line)
         try:
-            side.encoding.decode(words)
+            side.encoding.decode(line)
         except SymbolTreeError as error:
             yield str(error.at(folder / record.prefix, lines))
-    yield from count_problems(f"{name} of {lang}", {"lines": lines, "symbols": symbols}, record)
+    yield from count_problems(name, {"lines": lines, "symbols": symbols}, record)
 
 
 register_kind("constituency", DataKind(_constituency_problems, _constituency_exports))

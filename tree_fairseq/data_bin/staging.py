@@ -18,7 +18,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,8 @@ def sync_folder(path: Path) -> None:
 
 
 def staging_path(destination: str | os.PathLike) -> Path:
-    """Returns where a destination is built: beside it, or inside it where files beside it cannot be renamed into it.
-
-    That is so when the destination is the root of a file system of its own, or when its parent cannot be written to.
+    """Returns where a destination is built: beside it, or inside it where files beside it cannot be renamed into it: on
+    a file system of its own, or if its parent cannot be written to.
     """
     destination = Path(os.path.realpath(destination))
     parent = destination.parent
@@ -76,9 +75,7 @@ def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
 class Staging:
     """The staging folder of one destination, which one process uses at a time.
 
-    Args:
-        destination: the folder to fill
-        command: the work and its input, for JSON; equal commands give equal files
+    ``command`` is the work and its input, for JSON: equal commands give equal files.
     """
 
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any]):
@@ -130,10 +127,8 @@ class Staging:
         write_json(self.path / _RECORD, self._command)
 
     def refuse_unpublished(self) -> None:
-        """Checks that no other command was stopped while it moved its files, which leaves a destination incomplete.
-
-        Raises:
-            DestinationExistsError: another command was stopped then.
+        """Raises DestinationExistsError if another command was stopped while it moved its files: the destination is
+        incomplete.
         """
         ready = read_json(self.path / _READY)
         if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
@@ -143,9 +138,8 @@ class Staging:
                 f"{json.dumps(ready['command'], ensure_ascii=False)}"
             )
 
-    def _remove(self, names) -> None:
-        for name in list(names):
-            path = self.path / name
+    def _remove(self, names: Iterable[str]) -> None:
+        for path in [self.path / name for name in names]:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
@@ -164,10 +158,7 @@ class Staging:
         return path
 
     def new_output(self) -> Path:
-        """Returns an empty folder for the final files.
-
-        Each attempt has its own, for worker processes of a killed attempt may still be writing into theirs.
-        """
+        """Returns an empty folder for the final files: workers of a killed attempt may still be writing into theirs."""
         return Path(tempfile.mkdtemp(prefix="output-", dir=self.path))
 
     @property
@@ -177,12 +168,7 @@ class Staging:
         return published if published.exists() else self.path / PARSE_CACHE
 
     def seal(self, output: Path, last: Sequence[str] = ()) -> None:
-        """Declares the files of ``output`` complete.
-
-        Args:
-            output: a folder from :meth:`new_output`
-            last: names of the files that have to appear after all others, in this order
-        """
+        """Declares the files of a :meth:`new_output` complete; those in ``last`` appear after all others, in order."""
         names = sorted(path.name for path in output.iterdir())
         for name in names:
             with open(output / name, "rb") as file:
@@ -205,9 +191,6 @@ class Staging:
         if cache.exists() and not (self.destination / PARSE_CACHE).exists():
             os.replace(cache, self.destination / PARSE_CACHE)
         sync_folder(self.destination)
-        self._clear()
-
-    def _clear(self) -> None:
         # This file goes last: a command that is given again learns from it that only clearing away is left.
         self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
         self._remove([_READY])

@@ -56,14 +56,9 @@ class SymbolTable:
 
 
 class SymbolDictionary(Dictionary):
-    """A dictionary whose symbols carry their arity.
+    """A dictionary whose symbols carry their arity, made of the same symbols as fairseq loaded them.
 
     Its file is an ordinary dictionary of fairseq, so stock architectures read the same folder.
-
-    Args:
-        dictionary: the same symbols as fairseq loaded them
-        encoding: how trees became sequences of symbols
-        notation: how trees are written
     """
 
     def __init__(self, dictionary: Dictionary, encoding: SymbolEncoding, notation: Notation):
@@ -89,19 +84,13 @@ class SymbolDictionary(Dictionary):
         return [self.unk_index, *(self.indices[name] for name in _unknown_symbols(self))]
 
     def tree(self, ids: Iterable[int]) -> Tree:
-        """Returns the tree of a sequence of ids, without special symbols such as EOS and padding.
-
-        Raises:
-            SymbolTreeError: the sequence is not a tree
-        """
+        """Returns the tree of a sequence of ids, special symbols aside; raises SymbolTreeError if it is not a tree."""
         return self.encoding.decode(self._symbols_of(ids))
 
     def string(
         self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
     ) -> str:
-        """Returns trees in the notation of the corpus, or the symbols of a sequence, such as a truncated output, that
-        is not a tree.
-        """
+        """Returns trees in the notation of the corpus, and other sequences, such as a truncated output, as symbols."""
         if torch.is_tensor(tensor) and tensor.dim() == 2:
             return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
         ignored = set(extra_symbols_to_ignore or ())
@@ -125,13 +114,9 @@ def build_symbol_dictionary(
     nwords: int,
     padding_factor: int,
 ) -> Dictionary:
-    """Returns a dictionary of symbols and words, with all special symbols that a side of trees needs.
+    """Returns a dictionary of symbols (and, if joined, of the words of a sequence side) from how often they occur.
 
-    Args:
-        counts: how often each symbol (and, in a joined dictionary, each word of a sequence side) occurs
-        encoding: of the trees
-        degree: the largest arity
-        threshold, nwords, padding_factor: as fairseq's dictionaries have them
+    It has all special symbols that a side of trees needs, up to the arity ``degree``.
     """
     dictionary = Dictionary()
     for symbol, count in sorted(counts.items()):
@@ -146,12 +131,7 @@ def build_symbol_dictionary(
 
 
 def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str) -> int:
-    """Checks that a dictionary has symbols in this form, and returns its largest arity.
-
-    Args:
-        dictionary: as fairseq loaded it
-        encoding: of the trees that it is to be used for
-        place: its file, for the message
+    """Checks that the dictionary in the file ``place`` has symbols in this form, and returns its largest arity.
 
     Raises:
         DictionaryMismatchError: it has not

@@ -6,7 +6,6 @@ import itertools
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,7 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.trees.text import read_lines, tokens
 
-INDEXED = ("mmap", "lazy", "cached")
-SUPPORTED = (*INDEXED, "raw")
+SUPPORTED = ("mmap", "lazy", "cached", "raw")
 
 
 def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: str) -> str:
@@ -56,11 +54,7 @@ def found_impl(prefix: str | os.PathLike) -> str:
 
 
 def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
-    """Returns the number of tokens of every line, without EOS, ``[lines]`` int64.
-
-    Raises:
-        CorruptFileError: the files are missing or damaged.
-    """
+    """Returns the number of tokens of every line, without EOS, ``[lines]`` int64; damaged files are errors."""
     prefix = os.fspath(prefix)
     impl = found_impl(prefix)
     if impl == "raw":
@@ -76,10 +70,8 @@ def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[l
     Raises:
         CorruptFileError: the files are missing or damaged, or hold ids that the dictionary lacks.
     """
-    prefix = os.fspath(prefix)
     if found_impl(prefix) == "raw":
-        for line in read_lines(prefix):
-            yield tokens(line)
+        yield from map(tokens, read_lines(prefix))
         return
     symbols = np.array(dictionary.symbols, object)
     for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
@@ -91,11 +83,7 @@ def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[l
 
 
 def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.ndarray]:
-    """Yields the ids of every line, without EOS, ``[N]`` int64.
-
-    Raises:
-        CorruptFileError: the files are missing or damaged.
-    """
+    """Yields the ids of every line, without EOS, ``[N]`` int64; damaged files are errors."""
     prefix = os.fspath(prefix)
     impl = found_impl(prefix)
     if impl == "raw":
@@ -118,7 +106,9 @@ def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dict
         InputError: it names the first line of the text whose words have other ids.
     """
     missing: Any = object()
-    pairs: Iterator[tuple[Any, Any]] = zip_longest(read_lines(text), token_ids(prefix, dictionary), fillvalue=missing)
+    pairs: Iterator[tuple[Any, Any]] = itertools.zip_longest(
+        read_lines(text), token_ids(prefix, dictionary), fillvalue=missing
+    )
     for number, (line, ids) in enumerate(pairs, start=1):
         if line is missing or ids is missing:
             longer, shorter = (prefix, text) if line is missing else (text, prefix)
@@ -148,8 +138,7 @@ def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
 
 
 def _mmap_sizes(prefix: str) -> np.ndarray:
-    """Returns the number of tokens of every line, with EOS, ``[lines]`` int64, after checking that the files are
-    whole."""
+    """Checks that the files are whole and returns the number of tokens of every line, with EOS, ``[lines]`` int64."""
     value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
     require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
     return sizes.astype(np.int64)
@@ -193,27 +182,20 @@ def side_prefixes(
     folder: Path, split: str, source_lang: str, target_lang: str, lang: str, suffix: str, combine: bool
 ) -> dict[str, Path]:
     """Returns where the files of a split are, without ``.bin`` and ``.idx``, by the names of its parts: ``train``,
-    ``train1``, ...
+    ``train1``, ... (the first alone unless ``combine``).
 
-    Args:
-        folder: a preprocessed folder
-        split: name of the first part
-        source_lang, target_lang: languages of the task, in either order those of the folder
-        lang: language of the files
-        suffix: what their names have after those of token files, before ``.bin`` and ``.idx``
-        combine: whether to look for more parts than the first
+    The languages of the task may be in either order those of the folder. The names of the files are those of token
+    files with a suffix.
     """
     prefixes: dict[str, Path] = {}
-    for number in itertools.count():
+    pairs = (f"{source_lang}-{target_lang}", f"{target_lang}-{source_lang}")
+    for number in itertools.count() if combine else [0]:
         name = f"{split}{number or ''}"
-        pairs = (f"{source_lang}-{target_lang}", f"{target_lang}-{source_lang}")
         candidates = [folder / f"{name}.{pair}.{lang}.{suffix}" for pair in pairs]
-        prefix = next((prefix for prefix in candidates if tree_file_paths(prefix)[1].exists()), None)
-        if prefix is None:
+        found = [prefix for prefix in candidates if tree_file_paths(prefix)[1].exists()]
+        if not found:
             break
-        prefixes[name] = prefix
-        if not combine:
-            break
+        prefixes[name] = found[0]
     return prefixes
 
 

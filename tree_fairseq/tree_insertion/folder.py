@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from tree_fairseq.data_bin.kinds import (
     register_kind,
     with_last_error,
 )
-from tree_fairseq.data_bin.manifest import Manifest, register_section
-from tree_fairseq.data_bin.records import differing_fields
+from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.token_files import load_dictionary, token_ids, token_words
 from tree_fairseq.tree_insertion.dictionary import LabelWords, require_labels
 from tree_fairseq.tree_insertion.slots import insert
@@ -57,7 +56,7 @@ class InsertionSplitRecord:
 
 @register_section("insertion")
 @dataclass
-class InsertionRecord:
+class InsertionRecord(Section):
     """The targets of a folder.
 
     Attributes:
@@ -70,6 +69,8 @@ class InsertionRecord:
 
     contents: ClassVar[str] = "trajectories"
     missing: ClassVar[str] = "preprocess with --task tree_insertion"
+    split_record = InsertionSplitRecord
+    deciding = ("lang", "notation", "numbered", "oracles", "trajectories", "seed")
 
     lang: str
     notation: str
@@ -92,16 +93,6 @@ class InsertionRecord:
     def first_of(self, oracle: str) -> int:
         """The index of an oracle's first trajectory among those of a tree."""
         return self.oracles.index(oracle) * self.trajectories
-
-    def differences(self, other: InsertionRecord) -> list[str]:
-        """Returns what makes the two turn the same text into different files."""
-        return differing_fields(self, other, ("lang", "notation", "numbered", "oracles", "trajectories", "seed"))
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> InsertionRecord:
-        """Restores a record from the result of ``dataclasses.asdict``."""
-        splits = {name: InsertionSplitRecord(**split) for name, split in values["splits"].items()}
-        return cls(**{**values, "splits": splits})
 
     def dictionaries(self, source_lang: str) -> list[str]:
         """File names of the dictionaries of both languages."""
