@@ -146,9 +146,20 @@ def ranks_of(oracle, state: AllowedSets) -> np.ndarray:
     return _joined(state, lambda region, nodes: oracle.region_ranks(nodes, oracle.region_keys(region, nodes)))
 
 
+def region_steps(oracle: ExactOracle, region: Region) -> int:
+    """The fewest steps that fill a region."""
+    top = region.top
+    if region.first >= 0:
+        return oracle.gaps[top][region.first][region.last - region.first + 1]
+    if region.bottom < 0:
+        return oracle.forest[top]
+    table = oracle.between if region.kind == DESCENDANT else oracle.above
+    return table[region.bottom][oracle.target.depths[top]]
+
+
 def steps_of(oracle: ExactOracle, state: AllowedSets) -> int:
     """The fewest steps from a partial tree to the target."""
-    return max((oracle.region_steps(region) for region in state.regions), default=0)
+    return max((region_steps(oracle, region) for region in state.regions), default=0)
 
 
 def distance_sums(oracle: CentralityOracle, state: AllowedSets) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,13 +50,11 @@ class LabelWords:
         """
         words = []
         seen: Counter[str] = Counter()
-        for node in tree.preorder():
-            label = node.label
+        for label in (node.label for node in tree.preorder()):
             if label not in seen:
                 self._check(label)
             seen[label] += 1
-            word = escape_label(label)
-            words.append(f"{word}{NUMBER_MARK}{seen[label]}" if self.numbered else word)
+            words.append(escape_label(label) + (f"{NUMBER_MARK}{seen[label]}" if self.numbered else ""))
         return words
 
     def label(self, word: str) -> str:
@@ -69,16 +68,10 @@ class LabelWords:
         """Returns the tree whose nodes have these words and parents, in preorder; the root's parent does not matter."""
         return tree_of_parents([self.label(word) for word in words], parents)
 
-    def is_word(self, symbol: str) -> bool:
-        """Whether a symbol of a dictionary is numbered as words are."""
-        return not self.numbered or _NUMBERED.fullmatch(symbol) is not None
-
     def _check(self, label: str) -> None:
         if label in RESERVED:
-            raise ReservedMarkError(
-                f"the label {label!r} is reserved",
-                hint=f"Give it another name: {', '.join(sorted(RESERVED))} cannot be labels.",
-            )
+            hint = f"Give it another name: {', '.join(sorted(RESERVED))} cannot be labels."
+            raise ReservedMarkError(f"the label {label!r} is reserved", hint=hint)
         if self.numbered and NUMBER_MARK in label:
             raise ReservedMarkError(
                 f"the label {label!r} contains {NUMBER_MARK!r}, which separates labels from their numbers",
@@ -93,13 +86,10 @@ class InsertionDictionary(Dictionary):
     such sequences. The ids of the brackets follow those of the labels. The brackets have no embeddings, and tree models
     never predict them.
 
-    Args:
-        dictionary: the same symbols as fairseq loaded them, the root's label first
+    Attributes:
         words: converts labels to words
         notation: in which trees are printed
-
-    Attributes:
-        root: id of the root that decoding begins with
+        root: id of the root that decoding begins with, the first label
         keep: id that a model predicts for a slot in which nothing is inserted: that of EOS
         open, close: ids of the brackets; of the first ones, if there are several
     """
@@ -126,8 +116,7 @@ class InsertionDictionary(Dictionary):
         """
         counts = np.bincount(np.asarray(parents)[1:], minlength=len(labels)).tolist()
         ids: list[int] = []
-        # How many children are missing in each open bracket.
-        missing: list[int] = []
+        missing: list[int] = []  # how many children, in each open bracket
         for place in range(counts[0] == 1, len(labels)):
             if missing:
                 missing[-1] -= 1
@@ -147,8 +136,7 @@ class InsertionDictionary(Dictionary):
         """
         labels: list[int] = []
         parents: list[int] = []
-        # Nodes whose brackets are open; -1 until the label after the bracket is read.
-        path: list[int] = []
+        path: list[int] = []  # nodes whose brackets are open; -1 until the label after the bracket is read
         complete = False
         for index in self._kept(ids):
             is_bracket, needs_label = index in (self.open, self.close), bool(path) and path[-1] < 0
@@ -208,14 +196,14 @@ def build_insertion_dictionary(
 
 
 def require_labels(dictionary: Dictionary, words: LabelWords, place: str) -> None:
-    """Raises DictionaryMismatchError unless the dictionary of a file has labels that are numbered if ``words`` are."""
+    """Raises DictionaryMismatchError unless the dictionary of a file has labels, numbered if ``words`` are."""
     if len(dictionary) <= dictionary.nspecial or dictionary[dictionary.nspecial] != ROOT_LABEL:
         raise DictionaryMismatchError(
             f"{place} is not a dictionary of the labels of trees, it does not begin with {ROOT_LABEL}: make one with "
             "fairseq-preprocess --task tree_insertion"
         )
     labels = [symbol for symbol in dictionary.symbols[dictionary.nspecial + 1 :] if not symbol.startswith(_FILLING)]
-    is_numbered = all(map(LabelWords(numbered=True).is_word, labels))
+    is_numbered = all(map(_NUMBERED.fullmatch, labels))
     if labels and is_numbered != words.numbered:
         made, asked = ("yes" if numbered else "no" for numbered in (is_numbered, words.numbered))
         raise DictionaryMismatchError(f"{place} was made with --numbered-labels {made}, this is {asked}")
@@ -245,12 +233,11 @@ class SequenceDictionary(InsertionDictionary):
 
     def numbered(self, tokens: Tensor) -> Tensor:
         """Numbers the brackets of sequences ``[…, T]`` of :meth:`InsertionDictionary.sequence`."""
-        result = tokens
         for bracket in (self.open, self.close):
             is_own = tokens == bracket
             count = is_own.long().cumsum(-1).clamp(max=self.numbers)
-            result = torch.where(is_own, bracket + 2 * (count - 1), result)
-        return result
+            tokens = torch.where(is_own, bracket + 2 * (count - 1), tokens)
+        return tokens
 
     def plain(self, tokens: Tensor) -> Tensor:
         """Removes the numbers of brackets; the inverse of :meth:`numbered`."""
@@ -265,12 +252,9 @@ class SequenceDictionary(InsertionDictionary):
 
         Returns ``[T']`` int64, brackets not numbered; and ``[T']`` bool, which of them were predicted.
         """
-        predicted = self.plain(tokens)
-        ends = (predicted == self.eos()).nonzero().flatten().tolist()
-        ids = predicted[: ends[0]].tolist() if ends else predicted.tolist()
-        before = depth = 0
-        if len(ids) > 1 and ids[0] != self.open:
-            before = depth = 1
+        predicted = self.plain(tokens).tolist()
+        ids = list(itertools.takewhile(lambda index: index != self.eos(), predicted))
+        before = depth = int(len(ids) > 1 and ids[0] != self.open)
         for index in ids:
             depth += (index == self.open) - (index == self.close)
             if depth < 0:

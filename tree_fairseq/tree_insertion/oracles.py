@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT
+from tree_fairseq.tree_insertion.slots import ANCESTOR
 from tree_fairseq.tree_insertion.target import Region, TargetTree
 
 
@@ -75,12 +75,9 @@ class CentralityOracle:
 
     def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
         """Ranks allowed nodes from 0 (Equation 5); ties are broken by label, then by place."""
-        labels = self.target.label_order
+        labels = self.target.labels
         order = sorted(range(len(keys)), key=lambda place: (keys[place], labels[candidates[place]], candidates[place]))
-        ranks = [0] * len(order)
-        for rank, place in enumerate(order):
-            ranks[place] = rank
-        return ranks
+        return np.argsort(order).tolist()
 
 
 def _root_paths(depths: np.ndarray) -> np.ndarray:
@@ -141,32 +138,20 @@ class ExactOracle:
         The least number marks the best insertions. A larger one delays the slot, but not the tree if it is at most the
         number of steps of the whole tree.
         """
-        return [cost + 1 for cost in self._costs(region, candidates)]
+        top, bottom = region.top, region.bottom
+        if region.first >= 0:
+            return [1 + self._cost_beside(region, node) for node in candidates]
+        if bottom < 0:
+            return [1 + self._cost_below(top, node) for node in candidates]
+        follow = self._cost_above if region.kind == ANCESTOR else self._cost_between
+        return [1 + follow(top, node, bottom) for node in candidates]
 
     def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
         """Returns by how many steps each insertion delays its slot; 0 for the optimal ones."""
         least = min(keys)
         return [key - least for key in keys]
 
-    def region_steps(self, region: Region) -> int:
-        """Returns the fewest steps that fill a region."""
-        top = region.top
-        if region.first >= 0:
-            return self.gaps[top][region.first][region.last - region.first + 1]
-        if region.bottom < 0:
-            return self.forest[top]
-        table = self.between if region.kind == DESCENDANT else self.above
-        return table[region.bottom][self.target.depths[top]]
-
-    def _costs(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """The steps that follow each insertion."""
-        top, bottom = region.top, region.bottom
-        if region.first >= 0:
-            return [self._cost_beside(region, node) for node in candidates]
-        if bottom < 0:
-            return [self._cost_below(top, node) for node in candidates]
-        follow = self._cost_above if region.kind == ANCESTOR else self._cost_between
-        return [follow(top, node, bottom) for node in candidates]
+    # The steps that follow an insertion
 
     def _cost_below(self, top: int, node: int) -> int:
         parent = self.target.parents[node]
@@ -191,16 +176,13 @@ class ExactOracle:
 
     def _solve(self, top: int) -> None:
         """Solves all regions whose top is this node, once those of its descendants are solved."""
-        target, depth = self.target, self.target.depths[top]
-        children = target.children[top]
+        target, depth, children = self.target, self.target.depths[top], self.target.children[top]
         below = range(top + 1, target.ends[top])
         for node in below:
             if target.parents[node] != top:
                 self.above[node][depth] = 1 + self._best_above(top, node)
-        singles = [
-            min([max(self.forest[node], self.above[node][depth]) for node in range(child, target.ends[child])])
-            for child in children
-        ]
+        alone = {node: max(self.forest[node], self.above[node][depth]) for node in below}
+        singles = [min([alone[node] for node in range(child, target.ends[child])]) for child in children]
         gaps = self.gaps[top] = _interval_steps(singles)
         for rank, child in enumerate(children):
             self.beside[child] = max(gaps[0][rank], gaps[rank + 1][len(children) - rank - 1])
@@ -244,17 +226,13 @@ class ExactOracle:
 
 
 def _interval_steps(singles: list[int]) -> list[list[int]]:
-    """Steps for each interval of neighbouring branches, by start and length.
-
-    ``singles`` are the steps that follow the best first insertion in each branch.
-    """
+    """Steps for each interval of branches, by start and length, given those after the best first insertion in each."""
     steps = [[0] * (len(singles) - start + 1) for start in range(len(singles) + 1)]
     for length in range(1, len(singles) + 1):
         for start in range(len(singles) - length + 1):
-            steps[start][length] = 1 + min(
-                [
-                    max(singles[start + left], steps[start][left], steps[start + left + 1][length - left - 1])
-                    for left in range(length)
-                ]
-            )
+            costs = [
+                max(singles[start + left], steps[start][left], steps[start + left + 1][length - left - 1])
+                for left in range(length)
+            ]
+            steps[start][length] = 1 + min(costs)
     return steps

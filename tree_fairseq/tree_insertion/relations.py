@@ -74,9 +74,7 @@ class PreorderTrees:
         return are_siblings.tril(-1).sum(2)
 
 
-def structure_tokens(
-    labels: Tensor, trees: PreorderTrees, opening: int, closing: int, pad: int
-) -> tuple[Tensor, Tensor]:
+def structure_tokens(labels: Tensor, trees: PreorderTrees, opening: int, closing: int, pad: int) -> tuple[Tensor, ...]:
     """Writes trees as sequences such as ``( a b ( c d ) )``: every node with children is in brackets with its subtree.
 
     ``labels`` are ``[B, M]`` int64, the other arguments ids. Returns the sequences, ``[B, T]`` int64, padded on the
@@ -152,10 +150,10 @@ def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class PairRelations:
-    """The relations of a batch as attention reads them: rows of :func:`pair_relations` of two tables of embeddings.
+    """The relations of a batch as attention reads them: rows ``[3, B, M, M]`` of tables of embeddings.
 
-    ``keys`` are added to keys and ``values`` to values, ``[relations, D / H]``, row 0 is zero. ``padding`` ``[B, M]``
-    is true at padding.
+    Embeddings of ``keys`` and ``values``, ``[relations, D / H]``, are added to keys and values; row 0 is zero.
+    ``padding`` ``[B, M]`` is true at padding.
     """
 
     rows: Tensor
@@ -215,8 +213,7 @@ class TreeRelationAttention(MultiheadAttention):
 
 def _pick(scores: Tensor, rows: Tensor) -> Tensor:
     """Adds up for each pair the scores of its relations: ``[B, H, M, relations]`` becomes ``[B, H, M, M]``."""
-    batch, heads, nodes, _ = scores.shape
-    parts = (scores.gather(3, row.unsqueeze(1).expand(batch, heads, nodes, nodes)) for row in rows)
+    parts = (scores.gather(3, row.unsqueeze(1).expand(-1, scores.size(1), -1, -1)) for row in rows)
     return functools.reduce(torch.add, parts)
 
 

@@ -88,7 +88,7 @@ class InsertionStore:
 
     @property
     def node_counts(self) -> np.ndarray:
-        """Numbers of nodes of each line's tree, including the root that decoding begins with, ``[lines]`` int32."""
+        """Nodes of each line's tree, including the root that decoding begins with, ``[lines]`` int32."""
         return self._values[self._starts]
 
     @property

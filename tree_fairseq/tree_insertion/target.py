@@ -6,14 +6,13 @@ M is the number of nodes of the target, with the root that decoding begins with;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.trees.tree import Tree
 
 ROOT_LABEL = "@R@"
-"""The label of the root node that every decoding begins with. The target tree is its only child."""
+"""The label of the root that every decoding begins with. The target tree is its only child."""
 
 
 class TargetTree:
@@ -72,12 +71,6 @@ class TargetTree:
         while self.parents[node] != top:
             node = self.parents[node]
         return node
-
-    @cached_property
-    def label_order(self) -> list[int]:
-        """For each node the rank of its label in alphabetical order."""
-        order = {label: rank for rank, label in enumerate(sorted(set(self.labels)))}
-        return [order[label] for label in self.labels]
 
 
 class Region(NamedTuple):
@@ -144,12 +137,12 @@ class Region(NamedTuple):
         return above + _path(node, target.parents[self.bottom]) + _beside(target, self.bottom)
 
     def anchor(self, target: TargetTree) -> tuple[int, int]:
-        """Locates the slot in any partial tree by a node of the target (or one past its end) and an offset.
+        """Locates the slot in any partial tree: it has the number ``4 · before + offset``.
 
-        The slot has the number ``4 · before + offset``, where ``before`` counts the nodes of the partial tree that
-        precede the anchor in preorder. For a slot v or ^ the anchor is the slot's node itself. The slot before a first
-        child belongs to the node that is the nearest inserted ancestor of the gap: the last inserted node up to
-        ``top``. The slot of a next sibling belongs to the first inserted node of the branch to the left of the gap.
+        ``before`` counts the nodes of the partial tree that precede the anchor, a node of the target or one past its
+        end. For a slot v or ^ the anchor is the slot's node itself. The slot before a first child belongs to the
+        nearest inserted ancestor of the gap, the last inserted node up to ``top``; that of a next sibling belongs to
+        the first inserted node of the branch to the left of the gap.
         """
         if self.kind == FIRST_CHILD:
             return self.top + 1, FIRST_CHILD - KINDS

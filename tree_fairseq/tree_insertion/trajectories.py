@@ -19,13 +19,13 @@ from tree_fairseq.tree_insertion.target import Region
 
 @dataclass(frozen=True)
 class PartialTree:
-    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots.
+    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots; ids are the dictionary's.
 
     Attributes:
-        labels: ``[m]`` int64 dictionary ids; the first is that of the root that decoding begins with
+        labels: ``[m]`` int64 ids; the first is that of the root that decoding begins with
         parents: ``[m]`` int64 indices of the parents, -1 for the root
         slots: ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
-        insertions: ``[Q]`` int64 dictionary ids of labels that may be inserted in them
+        insertions: ``[Q]`` int64 ids of labels that may be inserted in them
         ranks: ``[Q]`` int64, how far each insertion is behind the best of its slot by the oracle, from 0
         wrong: ``[m]`` bool, nodes that do not belong to the target
     """
@@ -48,9 +48,8 @@ class PartialTree:
         slots = np.flatnonzero(slot_mask(self.parents))
         slots = slots[generator.random(len(slots)) < rate]
         drawn = generator.choice(label_ids, len(slots))
-        is_right = np.zeros(len(slots), bool)
-        for place, (slot, label) in enumerate(zip(slots.tolist(), drawn.tolist(), strict=True)):
-            is_right[place] = bool(((self.slots == slot) & (self.insertions == label)).any())
+        # Drawn x Q
+        is_right = ((self.slots == slots[:, None]) & (self.insertions == drawn[:, None])).any(1)
         slots, drawn = slots[~is_right], drawn[~is_right]
         sources, parents = insert(self.parents, slots.tolist())
         new_places = np.empty(len(sources), np.int64)
@@ -132,7 +131,7 @@ def step_count(oracle: Oracle, given: int = 1) -> int:
 
 
 class _JudgedRegion:
-    """A region with the oracle's ranks of its allowed set."""
+    """A region with the oracle's ranks of its allowed set, and its parts after insertions that were asked for."""
 
     def __init__(self, oracle: Oracle, region: Region):
         self.region = region
@@ -145,22 +144,20 @@ class _JudgedRegion:
         self.parts: dict[int, list[_JudgedRegion]] = {}
 
 
-class _Regions:
+class _Regions(dict[Region, _JudgedRegion]):
     """The regions that were judged so far. A region is the same in all partial trees that have it."""
 
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
-        self._known: dict[Region, _JudgedRegion] = {}
 
-    def judged(self, region: Region) -> _JudgedRegion:
-        if region not in self._known:
-            self._known[region] = _JudgedRegion(self.oracle, region)
-        return self._known[region]
+    def __missing__(self, region: Region) -> _JudgedRegion:
+        self[region] = _JudgedRegion(self.oracle, region)
+        return self[region]
 
     def parts(self, whole: _JudgedRegion, node: int) -> list[_JudgedRegion]:
         """The regions into which one falls apart when a node is inserted."""
         if node not in whole.parts:
-            whole.parts[node] = [self.judged(part) for part in whole.region.parts(self.oracle.target, node)]
+            whole.parts[node] = [self[part] for part in whole.region.parts(self.oracle.target, node)]
         return whole.parts[node]
 
 
@@ -184,7 +181,7 @@ def _states(
     # Each inserted node takes the next slot numbers, four of them.
     taken = [KINDS if node < given else 0 for node in range(len(target))]
     # All of the target is below the root that decoding begins with.
-    regions = [known.judged(Region(DESCENDANT, 0))]
+    regions = [known[Region(DESCENDANT, 0)]]
     for node in range(1, given):
         whole = next(region for region in regions if node in region.candidates)
         regions.remove(whole)
@@ -193,16 +190,14 @@ def _states(
     numbers = iter([] if generator is None else generator.random(len(target)).tolist())
     for step in itertools.count(1):
         before = [0, *itertools.accumulate(taken)]
-        state = sorted(
-            ((before[region.anchor] + region.offset, region) for region in regions), key=operator.itemgetter(0)
-        )
+        slots = ((before[region.anchor] + region.offset, region) for region in regions)
+        state = sorted(slots, key=operator.itemgetter(0))
         yield state
         if not state:
             return
         regions = []
         for _, region in state:
-            best = region.best
-            chosen = best[0] if generator is None else best[int(next(numbers) * len(best))]
+            chosen = region.best[0 if generator is None else int(next(numbers) * len(region.best))]
             taken[chosen] = KINDS
             steps[chosen] = step
             regions += known.parts(region, chosen)
