@@ -1,4 +1,4 @@
-"""The exceptions of this package, one class for each kind of fault, and the refusal of flags.
+"""The exceptions of this package, one class for each kind of fault, and the definition and refusal of flags.
 
 Every message is written for the person who gave the input. It names the place (file, line and column, counted from one)
 and says how to mend it. All other modules may import this one; it imports none of them.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
 
 
 class TreeFairseqError(Exception):
@@ -233,6 +235,11 @@ class ScoringError(TreeFairseqError, ValueError):
 
 class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""
+
+
+def option(default: Any, text: str) -> Any:
+    """A field of a dataclass of fairseq's options: its default, and its help."""
+    return field(default=default, metadata={"help": text})
 
 
 def flag_of(name: str) -> str:

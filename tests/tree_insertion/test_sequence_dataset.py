@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree_insertion.test_dataset import TREES, data_of, dictionary, stored  # noqa: F401  (fixtures)
-from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_slots
-from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
-from tree_fairseq.tree_insertion.sequence_dataset import (
+from tree_fairseq.tree_insertion.dataset import (
     BracketedTargetDataset,
     PartialSequence,
     PartialSequenceSampler,
     SequenceInsertionDataset,
+    TargetDistribution,
+    collate_slots,
 )
+from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
 
 PAD, KEEP = 1, 2

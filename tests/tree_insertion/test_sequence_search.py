@@ -16,9 +16,9 @@ from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
-from tree_fairseq.tree_insertion.partial_outputs import PartialSequences
 from tree_fairseq.tree_insertion.sequence_search import (
     LeftToRightGenerator,
+    PartialSequences,
     SequenceInsertionGenerator,
     balanced_hypothesis,
 )

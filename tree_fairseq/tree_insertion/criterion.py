@@ -1,7 +1,7 @@
 """The loss of insertion-based decoding: divergence of the predicted from the target distribution of each slot."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -10,7 +10,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, option
 
 # Target probabilities of a slot that differ by less are equal.
 _TOLERANCE = 1e-6
@@ -21,9 +21,7 @@ _TOLERANCE = 1e-6
 class SlotKlDivergenceConfig(FairseqDataclass):
     """Options of the loss."""
 
-    deletion_weight: float = field(
-        default=1.0, metadata={"help": "weight of the cross-entropy of deleting nodes, for models that delete"}
-    )
+    deletion_weight: float = option(1.0, "weight of the cross-entropy of deleting nodes, for models that delete")
 
 
 @register_criterion("slot_kl_divergence", dataclass=SlotKlDivergenceConfig)

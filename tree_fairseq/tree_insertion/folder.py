@@ -39,10 +39,9 @@ STORE_SUFFIX = "insertion"
 class InsertionSplitRecord:
     """The targets of a split.
 
-    ``prefix`` is the name of the token files without extension, such as ``train.nl-lf.lf``. Nodes do not include the
-    roots that decoding begins with: ``nodes`` are those of all lines, ``largest`` those of the largest tree,
-        ``unknown``
-    those whose label is not in the dictionary. ``distinct`` is the number of different trees.
+    ``prefix`` is the name of the token files without extension, such as ``train.nl-lf.lf``; ``files`` are their names
+    and those of the trajectories. ``distinct`` trees are different. Nodes do not include the roots that decoding begins
+    with: all ``nodes``, those of the ``largest`` tree, and those whose label is ``unknown`` to the dictionary.
     """
 
     prefix: str

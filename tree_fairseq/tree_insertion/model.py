@@ -1,7 +1,7 @@
 """The insertion-based tree decoder (Lukovnikov & Fischer 2021), and the base of all models of its task."""
 
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
-from tree_fairseq.errors import MissingTreesError, refuse_flags
+from tree_fairseq.errors import MissingTreesError, option, refuse_flags
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
@@ -77,14 +77,9 @@ Fischer 2021), and of encoders that are not pretrained. ``_tiny`` is for trying 
 class TreeInsertionModelConfig(FairseqDataclass):
     """Flags of the model in addition to those of fairseq's transformer."""
 
-    no_child_relations: bool = field(
-        default=False, metadata={"help": "ablation: parents and children are one step apart, whichever child it is"}
-    )
-    absolute_positions: bool = field(
-        default=False,
-        metadata={
-            "help": "ablation: the decoder reads labels and brackets with positions in that sequence, without relations"
-        },
+    no_child_relations: bool = option(False, "ablation: parents and children are one step apart, whichever child it is")
+    absolute_positions: bool = option(
+        False, "ablation: the decoder reads labels and brackets with positions in that sequence, without relations"
     )
 
 

@@ -12,8 +12,8 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Callable, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,9 +21,56 @@ from torch import Tensor
 from tree_fairseq.errors import StructuralSearchError, refuse_flags
 from tree_fairseq.nn.sides import TREE_INPUTS
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.partial_outputs import PartialOutputs
+from tree_fairseq.tree_insertion.slots import SlotNumbers
 
 logger = logging.getLogger(__name__)
+
+Outputs = TypeVar("Outputs", bound="PartialOutputs")
+
+
+@dataclass(frozen=True)
+class PartialOutputs:
+    """Outputs of R rows. Subclasses add tensors with the same first two dimensions.
+
+    Attributes:
+        pad: label of padding
+        labels: ``[R, M]`` int64 of trees, ``[R, T]`` of sequences
+        scores: log-probabilities with which the labels were inserted, 0 for padding and for labels from the start
+    """
+
+    pad: int
+    labels: Tensor
+    scores: Tensor
+
+    slot_kinds = 1
+    """Number of slots of a node or token."""
+
+    @property
+    def model_input(self) -> Any:
+        """The outputs as models read them."""
+        return self.labels
+
+    @property
+    def lengths(self) -> Tensor:
+        """``[R]`` int64, numbers of nodes or tokens."""
+        return (self.labels != self.pad).sum(dim=1)
+
+    def rows_of(self, slots: Tensor) -> Tensor:
+        """Returns the rows ``[Z]`` of slots ``[Z]``."""
+        return SlotNumbers(self.labels.size(1), self.slot_kinds).row(slots)
+
+    def select(self: Outputs, rows: Tensor) -> Outputs:
+        """Keeps some rows, ``[R']`` int64, and no more columns than they need."""
+        width = int(self.lengths[rows].amax())
+        return self._mapped(lambda values: values[rows, :width])
+
+    def cpu(self: Outputs) -> Outputs:
+        """Returns the same outputs on the CPU."""
+        return self._mapped(Tensor.cpu)
+
+    def _mapped(self: Outputs, change: Callable[[Tensor], Tensor]) -> Outputs:
+        names = [part.name for part in fields(self) if part.name != "pad"]
+        return replace(self, **{name: change(getattr(self, name)) for name in names})
 
 
 @dataclass(frozen=True)

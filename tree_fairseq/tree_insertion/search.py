@@ -7,7 +7,7 @@ nothing. Nodes that the models consider wrong are deleted right after, if the mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,66 @@ from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, SlotPredictions
-from tree_fairseq.tree_insertion.partial_outputs import PartialTrees
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
+from tree_fairseq.tree_insertion.slots import ChangedTrees, SlotNumbers, delete_nodes, insert_nodes, with_slots
+
+# While trees are changed, numbers take the place of labels, so that everything that belongs to a node can follow it.
+_PADDING = -1
+
+
+@dataclass(frozen=True)
+class PartialTrees(PartialOutputs):
+    """Partial trees of up to M nodes in preorder.
+
+    Attributes:
+        parents: ``[R, M]`` int64 places of the parents in the row; -1 for roots and padding
+        is_new: ``[R, M]`` bool, nodes that the last step inserted
+    """
+
+    parents: Tensor
+    is_new: Tensor
+
+    slot_kinds = SlotNumbers.kinds
+
+    @classmethod
+    def roots(cls, count: int, root: int, pad: int, device: torch.device) -> PartialTrees:
+        """Returns the trees that decoding begins with: ``count`` roots with the label ``root``."""
+        labels = torch.full((count, 1), root, device=device)
+        return cls(pad, labels, torch.zeros(count, 1, device=device), torch.full_like(labels, -1), labels == pad)
+
+    @property
+    def model_input(self) -> dict[str, Tensor]:
+        """The trees as models read them."""
+        return with_slots({"labels": self.labels, "parents": self.parents}, self.pad)
+
+    def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> tuple[PartialTrees, Tensor]:
+        """Inserts nodes in different slots, all at once; arguments are ``[Z]``.
+
+        Returns the new trees of up to M' nodes; and the former place of each node, ``[R, M']`` int64, -1 for new nodes
+        and padding.
+        """
+        old = self.labels.numel()
+        numbers = torch.arange(old, old + len(slots), device=slots.device)
+        changed = insert_nodes(self._numbered, slots, numbers, pad=_PADDING)
+        all_labels = torch.cat([self.labels.flatten(), labels])
+        all_scores = torch.cat([self.scores.flatten(), scores.to(self.scores)])
+        return self._moved(changed, all_labels, all_scores, changed.labels >= old), changed.sources
+
+    def deleted(self, is_deleted: Tensor) -> PartialTrees:
+        """Deletes nodes other than roots, ``[R, M]`` bool; their children take their places."""
+        changed = delete_nodes(self._numbered, is_deleted, pad=_PADDING)
+        is_new = self.is_new.flatten()[changed.labels.clamp(min=0)] & (changed.labels != _PADDING)
+        return self._moved(changed, self.labels.flatten(), self.scores.flatten(), is_new)
+
+    @property
+    def _numbered(self) -> dict[str, Tensor]:
+        numbers = torch.arange(self.labels.numel(), device=self.labels.device).view_as(self.labels)
+        return {"labels": numbers.masked_fill(self.labels == self.pad, _PADDING), "parents": self.parents}
+
+    def _moved(self, changed: ChangedTrees, labels: Tensor, scores: Tensor, is_new: Tensor) -> PartialTrees:
+        is_padding, numbers = changed.labels == _PADDING, changed.labels.clamp(min=0)
+        labels, scores = labels[numbers].masked_fill(is_padding, self.pad), scores[numbers].masked_fill(is_padding, 0)
+        return PartialTrees(self.pad, labels, scores, changed.parents, is_new)
 
 
 class InsertionGenerator(ParallelSearch):

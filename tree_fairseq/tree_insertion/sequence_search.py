@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from fairseq.data import Dictionary
@@ -14,10 +15,10 @@ from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import (
     InsertionLimits,
     ParallelSearch,
+    PartialOutputs,
     SlotPredictions,
     refuse_constraints,
 )
-from tree_fairseq.tree_insertion.partial_outputs import PartialSequences
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel, SequenceInsertionTransformerModel
 
 _TOKENS_PER_NODE = 3  # a label and two brackets
@@ -74,6 +75,34 @@ class LeftToRightGenerator(SequenceGenerator):
         # The last token is EOS; its score counts in that of the whole.
         balanced = balanced_hypothesis(tokens[:-1], scores[:-1], self.sequences)
         return {**hypothesis, **balanced, "steps": len(tokens), "attention": None, "alignment": None}
+
+
+@dataclass(frozen=True)
+class PartialSequences(PartialOutputs):
+    """Partial sequences of up to T tokens, each from BOS to EOS."""
+
+    @classmethod
+    def empty(cls, count: int, ends: tuple[int, int], pad: int, device: torch.device) -> PartialSequences:
+        """Returns the sequences that decoding begins with: ``count`` times ``ends``, BOS and EOS."""
+        labels = torch.tensor([ends], device=device).repeat(count, 1)
+        return cls(pad, labels, torch.zeros(count, 2, device=device))
+
+    def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> PartialSequences:
+        """Inserts tokens in different slots, each after a token, all at once; arguments are ``[Z]``."""
+        is_token = self.labels != self.pad
+        is_filled = torch.zeros_like(self.labels)
+        is_filled.view(-1)[slots] = 1
+        width = int((self.lengths + is_filled.sum(1)).amax())
+        places = torch.arange(is_token.size(1), device=slots.device) + is_filled.cumsum(1) - is_filled  # R x T
+        # Padding goes to a column of its own, which is cut off.
+        old_places = places.masked_fill(~is_token, width)
+        new_places = self.rows_of(slots) * (width + 1) + places.flatten()[slots] + 1
+        parts = []
+        for old, new, fill in ((self.labels, labels, self.pad), (self.scores, scores.to(self.scores), 0)):
+            part = old.new_full((len(old), width + 1), fill).scatter_(1, old_places, old)
+            part.view(-1)[new_places] = new
+            parts.append(part[:, :width])
+        return PartialSequences(self.pad, *parts)
 
 
 class SequenceInsertionGenerator(ParallelSearch):

@@ -1,9 +1,10 @@
-"""The task of insertion-based tree decoding and its baselines: data sets, models, criteria, checkpoints."""
+"""The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
+import itertools
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
@@ -11,6 +12,7 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import register_task
 from omegaconf import II
 
+from tree_fairseq.compat import print_after
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import (
@@ -19,78 +21,108 @@ from tree_fairseq.errors import (
     DictionaryMismatchError,
     InputError,
     MissingTreesError,
+    StructuralSearchError,
+    SymbolTreeError,
+    given_flags,
+    option,
     refuse_flags,
 )
+from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
+from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
+from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (
+    BracketedTargetDataset,
+    PartialSequenceSampler,
     PartialTreeSampler,
+    SequenceInsertionDataset,
     TargetDistribution,
     TargetTreeDataset,
     TreeInsertionDataset,
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
-from tree_fairseq.tree_insertion.generation import TreeGenerationConfig, TreeGenerationTask, decoding_of
-from tree_fairseq.tree_insertion.model import LEFT_TO_RIGHT, TREE_INSERTION
-from tree_fairseq.tree_insertion.sequence_dataset import (
-    BracketedTargetDataset,
-    PartialSequenceSampler,
-    SequenceInsertionDataset,
+from tree_fairseq.tree_insertion.model import (
+    LEFT_TO_RIGHT,
+    SEQUENCE_INSERTION,
+    TREE_INSERTION,
+    TreeGeneratingTransformer,
 )
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
+from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
 from tree_fairseq.tree_insertion.store import InsertionStore, open_store
+from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.unordered import exact_matches
 
 logger = logging.getLogger(__name__)
+
+_COMMAND = "fairseq_cli.generate"
+_DEFAULTS = InsertionLimits()
+
+# Options of fairseq-generate that all generators of trees refuse, and those that some refuse, by the kind of decoding.
+_REFUSED = ("print_alignment", "replace_unk", "constraints", "lm_path", "score_reference")
+_REFUSED_BY = {
+    TREE_INSERTION: ("sampling",),
+    SEQUENCE_INSERTION: ("sampling", "retain_iter_history"),
+    LEFT_TO_RIGHT: ("retain_iter_history",),
+}
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeInsertionConfig(TreeGenerationConfig):
-    """The options of generation, and those of supervision."""
+class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
+    """The options of generation, of validating by generating, and of supervision."""
 
-    insertion_oracle: ChoiceEnum(list(ORACLES)) = field(
-        default="centrality",
-        metadata={
-            "help": "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
-        },
+    eval_unordered: Optional[str] = option(
+        None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
     )
-    target_distribution: ChoiceEnum(["rank", "optimal"]) = field(
-        default="rank",
-        metadata={
-            "help": "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or "
-            "the same probability for each of the best nodes (only with --insertion-oracle exact)"
-        },
+    max_insertion_steps: int = option(
+        _DEFAULTS.steps, "a tree that is not finished after this number of steps is generated as it is"
     )
-    target_temperature: float = field(
-        default=0.1,
-        metadata={"help": "temperature of --target-distribution rank, and of --sequence-supervision binary"},
+    max_nodes: Optional[int] = option(
+        None,
+        "a tree that would get more nodes is generated as it was before (default: twice the nodes of the largest "
+        f"training tree, or {_DEFAULTS.nodes} if that is not known)",
     )
-    sequence_supervision: ChoiceEnum(["binary", "uniform"]) = field(
-        default="binary",
-        metadata={
-            "help": "target distribution of a slot between tokens, for models that insert into sequences: a softmax "
-            "over the negative distances of the missing tokens from their centre, or the same probability for each "
-            "different token"
-        },
+    insertion_trace: Optional[str] = option(
+        None, "write the steps of each tree into this folder, as NUMBER.txt and NUMBER.svg by sentence number"
     )
-    trajectories: Optional[int] = field(
-        default=None,
-        metadata={"help": "draw from this number of trajectories of every tree (default: all that are stored)"},
+    insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
+        "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
     )
-    deletion: bool = field(
-        default=False, metadata={"help": "learn to delete nodes: in training, partial trees get wrong nodes"}
+    target_distribution: ChoiceEnum(["rank", "optimal"]) = option(
+        "rank",
+        "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or "
+        "the same probability for each of the best nodes (only with --insertion-oracle exact)",
     )
-    wrong_nodes: float = field(
-        default=0.1,
-        metadata={"help": "with --deletion, the probability that a slot of a partial tree gets a wrong node"},
+    target_temperature: float = option(
+        0.1, "temperature of --target-distribution rank, and of --sequence-supervision binary"
     )
+    sequence_supervision: ChoiceEnum(["binary", "uniform"]) = option(
+        "binary",
+        "target distribution of a slot between tokens, for models that insert into sequences: a softmax over the "
+        "negative distances of the missing tokens from their centre, or the same probability for each different token",
+    )
+    trajectories: Optional[int] = option(
+        None, "draw from this number of trajectories of every tree (default: all that are stored)"
+    )
+    deletion: bool = option(False, "learn to delete nodes: in training, partial trees get wrong nodes")
+    wrong_nodes: float = option(0.1, "with --deletion, the probability that a slot of a partial tree gets a wrong node")
     seed: int = II("common.seed")
 
 
+def _decoding_of(model) -> Optional[str]:
+    """Returns the kind of decoding of a model of trees, None for other models."""
+    return model.decoding if isinstance(model, TreeGeneratingTransformer) else None
+
+
 @register_task("tree_insertion", dataclass=TreeInsertionConfig)
-class TreeInsertionTask(TreeGenerationTask):
+class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
     ``decoding`` is the kind of decoding of the model that was built, which decides on the data sets; ``sequences`` is
@@ -101,6 +133,7 @@ class TreeInsertionTask(TreeGenerationTask):
     source_modalities = (SYMBOLS, CONSTITUENCY, SEQUENCE)
     decoding = TREE_INSERTION
     sequences = None
+    _prints_unfinished = False
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -114,6 +147,10 @@ class TreeInsertionTask(TreeGenerationTask):
         tgt_dict = InsertionDictionary(tgt_dict, self.insertion.words, notation_named(self.insertion.notation))
         super().__init__(cfg, src_dict, tgt_dict)
         self.sampler = self._sampler()
+        # The words about the best hypotheses of sentences, by their ids, until they are printed.
+        self._unfinished: dict[int, str] = {}
+        # Numbers the traces of sentences that have no ids.
+        self._trace_numbers = itertools.count()
 
     def _sampler(self) -> PartialTreeSampler:
         cfg, record = self.cfg, self.insertion
@@ -194,7 +231,7 @@ class TreeInsertionTask(TreeGenerationTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture that generates trees; one that reads no trees of sources never sees them."""
         model = super().build_model(cfg, from_checkpoint)
-        decoding = decoding_of(model)
+        decoding = _decoding_of(model)
         if isinstance(model, FairseqEncoderDecoderModel) and decoding is None:
             raise InputError(
                 f"--arch {getattr(cfg, '_name', None) or cfg.arch} does not generate trees",
@@ -217,3 +254,94 @@ class TreeInsertionTask(TreeGenerationTask):
     def checkpoint_facts(self) -> dict:
         """Also returns the labels that the model inserts."""
         return {**super().checkpoint_facts(), "insertion_labels": list(self.target_dictionary.symbols)}
+
+    # Generation
+
+    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
+        """Encodes new text; ``fairseq-interactive`` prints trees in brackets, too, as ``B-`` lines."""
+        print_brackets(self.target_dictionary)
+        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
+
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        """Builds the generator of models of trees; fairseq's for others.
+
+        ``fairseq-generate`` then prints the number of steps as ``I-`` lines, as with ``--print-step``, and ``U-`` lines
+        (:mod:`tree_fairseq.tree_insertion`). Raises StructuralSearchError if options or models do not go together.
+        """
+        kinds = {_decoding_of(model) for model in models}
+        if seq_gen_cls is not None or kinds == {None}:
+            return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        if len(kinds) > 1:
+            raise StructuralSearchError(
+                "models that insert nodes cannot be in an ensemble with others, nor with those that write sequences"
+            )
+        [decoding] = kinds
+        inserts_nodes = decoding == TREE_INSERTION
+        refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
+        refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
+        refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
+        # fairseq-generate looks at its arguments again after this.
+        args.print_step = True
+        self._prints_unfinished = print_after([_COMMAND], self._unfinished_line)
+        if decoding == LEFT_TO_RIGHT:
+            return super().build_generator(models, args, LeftToRightGenerator, extra_gen_cls_kwargs, **kwargs)
+        limits, normalize_scores = self._limits(models), not getattr(args, "unnormalized", False)
+        if decoding == SEQUENCE_INSERTION:
+            return SequenceInsertionGenerator(models, limits, normalize_scores)
+        keep_steps = self.cfg.insertion_trace is not None or getattr(args, "retain_iter_history", False)
+        return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
+
+    def _limits(self, models) -> InsertionLimits:
+        nodes = self.cfg.max_nodes
+        if nodes is None:
+            train = self.insertion.splits.get("train")
+            nodes = _DEFAULTS.nodes if train is None else 2 * train.largest
+        # A decoder with positions reads M nodes, the root included, as at most 3 M - 2 labels and brackets.
+        lengths = [model.decoder.max_positions() for model in models if model.decoder.embed_positions is not None]
+        most = min([nodes, *((length + 2) // 3 - 1 for length in lengths)])
+        return InsertionLimits(self.cfg.max_insertion_steps, most)
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Generates; with ``--insertion-trace`` it also writes the steps of each tree."""
+        found = super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+        if self._prints_unfinished and "id" in sample:
+            self._remember_unfinished(sample["id"].tolist(), found)
+        if self.cfg.insertion_trace is not None and isinstance(generator, InsertionGenerator):
+            self._write_traces(sample, found)
+        return found
+
+    def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
+        """Counts the right trees of a batch; labels in ``--eval-unordered`` may have children in any order."""
+        outputs = [self.tree_of(ranked[0]) if ranked else None for ranked in hypotheses]
+        references = [self.target_dictionary.tree(target) for target in sample["target"].tolist()]
+        return sum(exact_matches(outputs, references, (self.cfg.eval_unordered or "").split()))
+
+    def tree_of(self, hypothesis: dict) -> Optional[Tree]:
+        """Returns the tree of a hypothesis, None if it is not one tree."""
+        try:
+            tree = self.target_dictionary.tree(hypothesis["tokens"].tolist())
+        except SymbolTreeError:
+            return None
+        # The sequence keeps the root that decoding begins with if that has no child or several.
+        return None if tree.label == ROOT_LABEL else tree
+
+    def _remember_unfinished(self, ids: list[int], found: list[list[dict]]) -> None:
+        for number, ranked in zip(ids, found):
+            if ranked:
+                is_partial, is_invalid = not ranked[0].get("is_complete", True), self.tree_of(ranked[0]) is None
+                if is_partial or is_invalid:
+                    self._unfinished[number] = " ".join([PARTIAL] * is_partial + [INVALID] * is_invalid)
+
+    def _unfinished_line(self, line: str) -> Optional[str]:
+        """Returns the ``U-`` line that belongs after an ``H-`` line, if any."""
+        number = line.partition("\t")[0].removeprefix("H-")
+        if not line.startswith("H-") or not number.isdecimal() or int(number) not in self._unfinished:
+            return None
+        return f"{UNFINISHED}{number}\t{self._unfinished.pop(int(number))}"
+
+    def _write_traces(self, sample: dict, found: list[list[dict]]) -> None:
+        ids = sample["id"].tolist() if "id" in sample else self._trace_numbers
+        folder = Path(self.cfg.insertion_trace)
+        for tokens, (hypothesis,), number in zip(sample["net_input"]["src_tokens"], found, ids):
+            source = self.source_dictionary.string(utils.strip_pad(tokens, self.source_dictionary.pad()))
+            write_trace(hypothesis["trace"], source, self.target_dictionary, folder, number)

@@ -19,10 +19,10 @@ from tree_fairseq.tree_insertion.target import Region
 
 @dataclass(frozen=True)
 class PartialTree:
-    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots; ids are the dictionary's.
+    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots.
 
     Attributes:
-        labels: ``[m]`` int64 ids; the first is that of the root that decoding begins with
+        labels: ``[m]`` int64 dictionary ids; the first is that of the root that decoding begins with
         parents: ``[m]`` int64 indices of the parents, -1 for the root
         slots: ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
         insertions: ``[Q]`` int64 ids of labels that may be inserted in them
