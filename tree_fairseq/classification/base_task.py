@@ -111,11 +111,10 @@ class ClassificationTask(TreeTask):
             DictionaryMismatchError: the folder has other dictionaries than the first
             LongSentenceError: an example is longer than ``--max-source-positions`` (of documents, their first sentence)
         """
-        paths = utils.split_paths(self.cfg.data)
-        folder = Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
-        if folder != Path(paths[0]) and (different := self.differences(folder, Manifest.load(folder))):
+        folder, first = self.folder_of(split, epoch), utils.split_paths(self.cfg.data)[0]
+        if folder != Path(first) and (different := self.differences(folder, Manifest.load(folder))):
             raise DictionaryMismatchError(
-                f"{folder} has other {' and '.join(different)} than {paths[0]}; preprocess it in the same way, with "
+                f"{folder} has other {' and '.join(different)} than {first}; preprocess it in the same way, with "
                 "--srcdict and --tgtdict of the first folder, which takes its labels along"
             )
         impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)

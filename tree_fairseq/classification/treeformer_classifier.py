@@ -129,15 +129,10 @@ class TreeformerClassifier(SequenceClassifier):
 def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
     """Loads the named encoder and writes its description to ``args``, for checkpoints."""
     description = getattr(args, "pretrained_description", None)
-    if description is None:
-        dropout = {
-            "dropout": getattr(args, "dropout", None),
-            "attention_dropout": getattr(args, "attention_dropout", None),
-        }
-        encoder = PretrainedEncoder.from_folder(task.source_dictionary, encoder_folder(args.encoder_name), **dropout)
-        args.pretrained_description = encoder.describe()
-    else:
-        encoder = PretrainedEncoder.from_description(task.source_dictionary, description)
+    folder = encoder_folder(args.encoder_name) if description is None else None
+    dropout = {name: getattr(args, name, None) for name in ("dropout", "attention_dropout")}
+    encoder = PretrainedEncoder.build(task.source_dictionary, folder, description, **dropout)
+    args.pretrained_description = encoder.describe()
     return encoder, encoder.width
 
 

@@ -98,11 +98,8 @@ class PretrainedEncoderConfig(FairseqDataclass):
 
 
 def _build_pretrained(cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]) -> PretrainedEncoder:
-    """A pretrained encoder from its folder, or from its description in a checkpoint; its width is the memory's."""
-    if cfg.pretrained_description is None:
-        encoder = PretrainedEncoder.from_folder(dictionary, cfg.pretrained_folder)
-    else:
-        encoder = PretrainedEncoder.from_description(dictionary, cfg.pretrained_description)
+    """A pretrained encoder, whose width is the memory's."""
+    encoder = PretrainedEncoder.build(dictionary, cfg.pretrained_folder, cfg.pretrained_description)
     cfg.encoder.embed_dim, cfg.pretrained_description = encoder.width, encoder.describe()
     return encoder
 

@@ -182,10 +182,10 @@ def set_sizes(
 def register_architectures(
     model: str, defaults: Callable[[Namespace], None], sizes: Mapping[str, Optional[tuple[int, ...]]]
 ) -> None:
-    """Registers architectures of a model.
+    """Registers architectures of a model, whose name begins theirs.
 
     Args:
-        model: name of the model, the beginning of the names
+        model: its name
         defaults: sets all options that are not set
         sizes: by the rest of the name, arguments of :func:`set_sizes`, or None for the sizes that ``defaults`` sets
     """

@@ -19,12 +19,7 @@ _COMMAND = "fairseq_cli.interactive"
 
 
 def bracketed_line(line: str, dictionary: SymbolDictionary) -> Optional[str]:
-    """Returns the ``B-`` line of an ``H-`` line, its tree in brackets, or None for other lines and hypotheses.
-
-    Args:
-        line: printed by ``fairseq-interactive``
-        dictionary: of the target, or any with a ``notation``
-    """
+    """The ``B-`` line of an ``H-`` line, its tree in brackets; None for other lines and hypotheses."""
     fields = line.split("\t", 2)
     if not line.startswith("H-") or len(fields) != 3:
         return None
@@ -66,9 +61,8 @@ class ValidationAccuracyTask(FairseqTask):
         """Builds any architecture, and with ``--eval-accuracy`` the generator that validates it."""
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_accuracy:
-            self.validation_generator = self.build_generator(
-                [model], Namespace(**json.loads(self.cfg.eval_accuracy_args))
-            )
+            options = Namespace(**json.loads(self.cfg.eval_accuracy_args))
+            self.validation_generator = self.build_generator([model], options)
         return model
 
     def valid_step(self, sample, model, criterion):
@@ -81,12 +75,7 @@ class ValidationAccuracyTask(FairseqTask):
         return loss, sample_size, logging_output
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
-        """Counts the targets of a batch that are generated exactly.
-
-        Args:
-            sample: fairseq's batch
-            hypotheses: of each of its sentences, the best first; empty if the search found none
-        """
+        """Counts the targets of a batch that are generated exactly; hypotheses come best first, if there are any."""
         raise NotImplementedError
 
     def reduce_metrics(self, logging_outputs, criterion):

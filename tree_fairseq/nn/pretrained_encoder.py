@@ -50,6 +50,15 @@ class PretrainedEncoder(FairseqEncoder):
         self.width: int = model.config.hidden_size
 
     @classmethod
+    def build(
+        cls, dictionary: Dictionary, folder: Optional[str | os.PathLike], description: Optional[str], **dropout
+    ) -> PretrainedEncoder:
+        """Builds the encoder that a checkpoint describes, or else that of a folder."""
+        if description is not None:
+            return cls.from_description(dictionary, description)
+        return cls.from_folder(dictionary, folder, **dropout)
+
+    @classmethod
     def from_folder(
         cls,
         dictionary: Dictionary,
@@ -100,10 +109,7 @@ class PretrainedEncoder(FairseqEncoder):
         return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
 
     def forward(self, src_tokens: Tensor, *unread: Any, **options: Any) -> dict[str, list]:
-        """Encodes ``[B, N]``, padded on either side; ``encoder_out`` is ``[N + 1, B, E]``, the start first.
-
-        States of lower layers are never kept, and token embeddings not read.
-        """
+        """Encodes ``[B, N]``, padded on either side; ``encoder_out`` is ``[N + 1, B, E]``, the start first."""
         pad = self.dictionary.pad()
         # Pretrained positions count from the left.
         tokens = utils.convert_padding_direction(src_tokens, pad, left_to_right=True)
@@ -116,10 +122,8 @@ class PretrainedEncoder(FairseqEncoder):
         return {
             "encoder_out": [states.transpose(0, 1)],
             "encoder_padding_mask": [padding],
-            "encoder_embedding": [],
-            "encoder_states": [],
-            "src_tokens": [],
             "src_lengths": [(~padding).sum(1, dtype=torch.int32, keepdim=True)],
+            **{name: [] for name in ("encoder_embedding", "encoder_states", "src_tokens")},
         }
 
     def _segments(self, tokens: Tensor) -> Tensor:

@@ -93,7 +93,6 @@ class SharedMemoryAttention(MultiheadAttention):
 
     When decoding from left to right, fairseq keeps them between steps and its own attention does the rest. Decoders
     that read the memory many times as a whole call :meth:`project` first and pass its result as the key.
-    Subclasses define :meth:`read`.
     """
 
     def read(self, states: Tensor, structure: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,20 +116,15 @@ class SharedMemoryAttention(MultiheadAttention):
         need_head_weights: bool = False,
         **kwargs,
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """Attends from target positions to sentences.
+        """Attends from target positions to sentences: ``[T, R, D]`` and, if asked for, weights over S positions.
 
         Args:
             query: ``[T, R, D]``, R = B in training, B * K or fewer in generation
-            key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`
+            key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`, for which
+                no weights are returned
             value: unread
             key_padding_mask: the memory; fairseq's decoder layer passes it on unread
-            incremental_state: of a decoding under way
-            need_weights: return attention weights; a projected memory returns none
-            need_head_weights: return those of each head
-            **kwargs: of :class:`fairseq.modules.MultiheadAttention`
-
-        Returns:
-            ``[T, R, D]`` and, where asked for, the attention weights over S positions
+            incremental_state, need_weights, need_head_weights, **kwargs: as of fairseq's attention
         """
         if isinstance(key, ProjectedMemory):
             return self._without_weights(query, key), None

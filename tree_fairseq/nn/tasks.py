@@ -116,11 +116,6 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         symbols = self.source_side.symbols, self.target_side.symbols
         return pairs if symbols == (None, None) else SymbolPairDataset(pairs, *symbols, keep_remainder)
 
-    def folder_of(self, split: str, epoch: int) -> Path:
-        """The folder of a split in an epoch: with several folders, every epoch trains on another one."""
-        paths = utils.split_paths(self.cfg.data)
-        return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
-
     # New text: fairseq-interactive and the hub
 
     def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -99,6 +100,11 @@ class TreeTask(FairseqTask):
     def __init__(self, cfg, *args, **kwargs):
         super().__init__(cfg, *args, **kwargs)
         self.trees_of_models: set[str] = set()
+
+    def folder_of(self, split: str, epoch: int) -> Path:
+        """The folder of a split in an epoch: with several folders, every epoch trains on another one."""
+        paths = utils.split_paths(self.cfg.data)
+        return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
         """fairseq's iterator, with the same batches in a resumed run as in an unbroken one.

@@ -65,10 +65,6 @@ class HierarchicalEmbeddings(nn.Module):
     """Sums the hierarchical embeddings E of eq. 9 over the branches of each node.
 
     One pair of tables of width ``head_dim / 2`` a layer, shared by its heads.
-
-    Args:
-        head_dim: width of one head
-        config: sizes of the tables and meaning of the vertical index
     """
 
     def __init__(self, head_dim: int, config: AccumulationConfig):
@@ -80,15 +76,7 @@ class HierarchicalEmbeddings(nn.Module):
             nn.init.normal_(table.weight, std=head_dim**-0.5)
 
     def forward(self, leaf_weight: Tensor, structure: TreeStructure) -> Tensor:
-        """Computes e_i for every node, without the part of :meth:`of_depths`.
-
-        Args:
-            leaf_weight: ``[B, N, H]`` float, w
-            structure: the trees
-
-        Returns:
-            ``[B, H, M, head_dim]``
-        """
+        """e_i of all nodes, ``[B, H, M, head_dim]``, without the part of :meth:`of_depths`, from w, ``[B, N, H]``."""
         (batch, num_nodes, num_leaves), heads = structure.share.shape, leaf_weight.size(2)
         table = self.table(num_leaves, structure.longest)
         mass = structure.branches(leaf_weight.reshape(-1, heads)).view(batch, num_nodes, len(table), heads)
@@ -100,10 +88,6 @@ class HierarchicalEmbeddings(nn.Module):
 
     def table(self, num_ranks: int, longest: int) -> Tensor:
         """Embeddings of leaves in the order of the sums of :attr:`TreeStructure.branches`.
-
-        Args:
-            num_ranks: ranks from 0
-            longest: nodes on the longest branch
 
         Returns:
             ``[num_ranks + longest, head_dim]``: of each rank its horizontal embedding, of branches of 1, 2, ... nodes
@@ -129,29 +113,22 @@ def _rows(table: nn.Embedding, count: int) -> Tensor:
 class HierarchicalAccumulation(nn.Module):
     """Replaces the value of each node by the weighted aggregation of its subtree (eqs. 10 and 16).
 
-    Args:
-        embed_dim: D
-        num_heads: H
-        config: the paper's reading and its ablations
-        leaf_dim: width of the leaves' states where it is not D
+    ``leaf_dim`` is the width of the leaves' states if it is not D.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, leaf_dim: Optional[int] = None):
         super().__init__()
-        self.leaf_weight = nn.Linear(
-            leaf_dim or embed_dim, num_heads, bias=False
-        )  # u_s or u_c of the paper, one a head
+        # u_s or u_c of the paper, one a head
+        self.leaf_weight = nn.Linear(leaf_dim or embed_dim, num_heads, bias=False)
         nn.init.xavier_uniform_(self.leaf_weight.weight)
         self.embeddings = None
         if not config.no_hierarchical_embeddings:
             self.embeddings = HierarchicalEmbeddings(embed_dim // num_heads, config)
 
     def weigh(self, leaves: Tensor) -> Tensor:
-        """Computes the weights w ``[B, N, H]`` of leaves ``[N, B, leaf_dim]``.
-
-        They are in single precision at least, because coefficients are sums of many small shares of them.
-        """
+        """Computes the weights w ``[B, N, H]`` of leaves ``[N, B, leaf_dim]``."""
         leaf_weight = self.leaf_weight(leaves).transpose(0, 1)
+        # Coefficients are sums of many small shares of them.
         return leaf_weight.to(torch.promote_types(leaf_weight.dtype, torch.float32))
 
     def forward(self, leaves: Tensor, values: Tensor, structure: TreeStructure) -> Tensor:
@@ -160,7 +137,7 @@ class HierarchicalAccumulation(nn.Module):
         Args:
             leaves: ``[N, B, leaf_dim]``, states of the leaves as the attention receives them (L of eq. 16)
             values: ``[B, H, S, D / H]``, projected values of leaves, then nodes
-            structure: the trees
+            structure: of the trees
 
         Returns:
             ``[B, H, S, D / H]``: unchanged values of leaves, accumulated values of nodes
@@ -178,18 +155,13 @@ class HierarchicalAccumulation(nn.Module):
 
 
 def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, structure: TreeStructure) -> Tensor:
-    """Upward cumulative average and weighted aggregation in closed form, without embeddings.
-
-    It is computed in the dtype of the weights, whose precision differences of sums need.
+    """Upward cumulative average and weighted aggregation ``[B, H, M, D / H]`` in closed form, without embeddings.
 
     Args:
-        leaf_weight: ``[B, N, H]``, w
+        leaf_weight: ``[B, N, H]``, w; its dtype is that of the computation, whose differences of sums need precision
         leaf_values: ``[B, H, N, D / H]``, l
         node_values: ``[B, H, M, D / H]``, n
-        structure: the trees
-
-    Returns:
-        ``[B, H, M, D / H]``
+        structure: of the trees
     """
     num_nodes, num_leaves = structure.covers.shape[1:]
     # A product has the layout of its factors, and this one has to be a batch of matrices.
@@ -197,8 +169,7 @@ def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, st
     share = by_head * structure.share[:, None].to(leaf_weight)  # B x H x M x N, C
     # All heads have the same trees: one product for all of them.
     nodes = node_values.transpose(1, 2).flatten(2).to(leaf_weight)  # B x M x D
-    above = (
-        (structure.above.to(leaf_weight) @ nodes).unflatten(2, node_values.shape[1::2]).transpose(1, 2)
-    )  # B x H x S x D/H
+    above = structure.above.to(leaf_weight) @ nodes
+    above = above.unflatten(2, node_values.shape[1::2]).transpose(1, 2)  # B x H x S x D/H
     above_leaves, above_nodes = above.split([num_leaves, num_nodes], dim=2)
     return share @ (leaf_values + above_leaves) - share.sum(3, keepdim=True) * above_nodes

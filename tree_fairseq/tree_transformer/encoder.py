@@ -1,7 +1,7 @@
 """The encoder of the Tree-Transformer: leaves and nodes together in fairseq's encoder layers."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.models.transformer import Embedding, TransformerEncoderBase
@@ -32,11 +32,6 @@ class TreeTransformerEncoder(TransformerEncoderBase):
 
     Leaves are embedded as in fairseq. A node is embedded by its label, from a table of labels and without a position:
     its place in the tree enters through accumulation and masking.
-
-    Args:
-        cfg (TreeTransformerConfig): sizes, ``num_labels`` and options of the accumulation
-        dictionary: of the leaves
-        embed_tokens: table of the leaves
     """
 
     attention = TreeSelfAttention
@@ -46,7 +41,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         self.embed_labels = Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx)
 
     def build_encoder_layer(self, cfg):
-        """Builds fairseq's layer with tree attention instead of its self-attention."""
+        """fairseq's layer with tree attention instead of its self-attention."""
         layer = super().build_encoder_layer(cfg)
         layer.self_attn = self.attention(
             cfg.encoder.embed_dim,
@@ -78,16 +73,9 @@ class TreeTransformerEncoder(TransformerEncoderBase):
     def forward_layers(
         self, embedded: Tensor, padding: Tensor, structure, return_all_hiddens: bool = False
     ) -> tuple[Tensor, list[Tensor]]:
-        """Runs all layers.
+        """States ``[S, B, D]`` of leaves and nodes ``[B, S, D]`` after all layers, and the states between, if kept.
 
-        Args:
-            embedded: ``[B, S, D]``
-            padding: ``[B, S]`` bool, true at padding
-            structure: passed to the layers' attention instead of a padding mask
-            return_all_hiddens: keep every layer's states
-
-        Returns:
-            ``[S, B, D]``, and the states of all layers, if they are kept
+        The layers' attention gets ``structure`` instead of a padding mask.
         """
         x = embedded.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # S x B x D
         states = [x] if return_all_hiddens else []
@@ -98,25 +86,12 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         return (x if self.layer_norm is None else self.layer_norm(x)), states
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Optional[Tensor] = None,
-        source_spans: Optional[dict[str, Tensor]] = None,
+        self, src_tokens: Tensor, src_lengths=None, return_all_hiddens=False, token_embeddings=None, source_spans=None
     ) -> dict[str, list]:
-        """Encodes a batch of sentences with their trees.
+        """Encodes sentences ``[B, N]``, padded on either side, with their trees (:mod:`tree_fairseq.nn.tree_batch`).
 
-        Args:
-            src_tokens: ``[B, N]``, padded on either side
-            src_lengths: ``[B]``, unread
-            return_all_hiddens: keep every layer's states
-            token_embeddings: ``[B, N, D]``, instead of looking tokens up
-            source_spans: collated trees, see :mod:`tree_fairseq.nn.tree_batch`
-
-        Returns:
-            fairseq's dict of lists. ``encoder_out`` is ``[S, B, D]``, leaves first; ``tree_structure`` has the trees,
-            ``order`` the sentence of each decoder row, or nothing if rows are sentences
+        In fairseq's dict of lists, ``encoder_out`` is ``[S, B, D]``, leaves first. More entries are the trees,
+        ``tree_structure``, and ``order``, the sentence of each decoder row; it is empty if rows are sentences.
         """
         if source_spans is None:
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
@@ -136,13 +111,10 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             "order": [],
         }
 
-    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-        """Moves the index of rows; the states stay where they are, one copy for each sentence."""
-        return with_rows_moved(encoder_out, new_order)
+    reorder_encoder_out = staticmethod(with_rows_moved)
 
 
 def _count_labels(cfg: Any, side: Side) -> None:
-    """Sets the size of the table of labels."""
     cfg.num_labels = len(side.labels)
 
 

@@ -1,6 +1,5 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
 
-import re
 from dataclasses import dataclass
 
 from fairseq.models import register_model
@@ -30,12 +29,7 @@ class TreeTransformerModel(ExtendedTransformer):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task whose source has constituency trees.
-
-        Raises:
-            MissingTreesError: the source of the task has none
-            InputError: an option of fairseq's transformer that has no meaning with trees
-        """
+        """Builds the model for a task whose source has constituency trees."""
         base_architecture(args)
         if args.cross_self_attention:
             raise InputError(
@@ -47,9 +41,12 @@ class TreeTransformerModel(ExtendedTransformer):
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Adds initial weights of labels and accumulation to the checkpoint of a stock transformer."""
         super().upgrade_state_dict(state_dict)
-        own = self.state_dict().items()
-        is_new = re.compile(r"embed_labels|\.accumulation\.").search
-        add_initial_weights(state_dict, {name: weight for name, weight in own if is_new(name)})
+        new = {
+            name: weight
+            for name, weight in self.state_dict().items()
+            if "embed_labels" in name or ".accumulation." in name
+        }
+        add_initial_weights(state_dict, new)
 
 
 # The sizes of the paper: of its models for IWSLT and WMT (fairseq's own size), and its tiny model.

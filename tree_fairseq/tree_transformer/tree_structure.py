@@ -14,17 +14,11 @@ from tree_fairseq.nn.tree_batch import TreeBatch
 
 @dataclass(frozen=True)
 class _Rows:
-    """A sparse matrix, row by row.
+    """A sparse matrix, row by row."""
 
-    Attributes:
-        column: ``[Q]`` int32, of each entry
-        share: ``[Q]`` float, its value
-        first: ``[rows]`` int32, where the entries of each row begin
-    """
-
-    column: Tensor
-    share: Tensor
-    first: Tensor
+    column: Tensor  # [Q] int32, of each entry
+    share: Tensor  # [Q] float, its value
+    first: Tensor  # [rows] int32, where the entries of each row begin
 
     def __matmul__(self, values: Tensor) -> Tensor:
         """``[columns, H]`` to ``[rows, H]``."""
@@ -35,14 +29,10 @@ class _Rows:
 
 @dataclass(frozen=True)
 class LeafSums:
-    """A sparse matrix of sums by leaves, laid out for products from either side.
+    """A sparse matrix of ``sums`` by leaves, and its transpose ``leaves``.
 
-    Both products add up entries in a fixed order and keep nothing but the matrix, which all layers of a
-    batch share: gathers and scattered additions would keep a weight for every entry in every layer.
-
-    Attributes:
-        sums: the matrix
-        leaves: its transpose
+    Both products add up entries in a fixed order and keep nothing but the matrix, which all layers of a batch share:
+    gathers and scattered additions would keep a weight for every entry in every layer.
     """
 
     sums: _Rows
@@ -63,14 +53,9 @@ class LeafSums:
         # Smaller numbers are sorted in half the time.
         key = (row - 2**15).short() if num_rows <= 2**16 else row
         order = key.sort(stable=True).indices
-        return cls(
-            sums=_Rows(
-                leaf.index_select(0, order),
-                share.index_select(0, order),
-                _first(torch.bincount(row, minlength=num_rows)),
-            ),
-            leaves=_Rows(row, share, _first(entries)),
-        )
+        firsts = _first(torch.bincount(row, minlength=num_rows))
+        sums = _Rows(leaf.index_select(0, order), share.index_select(0, order), firsts)
+        return cls(sums, leaves=_Rows(row, share, _first(entries)))
 
     def __call__(self, weight: Tensor) -> Tensor:
         """Sums weights ``[leaves, H]``: ``[rows, H]``."""
@@ -101,11 +86,9 @@ class AttentionMask:
     """The attention mask of a run of queries (Nguyen et al. 2020, eq. 11).
 
     Leaves attend to leaves only, so one mask for all positions would be a quarter empty. A padding query attends to
-    something, too, so that its row stays finite.
+    something, too, so that its row stays finite. Queries are the positions ``[first, last)``.
 
     Attributes:
-        first: position of the first query
-        last: position after the last one
         num_keys: keys are the positions before it
         bias: ``[B, 1, queries, num_keys]`` float, or ``[B, 1, 1, num_keys]`` for all queries, 0 where a query may
             attend to a key, else -inf; None where every query attends to every key
@@ -120,21 +103,13 @@ class AttentionMask:
     def of_trees(
         cls, batch: TreeBatch, covers: Tensor, dominates: Tensor, dtype: torch.dtype
     ) -> tuple[AttentionMask, AttentionMask]:
-        """Subtree masking: the mask of the leaves, and the mask of the nodes.
-
-        Args:
-            batch: the forests
-            covers: ``[B, M, N]`` bool, leaf j lies in the span of node i
-            dominates: ``[B, M, M]`` bool, node t belongs to the subtree of node i, i included
-            dtype: of ``bias``
-        """
+        """Subtree masking: the mask of the leaves, and the mask of the nodes; see :class:`TreeStructure`."""
         num_nodes, num_leaves = covers.shape[1:]
+        num_positions = num_leaves + num_nodes
         itself = torch.eye(num_nodes, dtype=torch.bool, device=covers.device)
         below = torch.cat([covers, dominates | itself], dim=2)  # B x M x S
         nodes = torch.where(below, 0.0, float("-inf")).to(dtype)[:, None]
-        return cls.of_everything(batch.is_leaf, dtype), cls(
-            num_leaves, num_leaves + num_nodes, num_leaves + num_nodes, nodes
-        )
+        return cls.of_everything(batch.is_leaf, dtype), cls(num_leaves, num_positions, num_positions, nodes)
 
     @classmethod
     def of_everything(cls, real: Tensor, dtype: torch.dtype) -> AttentionMask:
@@ -151,19 +126,19 @@ class TreeStructure:
     """Constant tensors of a batch of forests, shared by all layers of encoder and decoder.
 
     Attributes:
-        share: ``[B, M, N]`` float, ``cov(i, j) / (c_i * (l_ij + kappa))``: what leaf j's branch
-            weighs in node i, apart from the learned weight of the leaf (eqs. 6 and 7); c_i counts
-            the leaves of i and l_ij the nodes from i to j; zero where i does not cover j
+        share: ``[B, M, N]`` float, ``cov(i, j) / (c_i * (l_ij + kappa))``: what leaf j's branch weighs in node i, apart
+            from the learned weight of the leaf (eqs. 6 and 7); c_i counts the leaves of i and l_ij the nodes from i to
+            j; zero where i does not cover j
         covers: ``[B, M, N]`` bool, leaf j lies in the span of node i
         dominates: ``[B, M, M]`` bool, node t belongs to the subtree of node i, i included
         above: ``[B, S, M]`` float, 1 where node t covers leaf s, or is above node s, else 0
         depth: ``[B, M]`` int64
         masks: of leaves, then of nodes, or of all of them where subtrees are not masked (eq. 11)
         padding: ``[B, S]`` bool, true at padding
-        branches: sums ``[B * M * (N + L)]`` of the leaves of node i, with their shares as weights. At the first
-            N columns by their rank: leaf j at rank r once for each node t on the branch from i to j whose
-            leaf r it is, from 0 (``|H_j^t| - 1`` of eq. 9). At the L others by the nodes on their branch,
-            from 1: a branch of l nodes has the heights (``|V_j^t| - 1`` of eq. 9) from 0 to l - 1
+        branches: sums ``[B * M * (N + L)]`` of the leaves of node i, with their shares as weights. At the first N
+            columns by their rank: leaf j at rank r once for each node t on the branch from i to j whose leaf r it is,
+            from 0 (``|H_j^t| - 1`` of eq. 9). At the L others by the nodes on their branch, from 1: a branch of l nodes
+            has the heights (``|V_j^t| - 1`` of eq. 9) from 0 to l - 1
         longest: L, nodes on the longest branch
     """
 
@@ -189,9 +164,9 @@ class TreeStructure:
         """Derives the structure from spans and depths; the order of the nodes does not matter.
 
         Args:
-            batch: the forests
-            count_leaf: the average along a branch counts its leaf (kappa = 1, the paper); false is
-                the authors' code (kappa = 0)
+            batch: B forests
+            count_leaf: the average along a branch counts its leaf (kappa = 1, the paper); false is the authors' code
+                (kappa = 0)
             mask_subtrees: subtree masking (section 4.3); false lets everything see everything
             dtype: of ``share`` and of the masks
         """
@@ -203,16 +178,16 @@ class TreeStructure:
         count = (batch.end - batch.start).clamp(min=1)[..., None]
         share = covers / (count * (path_length + int(count_leaf)).clamp(min=1)).to(dtype)
         longest = int(batch.depth.max()) + 1 if batch.depth.numel() else 0
+        itself = torch.eye(dominates.size(1), dtype=torch.bool, device=dominates.device)
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)
+        everything, trees = AttentionMask.of_everything, AttentionMask.of_trees
         return cls(
             share=share,
             covers=covers,
             dominates=dominates,
-            above=_above(covers, dominates).to(dtype),
+            above=torch.cat([covers, dominates & ~itself], dim=2).mT.to(dtype),
             depth=batch.depth,
-            masks=AttentionMask.of_trees(batch, covers, dominates, dtype)
-            if mask_subtrees
-            else (AttentionMask.of_everything(real, dtype),),
+            masks=trees(batch, covers, dominates, dtype) if mask_subtrees else (everything(real, dtype),),
             padding=~real,
             branches=_branches(batch, covers, share, longest),
             longest=longest,
@@ -224,12 +199,6 @@ def _dominates(batch: TreeBatch) -> Tensor:
     contains = (batch.start[:, :, None] <= batch.start[:, None]) & (batch.end[:, None] <= batch.end[:, :, None])
     below = batch.depth[:, :, None] <= batch.depth[:, None]
     return contains & below & batch.is_node[:, :, None] & batch.is_node[:, None]
-
-
-def _above(covers: Tensor, dominates: Tensor) -> Tensor:
-    """``[B, S, M]``: which nodes each leaf and each node lies under."""
-    itself = torch.eye(dominates.size(1), dtype=torch.bool, device=dominates.device)
-    return torch.cat([covers, dominates & ~itself], dim=2).mT
 
 
 def _branches(batch: TreeBatch, covers: Tensor, share: Tensor, longest: int) -> LeafSums:

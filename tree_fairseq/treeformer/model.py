@@ -45,9 +45,7 @@ class TreeformerEncoder(TransformerEncoderBase):
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
         return [weights.mean(2) for weights in self.chart.splits(encoder_out["encoder_out"][0], cells)]
 
-    def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-        """Reorders the index of rows; each sentence stays in one copy."""
-        return with_rows_moved(encoder_out, new_order)
+    reorder_encoder_out = staticmethod(with_rows_moved)
 
 
 def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
