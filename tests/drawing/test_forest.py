@@ -107,7 +107,7 @@ def test_text_by_example():
         "S\n├── NP\n│   ├── DT the\n│   └── NN\n│       ├── NN_sub river@@\n│       └── NN_sub boat\n"
         "├── VP VBZ leaks\n└── . ."
     )
-    assert tree_to_text(read_forest("(S (A a) (B b)) (C c)"), ascii_only=True) == "S\n|-- A a\n`-- B b\nC c"
+    assert tree_to_text(read_forest("(S (A a) (B b)) (C c)")) == "S\n├── A a\n└── B b\nC c"
 
 
 @given(forests())

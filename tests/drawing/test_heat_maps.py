@@ -11,33 +11,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tree_fairseq.drawing.heat_maps import (
-    StackCodes,
     attention,
     balanced_tree,
+    code_of,
+    down,
     figures,
     heat_colour,
     heat_map_to_svg,
     learned_map,
+    level_weights,
     main,
+    up,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = balanced_tree(3)
 
 
-UP = None
 SETTINGS = settings(max_examples=60, deadline=None)
 
 
-def steps(branches: int, **sizes) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.lists(st.integers(0, branches - 1), **sizes).map(tuple)
+def steps(**sizes) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.lists(st.integers(0, 1), **sizes).map(tuple)
 
 
-def walk(path, moves):
-    """The end of a walk from a node, one step at a time."""
-    for move in moves:
-        path = path[:-1] if move is UP else (*path, move)
-    return path
+def one_hot(branch: int) -> list[int]:
+    return [int(branch == 0), int(branch == 1)]
 
 
 def maps(depth, **options):
@@ -165,77 +164,63 @@ def test_command_refuses(arguments, tmp_path, capsys):
 
 
 @SETTINGS
-@given(st.data(), st.integers(1, 4), st.integers(1, 6))
-def test_code_is_the_stack_of_the_last_steps(data, branches, levels):
-    path = data.draw(steps(branches, max_size=2 * levels))
-    code = StackCodes(branches, levels).code(path).reshape(levels, branches)
-    for level, row in enumerate(code):
-        expected = [0] * branches
-        if level < len(path):
-            expected[path[len(path) - 1 - level]] = 1
-        assert row.tolist() == expected
+@given(st.data(), st.integers(1, 6))
+def test_code_is_the_stack_of_the_last_steps(data, levels):
+    path = data.draw(steps(max_size=2 * levels))
+    for level, row in enumerate(code_of(path, levels)):
+        assert row.tolist() == (one_hot(path[len(path) - 1 - level]) if level < len(path) else [0, 0])
 
 
 def test_most_recent_step_comes_first():
-    stack = StackCodes(2, 3)
-    assert stack.code(()).tolist() == [0, 0, 0, 0, 0, 0]
-    assert stack.code((1, 0)).tolist() == [1, 0, 0, 1, 0, 0]
-    assert stack.code((1, 1, 0, 0)).tolist() == [1, 0, 1, 0, 0, 1]
+    assert code_of((), 3).ravel().tolist() == [0, 0, 0, 0, 0, 0]
+    assert code_of((1, 0), 3).ravel().tolist() == [1, 0, 0, 1, 0, 0]
+    assert code_of((1, 1, 0, 0), 3).ravel().tolist() == [1, 0, 1, 0, 0, 1]
 
 
 @SETTINGS
-@given(st.data(), st.integers(1, 4), st.integers(1, 6))
-def test_up_undoes_any_step_down_until_a_step_is_forgotten(data, branches, levels):
-    stack = StackCodes(branches, levels)
-    path = data.draw(steps(branches, max_size=levels + 2))
-    code = stack.code(path)[None]
-    for branch in range(branches):
-        lower = stack.apply(stack.down(branch), code)
-        np.testing.assert_array_equal(lower[0], stack.code((*path, branch)))
-        returned = stack.apply(stack.up() @ stack.down(branch), code)
-        np.testing.assert_array_equal(returned, stack.apply(stack.up(), lower))
-        assert (returned == code).all() == (len(path) < levels)
+@given(st.data(), st.integers(1, 6))
+def test_up_undoes_any_step_down_until_a_step_is_forgotten(data, levels):
+    path = data.draw(steps(max_size=levels + 2))
+    code = code_of(path, levels)[None]
+    for branch in (0, 1):
+        lower = down(code, one_hot(branch))
+        np.testing.assert_array_equal(lower[0], code_of((*path, branch), levels))
+        assert (up(lower) == code).all() == (len(path) < levels)
 
 
 @SETTINGS
-@given(st.data(), st.integers(1, 3))
-def test_a_path_is_one_affine_map_wherever_it_begins(data, branches):
-    stack = StackCodes(branches, 12)
-    moves = data.draw(st.lists(st.sampled_from((UP, *range(branches))), max_size=5))
-    path_map = np.eye(stack.size + 1)
-    for move in moves:
-        path_map = (stack.up() if move is UP else stack.down(move)) @ path_map
-    starts = data.draw(st.lists(steps(branches, min_size=5, max_size=7), min_size=1, max_size=4))
-    ends = stack.apply(path_map, np.stack([stack.code(path) for path in starts]))
-    np.testing.assert_array_equal(ends, np.stack([stack.code(walk(path, moves)) for path in starts]))
-    assert path_map[-1].tolist() == [0] * stack.size + [1]
+@given(steps(max_size=4), st.lists(st.booleans(), max_size=5))
+def test_walks_without_a_branch_are_means_over_all_branches(start, moves):
+    """Each step is affine, so (D1 + D2) / 2 of a mean of codes is the mean over both children (section 3)."""
+    ends, code = [start], code_of(start, 12)[None]
+    for goes_down in moves:
+        ends = [(*path, branch) for path in ends for branch in (0, 1)] if goes_down else [path[:-1] for path in ends]
+        code = down(code) if goes_down else up(code)
+    np.testing.assert_allclose(code[0], np.mean([code_of(path, 12) for path in ends], axis=0))
 
 
 @SETTINGS
-@given(st.data(), st.integers(1, 3), st.floats(-0.95, 0.95).filter(lambda p: abs(p) > 0.05))
-def test_decays_keep_paths_affine(data, branches, decay):
-    """W A W^-1 moves x * (1, p, p^2, ...) from node to node (section 3.2)."""
-    stack = StackCodes(branches, 5)
-    weights = np.append(stack.weights([decay])[0], 1)
-    path = data.draw(steps(branches, max_size=4))
-    for matrix, end in [(stack.down(0), (*path, 0)), (stack.up(), path[:-1])]:
-        weighted = weights[:, None] * matrix / weights
-        found = stack.apply(weighted, weights[:-1] * stack.code(path)[None])
-        np.testing.assert_allclose(found[0], weights[:-1] * stack.code(end), rtol=1e-9, atol=1e-12)
+@given(steps(max_size=4), st.floats(-0.95, 0.95).filter(lambda p: abs(p) > 0.05))
+def test_weighted_codes_step_down_by_a_decay_and_up_by_its_inverse(path, decay):
+    """W D W^-1 and W U W^-1 move x * (1, p, p^2, ...) from node to node (section 3.2)."""
+    weights = level_weights([decay], 5, 2)[0][:, None]
+    weighted = (weights * code_of(path, 5))[None]
+    lower = decay * down(weighted, weights[0, 0] / decay * np.array(one_hot(0)))[0]
+    np.testing.assert_allclose(lower, weights * code_of((*path, 0), 5), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(up(weighted)[0] / decay, weights * code_of(path[:-1], 5), rtol=1e-9, atol=1e-12)
 
 
 def test_weights():
-    weights = StackCodes(2, 3).weights([0.6, -0.8], width=8)
-    np.testing.assert_allclose(weights[0], 1.6 * np.array([1, 1, 0.6, 0.6, 0.36, 0.36]))
-    np.testing.assert_allclose(weights[1], 1.2 * np.array([1, 1, -0.8, -0.8, 0.64, 0.64]))
+    weights = level_weights([0.6, -0.8], levels=3, width=8)
+    np.testing.assert_allclose(weights[0], 1.6 * np.array([1, 0.6, 0.36]))
+    np.testing.assert_allclose(weights[1], 1.2 * np.array([1, -0.8, 0.64]))
 
 
-@SETTINGS
-@given(st.integers(0, 4), st.integers(1, 3))
-def test_balanced_tree_is_numbered_breadth_first(depth, branches):
-    nodes = balanced_tree(depth, branches)
+@pytest.mark.parametrize("depth", range(5))
+def test_balanced_tree_is_numbered_breadth_first(depth):
+    nodes = balanced_tree(depth)
     assert nodes == sorted(nodes, key=lambda path: (len(path), path))
-    assert len(set(nodes)) == len(nodes) == sum(branches**level for level in range(depth + 1))
+    assert len(set(nodes)) == len(nodes) == 2 ** (depth + 1) - 1
     assert {len(path) for path in nodes} == set(range(depth + 1))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number, text_width
 from tree_fairseq.trees.subwords import is_split_word
@@ -29,18 +30,11 @@ _STYLE = f"""
 """
 
 
-def tree_to_text(forest: Forest, *, ascii_only: bool = False, max_depth: int = 100) -> str:
-    """Draws the trees of a line for a terminal, with the root at the left and one word in each row.
+def tree_to_text(forest: Forest, *, max_depth: int = 100) -> str:
+    """Draws the trees of a line for a terminal, below one another, with the root at the left and a word in each row.
 
-    Args:
-        forest: the trees, drawn below one another
-        ascii_only: draw with ``|`` and ``-`` instead of box characters; words are not changed
-        max_depth: constituents below this level are reduced to ``…`` and their words
-
-    Returns:
-        lines joined by ``\\n``, without one at the end; the empty string for an empty forest
+    Constituents below ``max_depth`` are reduced to ``…`` and their words.
     """
-    branch, last_branch, rule = ("|-- ", "`-- ", "|   ") if ascii_only else ("├── ", "└── ", "│   ")
     lines = []
     for tree in forest:
         # A node, the prefix of its row, the prefix of the rows of its children, and its depth.
@@ -53,11 +47,11 @@ def tree_to_text(forest: Forest, *, ascii_only: bool = False, max_depth: int = 1
                 node = node.children[0]
                 text.append(node.label)
             if node.children and depth >= max_depth:
-                text += ["..." if ascii_only else "…", *node.leaves()]
+                text += ["…", *node.leaves()]
             lines.append(before + _printable(" ".join(text)))
             if depth < max_depth:
                 for place, child in enumerate(reversed(node.children)):
-                    mark, below = (branch, rule) if place else (last_branch, " " * len(rule))
+                    mark, below = ("├── ", "│   ") if place else ("└── ", "    ")
                     stack.append((child, prefix + mark, prefix + below, depth + 1))
     return "\n".join(lines)
 
@@ -71,17 +65,7 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
     """Draws the trees of a line as an SVG document, with all words on one line at the bottom.
 
     The pieces of a split word are placed directly under its tag. Trees are placed side by side, in as many rows as
-    needed.
-
-    Args:
-        forest: the trees; the picture of an empty forest is empty
-        title: drawn above the picture
-
-    Returns:
-        a complete XML document, which browsers scale to the available width
-
-    Raises:
-        TreeFormatError: a word is not the only child of its parent
+    needed. Raises TreeFormatError if a word is not the only child of its parent.
     """
     check_preterminals(forest)
     parts, top, width = heading(title)
@@ -89,8 +73,7 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
         baseline = top + _FONT_SIZE + max(_elevation(root.height) for root in row)
         left = float(MARGIN)
         for root in row:
-            _place(root, left, baseline)
-            parts += _draw(root)
+            parts += _draw(root, left, baseline)
             left += root.width + _TREE_GAP
         width = max(width, left - _TREE_GAP)
         top = baseline + _ROW_GAP
@@ -100,20 +83,14 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
 
 @dataclass
 class _Box:
-    """The place of a node in the picture.
-
-    ``width`` is the width of its subtree, and ``center`` is the middle of its label, counted from the left edge of the
-    subtree. ``x`` and ``y`` are the coordinates of the label after the tree has been placed.
-    """
+    """The size of a node in the picture."""
 
     text: str
     style: str
     children: list[_Box]
-    width: float
-    center: float
-    height: int
-    x: float = 0.0
-    y: float = 0.0
+    width: float  # of the subtree
+    center: float  # the middle of the label, counted from the left edge of the subtree
+    height: int  # the number of levels below
 
 
 def _box(node: Tree, children: list[_Box]) -> _Box:
@@ -153,48 +130,34 @@ def _rows(roots: list[_Box]) -> list[list[_Box]]:
     return rows
 
 
-def _place(root: _Box, left: float, baseline: float) -> None:
-    stack = [(root, left)]
-    while stack:
-        box, edge = stack.pop()
-        box.x = edge + box.center
-        box.y = baseline - _elevation(box.height)
-        edge += (box.width - sum(child.width for child in box.children)) / 2
-        for child in box.children:
-            stack.append((child, edge))
-            edge += child.width
-
-
-def _draw(root: _Box) -> list[str]:
+def _draw(root: _Box, left: float, baseline: float) -> list[str]:
     """The elements of one tree: edges, then texts."""
-    edges: list[str] = []
-    bars: list[str] = []
-    texts: list[str] = []
-    stack = [root]
+    edges, bars, texts = [], [], []
+    # A node, the left edge of its subtree, and the place of its parent if a line connects them.
+    stack: list[tuple[_Box, float, tuple[float, float] | None]] = [(root, left, None)]
     while stack:
-        box = stack.pop()
-        texts.append(element("text", box.text, class_=f"tree-text tree-{box.style}", x=box.x, y=box.y))
-        if box.style == "phrase":
-            edges += [_edge(box, child) for child in box.children]
-        elif len(box.children) > 1:
-            bars.append(_bar(box.children))
-        stack.extend(reversed(box.children))
+        box, left, parent = stack.pop()
+        x, y = left + box.center, baseline - _elevation(box.height)
+        texts.append(element("text", box.text, class_=f"tree-text tree-{box.style}", x=x, y=y))
+        if parent is not None:
+            edges.append(_edge(*parent, x, y - (_FONT_SIZE if box.style == "phrase" else _TAG_SIZE)))
+        widths = [child.width for child in box.children]
+        left += (box.width - sum(widths)) / 2
+        if box.style != "phrase" and len(widths) > 1:
+            # A line above the pieces of a word.
+            ends = number(left + _COLUMN_GAP / 2), number(left + sum(widths) - _COLUMN_GAP / 2)
+            bars.append(f"M{ends[0]} {number(baseline - _FONT_SIZE - 1)}H{ends[1]}")
+        above = (x, y) if box.style == "phrase" else None
+        stack += reversed([(child, edge, above) for child, edge in zip(box.children, accumulate(widths, initial=left))])
     paths = (("tree-edge", edges), ("tree-edge tree-piece-edge", bars))
     return [element("path", class_=name, d="".join(path)) for name, path in paths if path] + texts
 
 
-def _edge(parent: _Box, child: _Box) -> str:
+def _edge(parent_x: float, parent_y: float, x: float, end: float) -> str:
     """A line that bends into the column of the child above all labels of its row, so that lines do not cross."""
-    start = parent.y + 5
-    bend = parent.y + _LEVEL - _FONT_SIZE
-    middle = number((start + bend) / 2)
-    x = number(child.x)
-    end = number(child.y - (_FONT_SIZE if child.style == "phrase" else _TAG_SIZE))
-    return f"M{number(parent.x)} {number(start)}C{number(parent.x)} {middle} {x} {middle} {x} {number(bend)}V{end}"
-
-
-def _bar(pieces: list[_Box]) -> str:
-    """A line above the pieces of a word."""
-    left = pieces[0].x - (pieces[0].width - _COLUMN_GAP) / 2
-    right = pieces[-1].x + (pieces[-1].width - _COLUMN_GAP) / 2
-    return f"M{number(left)} {number(pieces[0].y - _FONT_SIZE - 1)}H{number(right)}"
+    start, bend = parent_y + 5, parent_y + _LEVEL - _FONT_SIZE
+    middle, column = number((start + bend) / 2), number(x)
+    return (
+        f"M{number(parent_x)} {number(start)}C{number(parent_x)} {middle} {column} {middle} {column} {number(bend)}"
+        f"V{number(end)}"
+    )

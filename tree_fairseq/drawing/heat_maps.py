@@ -11,8 +11,7 @@ values result if the similarity of node 5 to node 1 is left out.
 
 The code of a position (section 3 of the paper), with n branches and k levels, is a stack of the last k steps from the
 root, the most recent step first, each a one-hot vector of size n. The step down branch i, D_i, pushes; the step up, U,
-pops (equations 2 and 3). Both are affine: they are matrices over codes with a 1 appended, so a path is a product of
-matrices, its first step rightmost.
+pops (equations 2 and 3). Both are affine, so the mean of D_1 and D_2 pushes the mean of their vectors.
 """
 
 from __future__ import annotations
@@ -20,9 +19,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
 from tree_fairseq.drawing.svg import MARGIN, TITLE_SIZE, document, element, heading, text_width
 
@@ -30,71 +31,41 @@ BranchPath = tuple[int, ...]
 """The branches from the root to a node, the most recent step last."""
 
 
-def balanced_tree(depth: int, branches: int = 2) -> list[BranchPath]:
-    """The nodes of a complete tree in breadth-first order; its leaves are ``depth`` steps from the root."""
-    level: list[BranchPath] = [()]
-    nodes = list(level)
-    for _ in range(depth):
-        level = [(*path, branch) for path in level for branch in range(branches)]
-        nodes += level
-    return nodes
+def balanced_tree(depth: int) -> list[BranchPath]:
+    """The nodes of a complete binary tree in breadth-first order; its leaves are ``depth`` steps from the root."""
+    return [path for length in range(depth + 1) for path in product((0, 1), repeat=length)]
 
 
-@dataclass(frozen=True)
-class StackCodes:
-    """The codes of positions, for ``branches`` n and ``levels`` k."""
+def code_of(path: BranchPath, levels: int) -> np.ndarray:
+    """The code of a node, ``[k, 2]``: row j is the step j before the last; older steps than k are forgotten."""
+    code = np.zeros((levels, 2))
+    for level, branch in enumerate(reversed(path[-levels:])):
+        code[level, branch] = 1
+    return code
 
-    branches: int
-    levels: int
 
-    @property
-    def size(self) -> int:
-        """The length of a code, n k."""
-        return self.branches * self.levels
+def down(codes: np.ndarray, step: Sequence[float] = (0.5, 0.5)) -> np.ndarray:
+    """The step to a child, from codes ``[N, k, 2]``: D_i for a one-hot ``step``, (D_1 + D_2) / 2 by default."""
+    return np.concatenate([np.broadcast_to(step, (len(codes), 1, 2)), codes[:, :-1]], axis=1)
 
-    def code(self, path: BranchPath) -> np.ndarray:
-        """The code of a node, ``[n k]``: level j holds the step j before the last; older steps than k are forgotten."""
-        code = np.zeros(self.size)
-        for level, branch in enumerate(reversed(path[-self.levels :])):
-            code[level * self.branches + branch] = 1
-        return code
 
-    def down(self, branch: int) -> np.ndarray:
-        """D_i, ``[n k + 1, n k + 1]``: the step to a child."""
-        matrix = np.eye(self.size + 1, k=-self.branches)
-        matrix[self.size] = 0
-        matrix[branch, self.size] = matrix[self.size, self.size] = 1
-        return matrix
+def up(codes: np.ndarray) -> np.ndarray:
+    """U, the step to the parent, from codes ``[N, k, 2]``."""
+    return np.concatenate([codes[:, 1:], np.zeros((len(codes), 1, 2))], axis=1)
 
-    def up(self) -> np.ndarray:
-        """U, ``[n k + 1, n k + 1]``: the step to the parent."""
-        matrix = np.eye(self.size + 1, k=self.branches)
-        matrix[:, self.size] = 0
-        matrix[self.size, self.size] = 1
-        return matrix
 
-    def apply(self, matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """The codes after an affine map, ``[N, n k]``."""
-        with_one = np.concatenate([codes, np.ones((len(codes), 1))], axis=1)
-        return (with_one @ matrix.T)[:, : self.size]
+def level_weights(decays: Sequence[float], levels: int, width: float) -> np.ndarray:
+    """The weights of each copy of a code, ``[P, k]``: p^j sqrt(1 - p^2) sqrt(D / 2) at level j, for a model of width D.
 
-    def weights(self, decays: Sequence[float], width: float = 2) -> np.ndarray:
-        """The weights of each copy of a code, ``[P, n k]``: p^j sqrt(1 - p^2) sqrt(D / 2) at level j.
-
-        Args:
-            decays: p of each copy, between -1 and 1
-            width: D, the width of the model; with 2 the last factor is 1
-        """
-        p = np.asarray(decays, dtype=float)[:, None]
-        by_level = p ** np.arange(self.levels) * np.sqrt(1 - p**2) * np.sqrt(width / 2)  # P x k
-        return by_level.repeat(self.branches, axis=1)
+    ``decays`` has p for each copy, between -1 and 1.
+    """
+    p = np.asarray(decays, dtype=float)[:, None]
+    return p ** np.arange(levels) * np.sqrt(1 - p**2) * np.sqrt(width / 2)
 
 
 def attention(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The softmax over all keys of query times key, ``[N, N]``, for queries ``[N, C]`` and keys ``[N, C]``."""
-    scores = queries @ keys.T
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return scores / scores.sum(axis=1, keepdims=True)
+    """The softmax over all keys of query times key, ``[N, N]``, for queries and keys ``[N, ...]``."""
+    return softmax(queries.reshape(len(queries), -1) @ keys.reshape(len(keys), -1).T, axis=1)
 
 
 _BREAKS = (0.0, 1 / 3, 2 / 3, 1.0)
@@ -127,35 +98,28 @@ class HeatMap:
 
 def heat_colour(value: float) -> str:
     """The colour of a value from 0 to 1, from black over red and yellow to white."""
-    channels = (np.interp(value, _BREAKS, _COLOURS[:, channel]) for channel in range(3))
-    return "#" + "".join(f"{round(float(channel)):02x}" for channel in channels)
+    return "#" + "".join(f"{round(float(np.interp(value, _BREAKS, channel))):02x}" for channel in _COLOURS.T)
 
 
 def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) -> list[HeatMap]:
-    """The paper's maps.
+    """The paper's maps of a tree of this depth, with one map of figure 4 for each decay.
 
-    Args:
-        depth: the depth of the tree
-        decays: one map of figure 4 for each
-        width: D, the width of the model; codes have the factor sqrt(D / 2), and the paper's figures use D = 2
+    ``width`` is D, the width of the model; codes have the factor sqrt(D / 2), and the paper's figures use D = 2.
     """
     # Two more levels than the tree, so that no map forgets a step.
-    stack = StackCodes(2, depth + 2)
-    codes = np.stack([stack.code(path) for path in balanced_tree(depth)])
+    codes = np.stack([code_of(path, depth + 2) for path in balanced_tree(depth)])
     scale = width / 2  # of the product of two codes
-    up, down = stack.up(), (stack.down(0) + stack.down(1)) / 2
-    relations = {
-        "parent": ("Parent: U", up),
-        "siblings": ("Siblings: (D₁ + D₂) U / 2", down @ up),
-        "aunts": ("Aunts: (D₁ + D₂) U² / 2", down @ up @ up),
-        "cousins": ("Cousins: (D₁ + D₂)² U² / 4", down @ down @ up @ up),
-    }
-    maps = [HeatMap("figure2", "Nodes, all levels alike", attention(scale * codes, codes))]
-    for name, (title, matrix) in relations.items():
-        maps.append(HeatMap(f"figure3_{name}", title, attention(scale * stack.apply(matrix, codes), codes)))
+    relations = (
+        ("figure2", "Nodes, all levels alike", codes),
+        ("figure3_parent", "Parent: U", up(codes)),
+        ("figure3_siblings", "Siblings: (D₁ + D₂) U / 2", down(up(codes))),
+        ("figure3_aunts", "Aunts: (D₁ + D₂) U² / 2", down(up(up(codes)))),
+        ("figure3_cousins", "Cousins: (D₁ + D₂)² U² / 4", down(down(up(up(codes))))),
+    )
+    maps = [HeatMap(name, title, attention(scale * queries, codes)) for name, title, queries in relations]
     for decay in decays:
         # In this figure, p only weights the levels.
-        weighted = codes * (decay ** np.arange(stack.levels)).repeat(2)
+        weighted = codes * decay ** np.arange(depth + 2)[:, None]
         scores = attention(scale * weighted, weighted)
         maps.append(HeatMap(f"figure4_p{decay:g}", f"Nodes, decay p = {decay:g}", scores))
     return maps
@@ -163,9 +127,9 @@ def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) 
 
 def learned_map(depth: int, decays: Sequence[float], width: float = 2) -> HeatMap:
     """The map of an encoding with one copy for each decay; ``width`` is D, the width of the model."""
-    stack = StackCodes(2, max(depth, 1))
-    codes = np.stack([stack.code(path) for path in balanced_tree(depth)])  # N x 2k
-    copies = (codes[:, None] * stack.weights(decays, width)).reshape(len(codes), -1)  # N x P * 2k
+    levels = max(depth, 1)
+    codes = np.stack([code_of(path, levels) for path in balanced_tree(depth)])
+    copies = codes[:, None] * level_weights(decays, levels, width)[:, :, None]  # N x P x k x 2
     number_of = "1 decay" if len(decays) == 1 else f"{len(decays)} decays"
     return HeatMap("learned", f"Nodes, {number_of} side by side", attention(copies, copies))
 
@@ -184,8 +148,7 @@ def heat_map_to_svg(heat_map: HeatMap) -> str:
         for column, score in enumerate(scores):
             note = f"query {row}, key {column}: {score:.3f}"
             parts.append(_cell(left + column * side, top + row * side, side, side, score, note))
-    bar = left + _SIDE + _BAR_GAP
-    step = _SIDE / _BAR_STEPS
+    bar, step = left + _SIDE + _BAR_GAP, _SIDE / _BAR_STEPS
     for place in range(_BAR_STEPS):
         parts.append(_cell(bar, top + place * step, _BAR_WIDTH, step, 1 - (place + 0.5) / _BAR_STEPS))
     for x, frame_width in ((left, _SIDE), (bar, _BAR_WIDTH)):
@@ -203,7 +166,16 @@ def _cell(x: float, y: float, width: float, height: float, value: float, note: s
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the requested pictures and prints their paths."""
-    options = _parser().parse_args(arguments)
+    description = "heat maps of tree positional encodings, as SVG files"
+    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
+    add = parser.add_argument
+    add("--output", type=Path, required=True, metavar="DIR", help="folder for the files; created if it does not exist")
+    about = "number of steps from the root of the balanced tree to its leaves"
+    add("--depth", type=int, choices=range(7), default=2, metavar="N", help=about)
+    add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: one map for each p")
+    add("--learned", type=_decay, nargs="+", metavar="P", help="also write the map of an encoding with all these p")
+    add("--width", type=float, default=2, metavar="D", help="width of the model; a larger one gives sharper maps")
+    options = parser.parse_args(arguments)
     maps = figures(options.depth, options.decays, options.width)
     if options.learned:
         maps.append(learned_map(options.depth, options.learned, options.width))
@@ -212,25 +184,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         path = options.output / f"{heat_map.name}.svg"
         path.write_text(heat_map_to_svg(heat_map), encoding="utf-8", newline="\n")
         print(path)
-
-
-def _parser() -> argparse.ArgumentParser:
-    description = "heat maps of tree positional encodings, as SVG files"
-    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
-    add = parser.add_argument
-    add("--output", type=Path, required=True, metavar="DIR", help="folder for the files; created if it does not exist")
-    add(
-        "--depth",
-        type=int,
-        choices=range(7),
-        default=2,
-        metavar="N",
-        help="number of steps from the root of the balanced tree to its leaves",
-    )
-    add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: one map for each p")
-    add("--learned", type=_decay, nargs="+", metavar="P", help="also write the map of an encoding with all these p")
-    add("--width", type=float, default=2, metavar="D", help="width of the model; a larger one gives sharper maps")
-    return parser
 
 
 def _decay(text: str) -> float:

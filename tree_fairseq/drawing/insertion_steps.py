@@ -29,17 +29,10 @@ _STYLE = f"""
 
 @dataclass(frozen=True)
 class InsertionStep:
-    """A tree in the middle of a step: after the insertions, before the deletions.
+    """A tree in the middle of a step, after the insertions and before the deletions; its nodes are in preorder."""
 
-    Attributes:
-        labels: the labels of its M nodes in preorder; ids in the trace of a hypothesis
-        parents: the indices of their parents, -1 for the root
-        is_new: which nodes this step inserted
-        is_deleted: which nodes this step deletes
-    """
-
-    labels: Sequence
-    parents: Sequence[int]
+    labels: Sequence  # ids in the trace of a hypothesis
+    parents: Sequence[int]  # -1 for the root
     is_new: Sequence[bool]
     is_deleted: Sequence[bool]
 
@@ -51,11 +44,7 @@ class InsertionStep:
 
 
 def trace_to_text(steps: Sequence[InsertionStep]) -> str:
-    """Draws the tree of each step with its root at the left; ``+`` marks new nodes and ``-`` nodes to delete.
-
-    Returns:
-        lines joined by ``\\n``, without one at the end
-    """
+    """Draws the tree of each step with its root at the left; ``+`` marks new nodes and ``-`` nodes to delete."""
     blocks = []
     for count, step in enumerate(steps, 1):
         marks = ["-" * deleted + "+" * new for new, deleted in zip(step.is_new, step.is_deleted, strict=True)]
@@ -65,64 +54,46 @@ def trace_to_text(steps: Sequence[InsertionStep]) -> str:
 
 
 def trace_to_svg(steps: Sequence[InsertionStep], title: str | None = None) -> str:
-    """Draws the trees of all steps below one another, with new nodes in green boxes and nodes to delete in red boxes.
-
-    Args:
-        steps: the steps in order
-        title: drawn above the picture
-
-    Returns:
-        a complete XML document, which browsers scale to the available width
-    """
+    """Draws the trees of all steps below one another; new nodes have green boxes and nodes to delete red ones."""
     parts, top, width = heading(title)
     for count, step in enumerate(steps, 1):
         text = f"step {count}: {step.summary}"
         parts.append(element("text", text, class_="step-heading", x=MARGIN, y=top))
-        top += _BOX_HEIGHT
-        centers, levels, tree_width = _layout(step)
-        heights = [top + _BOX_HEIGHT / 2 + _LEVEL * level for level in levels]
-        parts += _draw(step, [MARGIN + center for center in centers], heights)
-        top += _BOX_HEIGHT + _LEVEL * max(levels) + _STEP_GAP
-        width = max(width, MARGIN + tree_width, MARGIN + text_width(text, _HEADING_SIZE))
+        drawn, right, bottom = _draw(step, top + 1.5 * _BOX_HEIGHT)
+        parts += drawn
+        top = bottom + _BOX_HEIGHT / 2 + _STEP_GAP
+        width = max(width, right, MARGIN + text_width(text, _HEADING_SIZE))
     return document(parts, width + MARGIN, top, style=_STYLE, title=title, font_size=_FONT_SIZE)
 
 
-def _layout(step: InsertionStep) -> tuple[list[float], list[int], float]:
-    """The centers of the nodes above the middle of their children, their levels, and the width of the whole tree."""
-    count = len(step.labels)
-    own = [text_width(label, _FONT_SIZE) + 2 * _COLUMN_GAP for label in step.labels]
-    below, levels = [0.0] * count, [0] * count
+def _draw(step: InsertionStep, top: float) -> tuple[list[str], float, float]:
+    """The elements of one tree (edges, then boxes and labels), its right edge and the height of its lowest nodes.
+
+    Every node stands above the middle of its children.
+    """
+    count, half = len(step.labels), _BOX_HEIGHT / 2
+    own = [text_width(label, _FONT_SIZE) + _COLUMN_GAP for label in step.labels]
+    below = [0.0] * count  # the width of all children
     for node in range(count - 1, 0, -1):
-        below[step.parents[node]] += max(own[node], below[node])
-    # The left edge of the space for the next child of each node.
-    free, centers = [0.0] * count, [0.0] * count
-    for node, parent in enumerate(step.parents):
-        taken = max(own[node], below[node])
-        left = 0.0
-        if parent >= 0:
-            levels[node] = levels[parent] + 1
-            left = free[parent]
-            free[parent] += taken
-        centers[node] = left + taken / 2
+        below[step.parents[node]] += max(own[node] + _COLUMN_GAP, below[node])
+    free = [0.0] * count  # the left edge of the space for the next child
+    places: list[tuple[float, float]] = []
+    edges, parts = [], []
+    for node, (label, parent) in enumerate(zip(step.labels, step.parents, strict=True)):
+        taken = max(own[node] + _COLUMN_GAP, below[node])
+        left, y = (free[parent], places[parent][1] + _LEVEL) if node else (MARGIN, top)
         free[node] = left + (taken - below[node]) / 2
-    return centers, levels, max(own[0], below[0])
-
-
-def _draw(step: InsertionStep, xs: Sequence[float], ys: Sequence[float]) -> list[str]:
-    """The elements of one tree: edges, then boxes and labels."""
-    half = _BOX_HEIGHT / 2
-    edges = [
-        f"M{number(xs[parent])} {number(ys[parent] + half)}L{number(xs[node])} {number(ys[node] - half)}"
-        for node, parent in enumerate(step.parents)
-        if parent >= 0
-    ]
-    parts = [element("path", class_="step-edge", d="".join(edges))] if edges else []
-    for label, x, y, is_new, is_deleted in zip(step.labels, xs, ys, step.is_new, step.is_deleted, strict=True):
-        if is_new or is_deleted:
-            width = text_width(label, _FONT_SIZE) + _COLUMN_GAP
-            style = f"step-box step-{'deleted' if is_deleted else 'new'}"
-            parts.append(
-                element("rect", class_=style, x=x - width / 2, y=y - half, width=width, height=_BOX_HEIGHT, rx=4)
-            )
+        x = left + taken / 2
+        places.append((x, y))
+        if node:
+            free[parent] += taken
+            above_x, above_y = places[parent]
+            edges.append(f"M{number(above_x)} {number(above_y + half)}L{number(x)} {number(y - half)}")
+        if step.is_new[node] or step.is_deleted[node]:
+            style = f"step-box step-{'deleted' if step.is_deleted[node] else 'new'}"
+            box = {"x": x - own[node] / 2, "y": y - half, "width": own[node], "height": _BOX_HEIGHT}
+            parts.append(element("rect", class_=style, **box, rx=4))
         parts.append(element("text", label, class_="step-node", x=x, y=y + _FONT_SIZE / 3))
-    return parts
+    if edges:
+        parts.insert(0, element("path", class_="step-edge", d="".join(edges)))
+    return parts, MARGIN + max(own[0] + _COLUMN_GAP, below[0]), max(y for _, y in places)

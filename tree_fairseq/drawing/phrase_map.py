@@ -35,14 +35,8 @@ def phrase_map_to_svg(
 ) -> str:
     """Draws, for each target token, a bar under every phrase that it attends to; darker bars have greater weights.
 
-    Args:
-        source: tokens, one column each
-        target: tokens, one row each
-        attended: the phrases to draw for each target token, by decreasing weight
-        title: drawn above the picture
-
-    Returns:
-        a complete XML document
+    Source tokens are columns and target tokens are rows. ``attended`` has the phrases of each target token, by
+    decreasing weight. The result is a complete XML document.
     """
     target_edge = MARGIN + max((text_width(token, _FONT_SIZE) for token in target), default=0.0)
     edges = [target_edge + _COLUMN_GAP]
@@ -58,19 +52,12 @@ def phrase_map_to_svg(
         parts.append(element("line", class_="phrase-rule", x1=MARGIN, x2=edges[-1], y1=top, y2=top))
         middle = top + height / 2 + _FONT_SIZE / 3
         parts.append(element("text", token, class_="phrase-target", x=target_edge, y=middle))
-        for place, phrase in enumerate(phrases):
-            left, right = edges[phrase.start] + 2, edges[phrase.end] - 2
-            bar = element(
-                "rect",
-                note=f"{token}: {' '.join(source[phrase.start : phrase.end])}, {phrase.weight:.3f}",
-                class_="phrase-bar",
-                x=left,
-                y=top + _ROW_GAP / 2 + place * (_BAR + _BAR_GAP) + _BAR_GAP / 2,
-                width=right - left,
-                height=_BAR,
-                fill_opacity=phrase.weight,
-            )
-            parts.append(bar)
+        y = top + (_ROW_GAP + _BAR_GAP) / 2
+        for start, end, weight in phrases:
+            note = f"{token}: {' '.join(source[start:end])}, {weight:.3f}"
+            box = {"x": edges[start] + 2, "y": y, "width": edges[end] - edges[start] - 4, "height": _BAR}
+            parts.append(element("rect", note=note, class_="phrase-bar", **box, fill_opacity=weight))
+            y += _BAR + _BAR_GAP
         top += height
     width = max(edges[-1], width) + MARGIN
     return document(parts, width, top + MARGIN, style=_STYLE, title=title, font_size=_FONT_SIZE)

@@ -34,20 +34,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines over the same axes.
-
-    Attributes:
-        title: drawn above the plot
-        across, upwards: names of the horizontal and the vertical axis
-        lines: the lines
-        logarithmic: whether the vertical axis is logarithmic
-    """
+    """Lines over the same axes."""
 
     title: str
-    across: str
-    upwards: str
+    across: str  # the name of the horizontal axis
+    upwards: str  # the name of the vertical axis
     lines: Sequence[Line]
-    logarithmic: bool = True
+    logarithmic: bool = True  # whether the vertical axis is
 
 
 def plots_to_svg(plots: Sequence[Plot]) -> str:
@@ -92,14 +85,11 @@ def _plot(plot: Plot, left: float, colours: dict[str, str]) -> list[str]:
     ys = [y for line in plot.lines for _, y in line.points]
     ticks = (decades if plot.logarithmic else even_steps)(min(ys), max(ys))
 
-    def share(y: float) -> float:
-        """The height of a value on the axis, from 0 to 1."""
-        if plot.logarithmic:
-            return math.log(y / ticks[0]) / math.log(ticks[-1] / ticks[0])
-        return (y - ticks[0]) / (ticks[-1] - ticks[0])
+    scale = math.log if plot.logarithmic else float
+    low, high = scale(ticks[0]), scale(ticks[-1])
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return left + _WIDTH * x / xs[-1], bottom - _HEIGHT * share(y)
+        return left + _WIDTH * x / xs[-1], bottom - _HEIGHT * (scale(y) - low) / (high - low)
 
     parts = [element("text", plot.title, class_="picture-title", x=left, y=MARGIN + 4)]
     for tick in ticks:

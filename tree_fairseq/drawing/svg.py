@@ -20,14 +20,9 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 def document(
     parts: list[str], width: float, height: float, *, style: str, title: str | None, font_size: int = 13
 ) -> str:
-    """A complete XML document, which browsers scale to the available width.
+    """A complete XML document of elements, from back to front, which browsers scale to the available width.
 
-    Args:
-        parts: elements, from back to front
-        width, height: in pixels
-        style: CSS
-        title: read out by screen readers
-        font_size: of texts whose style sets no other, in pixels
+    Sizes are in pixels. Screen readers read the title. ``font_size`` is for texts whose style sets no other.
     """
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     font = f'font-family="{_FONT}" font-size="{font_size}" fill="#1f2933"'

@@ -27,6 +27,7 @@ _CONTROL_NAMES = (
 _CONTROLS = dict(zip("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES, strict=True))
 # The same as bytes of UTF-8: a hit only means that the slow reader has to look.
 _SUSPECT = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\r(?!\n|\Z)|\xc2\x85|\xe2\x80[\xa8\xa9]")
+_BLOCK = 1 << 20
 
 
 def tokens(line: str) -> list[str]:
@@ -126,7 +127,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     except FileNotFoundError:
         raise InputError("there is no such file", path) from None
     with file:
-        while block := file.read(1 << 20):
+        while block := file.read(_BLOCK):
             digest.update(block)
             block = rest + block
             end = block.rfind(b"\n") + 1
