@@ -185,7 +185,7 @@ def test_fairseqs_preprocessing_still_has_no_arguments_of_plugins():
 
 
 def test_fairseq_still_imports_a_plugin_by_the_name_of_its_folder():
-    """``compat.be_one_package`` can go when this fails."""
+    """``plugin.be_one_package`` can go when this fails."""
     source = inspect.getsource(utils.import_user_module)
     assert "module_parent, module_name = os.path.split(module_path)" in source
     assert "importlib.import_module(module_name)" in source

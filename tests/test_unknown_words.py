@@ -58,5 +58,5 @@ def test_without_the_flag_fairseq_does_as_before():
 
 def test_mending_twice_changes_nothing():
     before = utils.post_process_prediction
-    compat.mend_replace_unk()
+    compat.mend_fairseq()
     assert utils.post_process_prediction is before

@@ -13,16 +13,15 @@ __all__ = ["__version__", "register"]
 
 
 def register() -> None:
-    """Registers tasks, models, criteria and scorers with fairseq. Calling it again does nothing."""
+    """Registers tasks, models, criteria and scorers with fairseq; again is harmless."""
     from tree_fairseq import plugin  # noqa: F401  importing it registers
 
 
 if __name__ != "tree_fairseq":
     # --user-dir is a link of another name: the package itself lies beside the target of the link.
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from tree_fairseq import compat
+    from tree_fairseq.plugin import be_one_package
 
-    register()
-    compat.be_one_package(__name__, __file__)
+    be_one_package(__name__, __file__)
 elif "fairseq" in sys.modules:
     register()

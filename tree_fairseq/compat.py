@@ -40,51 +40,29 @@ logger = logging.getLogger(__name__)
 _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError)
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
-# fairseq's value of --replace-unk without a file.
-_NO_FILE = "@@ "
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
 
 
-def wrap(owner: Any, name: str, wrapper: Callable[[Callable], Callable]) -> None:
-    """Replaces a function of a module or class; again is harmless.
+def mend_fairseq() -> None:
+    """Makes all lasting changes to fairseq and torch; again is harmless."""
+    allow_checkpoint_classes()
+    wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
+    wrap(iterators.EpochBatchIterator, "state_dict", lambda save: lambda self: {**save(self), "batches": len(self)})
+    wrap(iterators.EpochBatchIterator, "load_state_dict", _resume_with_other_batches)
+    wrap(progress_bar, "progress_bar", _open_log_files_once)
+    wrap(utils, "post_process_prediction", _with_source_words)
+    # Without a value, --replace-unk means a file called "@@ ".
+    wrap(utils, "load_align_dict", lambda load: lambda path: load("" if path == "@@ " else path))
 
-    Args:
-        owner: the module or class
-        name: of the function, which stays reachable as ``__wrapped__`` of the new one
-        wrapper: makes the new function from the old one
-    """
+
+def wrap(owner: Any, name: str, wrapper: Callable[[Callable], Callable]) -> None:
+    """Replaces a function of a module or class, which becomes ``__wrapped__`` of the new one; again is harmless."""
     function = getattr(owner, name)
     if not hasattr(function, _MARK):
         wrapped = functools.wraps(function)(wrapper(function))
         setattr(wrapped, _MARK, True)
         setattr(owner, name, wrapped)
-
-
-def be_one_package(name: str, path: str) -> None:
-    """Makes another name of this package mean this package, so that nothing is registered twice.
-
-    fairseq names a plugin by its folder, which may be a link, and imports its tasks and models under that name.
-
-    Args:
-        name: under which the package is being imported
-        path: of its ``__init__.py``
-
-    Raises:
-        ImportError: ``tree_fairseq`` is another copy than the one that is being imported
-    """
-    package = __name__.partition(".")[0]
-    if name == package:
-        return
-    own = sys.modules[package].__file__
-    if not Path(own).samefile(path):
-        raise ImportError(
-            f"--user-dir is {Path(path).parent}, but tree_fairseq was imported from {Path(own).parent}; give that "
-            "folder"
-        )
-    for module in [*sys.modules]:
-        if module == package or module.startswith(f"{package}."):
-            sys.modules[name + module.removeprefix(package)] = sys.modules[module]
 
 
 def allow_checkpoint_classes() -> None:
@@ -108,6 +86,7 @@ def allow_checkpoint_classes() -> None:
 
 def load_weights_only(path: Path) -> dict:
     """Loads a checkpoint on the CPU. Raises CheckpointError if it cannot be read or does not contain a model."""
+    allow_checkpoint_classes()
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except _UNREADABLE as error:
@@ -118,30 +97,23 @@ def load_weights_only(path: Path) -> dict:
 
 
 def newest_readable(path: Path) -> Path | None:
-    """Returns the most recent checkpoint of training beside ``path`` that loads, or None."""
-    others = [
-        other for other in path.parent.glob("checkpoint*.pt") if other != path and _TRAINING.fullmatch(other.name)
-    ]
-    for other in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True):
-        try:
+    """The most recent checkpoint of training beside ``path`` that loads, or None."""
+    others = (other for other in path.parent.glob("checkpoint*.pt") if other != path)
+    training = [other for other in others if _TRAINING.fullmatch(other.name)]
+    for other in sorted(training, key=lambda file: file.stat().st_mtime, reverse=True):
+        with contextlib.suppress(*_UNREADABLE):
             torch.load(other, map_location="cpu", weights_only=True)
-        except _UNREADABLE:
-            continue
-        return other
+            return other
     return None
 
 
-def load_checkpoints_with_care() -> None:
-    """Makes fairseq resume from the newest readable file if ``checkpoint_last.pt`` is torn, and refuse files that
-    could run code.
+def _load_with_care(load: Callable) -> Callable:
+    """Resumes from the newest readable file if ``checkpoint_last.pt`` is torn, and refuses files that could run code.
 
     fairseq copies that file from a numbered one. A kill during the copy leaves half of it under its final name. Other
     checkpoints are loaded as before, because a user who names one wants that one.
     """
-    wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
 
-
-def _load_with_care(load: Callable) -> Callable:
     def load_safely(path, *args, **kwargs):
         try:
             return load(path, *args, **kwargs)
@@ -159,9 +131,8 @@ def _load_with_care(load: Callable) -> Callable:
         try:
             return load_safely(path, *args, **kwargs)
         except (*_UNREADABLE, CheckpointError) as error:
-            if not re.fullmatch(r"checkpoint_last.*\.pt", Path(path).name) or not Path(path).exists():
-                raise
-            other = newest_readable(Path(path))
+            is_last = re.fullmatch(r"checkpoint_last.*\.pt", Path(path).name) and Path(path).exists()
+            other = newest_readable(Path(path)) if is_last else None
             if other is None:
                 raise
             logger.warning("%s cannot be read (%s); going on from %s", path, error, other)
@@ -170,21 +141,13 @@ def _load_with_care(load: Callable) -> Callable:
     return load_or_fall_back
 
 
-def resume_with_other_batches() -> None:
-    """Makes fairseq notice that an epoch has another number of batches than when a checkpoint was saved.
+def _resume_with_other_batches(load: Callable) -> Callable:
+    """Notices that an epoch has another number of batches than when a checkpoint was saved.
 
     fairseq skips as many batches as were done, whatever is in them now. Another ``--max-tokens`` or number of
     processes makes other batches: training then goes on after the same share of the epoch, with a warning.
     """
-    wrap(iterators.EpochBatchIterator, "state_dict", _save_batches)
-    wrap(iterators.EpochBatchIterator, "load_state_dict", _load_batches)
 
-
-def _save_batches(save: Callable) -> Callable:
-    return lambda self: {**save(self), "batches": len(self)}
-
-
-def _load_batches(load: Callable) -> Callable:
     def load_state_dict(self, state):
         done, before, now = state.get("iterations_in_epoch", 0), state.get("batches"), len(self)
         if done and before and before != now:
@@ -201,24 +164,18 @@ def _load_batches(load: Callable) -> Callable:
     return load_state_dict
 
 
-def open_log_files_once() -> None:
-    """Makes fairseq open a ``--log-file`` once.
+def _open_log_files_once(build: Callable) -> Callable:
+    """Opens a ``--log-file`` once.
 
     fairseq opens the file again for every epoch and every validation. Each line is then written as often as the file
     is open, and a long training ends when the process may not open more files.
     """
-    wrap(progress_bar, "progress_bar", _with_one_log)
 
-
-def _with_one_log(build: Callable) -> Callable:
     def build_with_one_log(iterator, log_format=None, log_interval=100, log_file=None, *args, **kwargs):
-        if log_file is not None and is_open(log_file):
+        files = [handler for handler in progress_bar.logger.handlers if isinstance(handler, logging.FileHandler)]
+        if log_file is not None and os.path.abspath(log_file) in [handler.baseFilename for handler in files]:
             log_file = None
         return build(iterator, log_format, log_interval, log_file, *args, **kwargs)
-
-    def is_open(path: str) -> bool:
-        files = [handler for handler in progress_bar.logger.handlers if isinstance(handler, logging.FileHandler)]
-        return any(handler.baseFilename == os.path.abspath(path) for handler in files)
 
     return build_with_one_log
 
@@ -230,15 +187,11 @@ def binarizing_in(pool: ProcessPool) -> Iterator[None]:
     fairseq 0.12.2 starts a ``multiprocessing.Pool`` and waits for all of its results. When a worker is killed, for
     lack of memory as a rule, its result never comes and fairseq waits for ever.
     """
-    modules = (binarizer, fairseq_dictionary)
-    stock = [module.Pool for module in modules]
-    for module in modules:
-        module.Pool = functools.partial(_PoolOfFairseq, pool)
-    try:
+    with contextlib.ExitStack() as stack:
+        for module in (binarizer, fairseq_dictionary):
+            stack.callback(setattr, module, "Pool", module.Pool)
+            module.Pool = functools.partial(_PoolOfFairseq, pool)
         yield
-    finally:
-        for module, own in zip(modules, stock):
-            module.Pool = own
 
 
 class _PoolOfFairseq:
@@ -247,17 +200,14 @@ class _PoolOfFairseq:
     def __init__(self, pool: ProcessPool, processes: int):
         self._pool = pool
 
-    def apply_async(
-        self, function: Callable, args: tuple = (), kwds: dict[str, Any] | None = None
-    ) -> argparse.Namespace:
-        call = functools.partial(function, *args, **(kwds or {}))
+    def apply_async(self, function: Callable, args: tuple = (), kwds: Mapping[str, Any] = {}) -> argparse.Namespace:
+        call = functools.partial(function, *args, **kwds)
         return argparse.Namespace(get=self._pool.submit(call, "binarized text"))
 
     def close(self) -> None:
         """Does nothing: the pool is kept."""
 
-    def join(self) -> None:
-        """Does nothing: fairseq asks for every result after it."""
+    join = close  # fairseq asks for every result after it
 
 
 def print_after(commands: Collection[str], line_after: Callable[[str], str | None]) -> bool:
@@ -273,61 +223,39 @@ def print_after(commands: Collection[str], line_after: Callable[[str], str | Non
     Returns:
         whether one of the commands runs
     """
-    found = False
-    for module in map(sys.modules.get, (*commands, "__main__")):
-        if module is not None and {module.__name__, getattr(module.__spec__, "name", None)} & set(commands):
-            module.print = _printing(line_after)
-            found = True
-    return found
 
-
-def _printing(line_after: Callable[[str], str | None]) -> Callable[..., None]:
     def print_line(*values, **options) -> None:
         builtins.print(*values, **options)
         line = line_after(values[0]) if len(values) == 1 and isinstance(values[0], str) else None
         if line is not None:
             builtins.print(line, **options)
 
-    return print_line
-
-
-def mend_replace_unk() -> None:
-    """Makes ``--replace-unk`` work: unknown words of a translation become the source words that they are aligned with.
-
-    fairseq computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they were positions,
-    in text whose subwords are joined already: the flag ends in an IndexError. Without a value it means a file called
-    ``@@``.
-    """
-    wrap(utils, "post_process_prediction", _with_source_words)
-    wrap(utils, "load_align_dict", lambda load: lambda path: load("" if path == _NO_FILE else path))
-
-
-def source_positions(alignment: Sequence) -> dict[int, int]:
-    """Position of the source token of each aligned target token.
-
-    Args:
-        alignment: pairs (source, target) as ``--print-alignment hard`` has them, or weights of all
-            source tokens for each target token as ``soft`` has them
-    """
-    if any(isinstance(weights, list) for weights in alignment):
-        numbers = [[float(weight) for weight in weights] for weights in alignment]
-        return {target: weights.index(max(weights)) for target, weights in enumerate(numbers)}
-    return {int(target): int(source) for source, target in alignment}
+    found = False
+    for module in map(sys.modules.get, (*commands, "__main__")):
+        if module is not None and {module.__name__, getattr(module.__spec__, "name", None)} & set(commands):
+            module.print = print_line
+            found = True
+    return found
 
 
 def replace_unknown_words(
     words: list[str], source: list[str], alignment: Sequence, translations: Mapping[str, str], unknown: str
 ) -> list[str]:
-    """Puts source words, or their translations, in the place of unknown words.
+    """Puts source words, or their translations, in the place of unknown words that are aligned with them.
 
     Args:
         words: tokens of a hypothesis
         source: tokens of the source
-        alignment: see :func:`source_positions`
+        alignment: pairs (source, target) as ``--print-alignment hard`` has them, or weights of all source tokens for
+            each target token as ``soft`` has them
         translations: target words of source words; others are copied
-        unknown: the token to replace; it stays where it is aligned with nothing
+        unknown: the token to replace
     """
-    positions = source_positions(alignment) if unknown in words else {}
+    positions: dict[int, int] = {}
+    if unknown in words and any(isinstance(weights, list) for weights in alignment):
+        positions = {target: int(np.argmax(np.array(weights, float))) for target, weights in enumerate(alignment)}
+    elif unknown in words:
+        positions = {int(target): int(place) for place, target in alignment}
     replaced = []
     for number, word in enumerate(words):
         position = positions.get(number, len(source)) if word == unknown else len(source)
@@ -336,6 +264,12 @@ def replace_unknown_words(
 
 
 def _with_source_words(stock: Callable) -> Callable:
+    """Makes ``--replace-unk`` work: unknown words of a translation become the source words that they are aligned with.
+
+    fairseq computes alignments only for ``--print-alignment``, as pairs, and looks them up as if they were positions,
+    in text whose subwords are joined already: the flag ends in an IndexError.
+    """
+
     def post_process_prediction(
         hypo_tokens: Tensor,
         src_str: str,
@@ -356,10 +290,10 @@ def _with_source_words(stock: Callable) -> Callable:
 
 
 def stand_in_for_broken_torchaudio() -> None:
-    """Puts an empty module in the place of a torchaudio that was made for another torch; for ``transformers`` 4.40 and
-    later.
+    """Puts an empty module in the place of a torchaudio that was made for another torch.
 
-    ``transformers`` takes any installed torchaudio for usable, and imports it for what is not needed here.
+    For ``transformers`` 4.40 and later, which takes any installed torchaudio for usable, and imports it for what is not
+    needed here.
     """
     try:
         importlib.import_module("torchaudio")

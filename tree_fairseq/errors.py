@@ -19,14 +19,8 @@ class TreeFairseqError(Exception):
 class InputError(TreeFairseqError, ValueError):
     """The input does not have the expected form or contents.
 
-    Args:
-        message: what is wrong, without a full stop.
-        path: the file that the input came from, if it came from a file.
-        line: number of the line in that file, from 1.
-        column: number of the character in that line, from 1.
-        hint: how to mend it, a full sentence.
-
-    ``str()`` returns ``path:line:column: message. hint`` without the parts that are not known.
+    ``str()`` returns ``path:line:column: message. hint`` without the parts that are not known. The message has no full
+    stop, the hint is a full sentence, and lines and columns count from 1.
     """
 
     def __init__(
@@ -38,11 +32,8 @@ class InputError(TreeFairseqError, ValueError):
         hint: str = "",
     ):
         super().__init__(message)
-        self.message = message
-        self.path = None if path is None else os.fspath(path)
-        self.line = line
-        self.column = column
-        self.hint = hint
+        self.message, self.hint = message, hint
+        self.path, self.line, self.column = None if path is None else os.fspath(path), line, column
 
     def __str__(self) -> str:
         if self.path is not None:
@@ -58,7 +49,7 @@ class InputError(TreeFairseqError, ValueError):
         return type(self), (self.message, self.path, self.line, self.column, self.hint)
 
     def at(self, path: str | os.PathLike | None = None, line: int | None = None) -> InputError:
-        """Returns the same error with the given place. Where an argument is None, the known value is kept."""
+        """The same error in a place; where an argument is None, the known value is kept."""
         path = self.path if path is None else path
         line = self.line if line is None else line
         return type(self)(self.message, path, line, self.column, self.hint)
@@ -125,9 +116,7 @@ class ReservedMarkError(SymbolTreeError):
 
 
 class ArityMismatchError(SymbolTreeError):
-    """A symbol has more children than the dictionary or the model knows, or the arities of a sequence do not form a
-    tree.
-    """
+    """Arities do not form a tree, or a symbol has more children than the dictionary or the model knows."""
 
 
 class PieceAlignmentError(InputError):
@@ -211,14 +200,9 @@ class DestinationExistsError(DataFolderError, FileExistsError):
 
 
 class DiskFullError(DataFolderError, OSError):
-    """The disk has no room left for a file.
+    """The disk has no room left for a file."""
 
-    Attributes:
-        path: the file that could not be written, or None. If it is set, the message does not say how many bytes the
-            whole command needs.
-    """
-
-    path: os.PathLike | None = None
+    path: os.PathLike | None = None  # the file; if it is known, the message says nothing of what the command needs
 
 
 class CheckpointError(TreeFairseqError):
@@ -248,10 +232,9 @@ def flag_of(name: str) -> str:
 
 
 def given_flags(args: object, *names: str) -> dict[str, bool]:
-    """Tells by flag whether some options of a command were given.
+    """Whether options were given, by flag; ``args`` is a namespace or a configuration, and may lack them.
 
-    An option that ``args``, a namespace or a configuration, lacks was not given, nor was one whose value is None,
-    False, or another default of fairseq's and ours that switches it off.
+    None, False, and other defaults of fairseq's and ours that switch an option off were not given.
     """
     return {flag_of(name): getattr(args, name, None) not in _SWITCHED_OFF for name in names}
 
@@ -262,13 +245,9 @@ _SWITCHED_OFF = (None, False, -1, "sequence")
 def refuse_flags(
     flags: Mapping[str, object], partner: str, error: type[Exception] = InputError, advice: str = "leave it out"
 ) -> None:
-    """Raises an error about the first flag of a table that was given.
+    """Raises an error about the first flag that was given: any true value of the table counts.
 
-    Args:
-        flags: by flag, whether it was given; any true value counts
-        partner: that the flags do not work with, such as ``--task tree_insertion``
-        error: class of the error
-        advice: for the user, the end of the message
+    The message says that it does not work with ``partner``, such as ``--task tree_insertion``, and ends in ``advice``.
     """
     for flag, is_given in flags.items():
         if is_given:

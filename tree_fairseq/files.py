@@ -26,28 +26,24 @@ _WAY_OUT = "Nothing was written under a final name; make room and give the same 
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) -> Iterator[IO[Any]]:
-    """Opens a file for writing that gets its name when the ``with`` block ends.
+    """Opens a file for writing that gets its name when the ``with`` block ends; its folder must exist.
 
     If the block raises, an older file of that name stays and the new one is removed. Several processes may write the
-    same file at once: the last one wins.
-
-    Args:
-        path: name of the file; its folder must exist
-        mode: ``"w"`` for UTF-8 text with ``\\n`` as the end of a line, ``"wb"`` for bytes
-        sync: whether to force the contents onto the disk before the file gets its name
+    same file at once: the last one wins. ``mode`` is ``"w"`` for UTF-8 text with ``\\n`` as the end of a line or
+    ``"wb"`` for bytes; ``sync`` forces the contents onto the disk before the file gets its name.
 
     Raises:
-        DiskFullError: no room is left on the disk.
+        DiskFullError: no room is left on the disk
     """
-    path = Path(path)
+    path, text = Path(path), {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     if path.exists() and not path.is_file():
         # A pipe or a device, such as /dev/stdout, cannot be replaced.
-        with open(path, mode, **_text_options(mode)) as file:
+        with open(path, mode, **text) as file:
             yield file
         return
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
     try:
-        with open(part, mode.replace("w", "x"), **_text_options(mode)) as file:
+        with open(part, mode.replace("w", "x"), **text) as file:
             yield file
             file.flush()
             if sync:
@@ -63,12 +59,8 @@ def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) 
         raise
 
 
-def _text_options(mode: str) -> dict[str, Any]:
-    return {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-
-
 def is_part(name: str, of: str) -> bool:
-    """Returns whether a name is one that :func:`atomic_file` uses while it writes the file ``of``."""
+    """Whether a name is one that `atomic_file` uses while it writes the file ``of``."""
     return name.startswith(f".{of}.") and name.endswith(".tmp")
 
 
@@ -80,11 +72,7 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike) -> Any:
-    """Returns the contents of a JSON file, or None if the file does not exist.
-
-    Raises:
-        CorruptFileError: the file is not JSON.
-    """
+    """The contents of a JSON file, or None if it does not exist; raises CorruptFileError if it is not JSON."""
     try:
         return json.loads(Path(path).read_bytes())
     except FileNotFoundError:
@@ -101,37 +89,24 @@ def file_sha256(path: str | os.PathLike) -> str:
 
 @contextlib.contextmanager
 def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
-    """Replaces the error of a full disk by one that says how many bytes the whole work needs.
-
-    Args:
-        folder: where the work is done
-        needed: bytes that all files of the work take there, as far as is known
-
-    Raises:
-        DiskFullError: the ``with`` block found the disk full.
-    """
+    """Makes the error of a full disk a DiskFullError that says how many bytes the whole work in a folder needs."""
     try:
         yield
     except OSError as error:
         if error.errno not in _NO_ROOM and getattr(error, "path", None) is None:
             raise
+        cause = str(error).removesuffix(f". {_WAY_OUT}")
         raise DiskFullError(
-            f"no room left in {folder} ({_cause(error)}): about {needed} bytes are needed there, "
-            f"{_free(folder)} are free. {_WAY_OUT}"
+            f"no room left in {folder} ({cause}): about {needed} bytes are needed there, {_free(folder)} are free. "
+            + _WAY_OUT
         ) from error
-
-
-def _cause(error: OSError) -> str:
-    """Returns the system's message, without the way out that :func:`atomic_file` adds."""
-    return str(error).removesuffix(f". {_WAY_OUT}")
 
 
 def require_room(folder: Path, needed: int, content: str) -> None:
     """Raises DiskFullError, before anything is written, if a folder has less room than ``content`` needs in bytes."""
     if (free := _free(folder)) < needed:
-        raise DiskFullError(
-            f"no room for {content} in {folder}: {needed} bytes are needed, {free} are free. {_WAY_OUT}"
-        )
+        message = f"no room for {content} in {folder}: {needed} bytes are needed, {free} are free. {_WAY_OUT}"
+        raise DiskFullError(message)
 
 
 def _free(folder: Path) -> int:

@@ -36,31 +36,16 @@ logger = logging.getLogger(__name__)
 tree_fairseq.register()
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
-_PATHS = (
-    "user_dir",
-    "parser_dir",
-    "replace_unk",
-    "bpe_codes",
-    "sentencepiece_model",
-    "bpe_merges",
-    "bpe_vocab",
-    "pieces_of",
-)
+_PATHS = "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of".split()
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
 
 
 class Classification(NamedTuple):
-    """The predicted class of an example.
+    """The predicted class of an example."""
 
-    Attributes:
-        label: the most probable class
-        probabilities: of all classes, the most probable first; empty if the model predicts a number
-        value: the predicted number, which ``label`` spells out; None for classes
-    """
-
-    label: str
-    probabilities: dict[str, float]
-    value: float | None = None
+    label: str  # the most probable class, or the number as it was written
+    probabilities: dict[str, float]  # of all classes, the most probable first; empty if the model predicts a number
+    value: float | None = None  # the predicted number; None for classes
 
 
 class TreeHubInterface(hub_utils.GeneratorHubInterface):
@@ -70,24 +55,17 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
     """
 
     def sample(self, sentences: list[str], beam: int = 1, verbose: bool = False, **kwargs) -> list[str]:
-        """Parses all sentences at once, translates and detokenises them.
+        """Parses all sentences at once, translates and detokenises them; options such as ``lenpen`` go to generation.
 
-        Args:
-            sentences: raw text, or text tokenised like the training data if the model has no tokeniser; bracketed trees
-                if the training data was bracketed
-            beam: beam size
-            verbose: log hypotheses
-            **kwargs: generation options, such as ``lenpen``
-
-        Returns:
-            one translation for each sentence
+        Sentences are raw text, or text tokenised like the training data if the model has no tokeniser; bracketed trees
+        if the training data was bracketed.
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
         return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
 
     def generate(self, tokenized_sentences, beam: int = 5, verbose: bool = False, **kwargs) -> list[list[dict]]:
-        """fairseq's method. If hypotheses are trees and are logged, the best ones are also logged in brackets."""
+        """If hypotheses are trees and are logged, also logs the best ones in brackets."""
         ranked = super().generate(tokenized_sentences, beam=beam, verbose=verbose, **kwargs)
         if verbose and isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             for hypotheses in ranked:
@@ -97,23 +75,19 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
     def translate_to_trees(self, sentences: list[str], beam: int = 5, **kwargs) -> list[Tree]:
         """Translates sentences to trees, where ``translate`` returns them as written in their notation.
 
-        Raises:
-            DataFolderError: the targets of the model are sequences
+        Raises DataFolderError if the targets of the model are sequences.
         """
         if not isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             raise DataFolderError("the targets of this model are sequences; use translate")
         return [self.tgt_dict.tree(tokens) for tokens in self._best(sentences, beam, **kwargs)]
 
     def classify(self, examples: list[str]) -> list[Classification] | Classification:
-        """Predicts the class of sentences or documents.
+        """Predicts the class, or a number, for each sentence or document; for a single string, just one.
 
         Args:
             examples: raw text, or text tokenised like the training data if the model has no tokeniser; a pair of
                 sentences is separated by a tab; if the training data was bracketed, trees (their labels are ignored)
                 or raw text
-
-        Returns:
-            a class with the probabilities of all classes, or a number, for each example; for a single string, just one
 
         Raises:
             DataFolderError: the model does not classify
@@ -131,27 +105,24 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
             if isinstance(self.tgt_dict, NumberDictionary):
                 [(number, _)] = scores
                 classified.append(Classification(number, {}, float(number)))
-                continue
-            probabilities = {name: math.exp(score) for name, score in scores}
-            classified.append(Classification(next(iter(probabilities)), probabilities))
+            else:
+                probabilities = {name: math.exp(score) for name, score in scores}
+                classified.append(Classification(next(iter(probabilities)), probabilities))
         return classified
 
     def _best(self, sentences: list[str], beam: int, **kwargs) -> list[Tensor]:
-        """Returns the tokens of the best hypothesis of each sentence."""
+        """The tokens of the best hypothesis of each sentence."""
         tokens, _ = self.task.get_interactive_tokens_and_lengths(sentences, self._segment)
         return [ranked[0]["tokens"] for ranked in self.generate(tokens, beam, **kwargs)]
 
     def parse(self, sentences: list[str]) -> list[Forest]:
         """Parses sentences as the model reads them, with subwords at the leaves; without trees if it reads sequences.
 
-        Raises:
-            DataFolderError: the model was trained under a task of fairseq's own, which has no trees
+        Raises DataFolderError if the model was trained under a task of fairseq's own, which has no trees.
         """
         if not isinstance(self.task, (ClassificationTask, TranslationWithTreesTask)):
-            raise DataFolderError(
-                "this model was trained without trees; to see the trees of a Treeformer: "
-                "python -m tree_fairseq.commands.induce"
-            )
+            advice = "to see the trees of a Treeformer: python -m tree_fairseq.commands.induce"
+            raise DataFolderError(f"this model was trained without trees; {advice}")
         return self.task.source_forests(sentences, self._segment)
 
     def draw(self, sentence: str) -> str:
@@ -172,8 +143,8 @@ def from_pretrained(
 
     Args:
         model_dir: folder of the checkpoint
-        checkpoint_file: its name, or several joined by ``:`` for an ensemble; by default
-            the first that exists of ``checkpoint_best.pt``, ``checkpoint_last.pt`` and ``model.pt``
+        checkpoint_file: its name, or several joined by ``:`` for an ensemble; by default the first that exists of
+            ``checkpoint_best.pt``, ``checkpoint_last.pt`` and ``model.pt``
         data_name_or_path: folder with the dictionaries and, for models of trees, label dictionary and ``tree.json``; by
             default ``model_dir``. Paths in the checkpoint are never used.
         **kwargs: options of task, tokeniser or subword model that replace those of the checkpoint, such as

@@ -1,62 +1,56 @@
 """Registers all models, tasks, criteria and scorers with fairseq, and mends fairseq, when it is imported."""
 
+# ruff: noqa: F401  importing these modules registers what they define
+
+import sys
+from pathlib import Path
+
+import tree_fairseq.classification.criterion
+import tree_fairseq.classification.document_task
+import tree_fairseq.classification.folder
+import tree_fairseq.classification.preprocessing
+import tree_fairseq.classification.sentence_task
+import tree_fairseq.classification.sequence_classifiers
+import tree_fairseq.classification.tree_lstm_classifier
+import tree_fairseq.classification.tree_transformer_classifier
+import tree_fairseq.classification.treeformer_classifier
+import tree_fairseq.data_bin.side_kinds
+import tree_fairseq.nn.extended_transformer
+import tree_fairseq.nn.pretrained_library
+import tree_fairseq.nn.tasks
+import tree_fairseq.scoring.predictions
+import tree_fairseq.tree_insertion.criterion
+import tree_fairseq.tree_insertion.folder
+import tree_fairseq.tree_insertion.model
+import tree_fairseq.tree_insertion.preprocessing
+import tree_fairseq.tree_insertion.sequence_models
+import tree_fairseq.tree_insertion.task
+import tree_fairseq.tree_insertion.tree_gru
+import tree_fairseq.tree_positional.lstm_model
+import tree_fairseq.tree_positional.model
+import tree_fairseq.tree_positional.task
+import tree_fairseq.tree_transformer.model
+import tree_fairseq.treeformer.model
 from tree_fairseq import compat
-from tree_fairseq.classification import criterion as classification_criterion
-from tree_fairseq.classification import (
-    document_task,
-    folder,
-    preprocessing,
-    sentence_task,
-    sequence_classifiers,
-    tree_lstm_classifier,
-    tree_transformer_classifier,
-    treeformer_classifier,
-)
-from tree_fairseq.data_bin import side_kinds
-from tree_fairseq.nn import extended_transformer, pretrained_library, tasks
 from tree_fairseq.preprocessing import hook
-from tree_fairseq.scoring import predictions
-from tree_fairseq.tree_insertion import criterion, model, sequence_models, task, tree_gru
-from tree_fairseq.tree_insertion import folder as insertion_folder
-from tree_fairseq.tree_insertion import preprocessing as insertion_preprocessing
-from tree_fairseq.tree_positional import lstm_model
-from tree_fairseq.tree_positional import model as tree_positional_model
-from tree_fairseq.tree_positional import task as tree_positional_task
-from tree_fairseq.tree_transformer import model as tree_transformer_model
-from tree_fairseq.treeformer import model as treeformer_model
 
-REGISTERING = (
-    classification_criterion,
-    side_kinds,
-    document_task,
-    folder,
-    preprocessing,
-    sentence_task,
-    sequence_classifiers,
-    tree_lstm_classifier,
-    tree_transformer_classifier,
-    treeformer_classifier,
-    extended_transformer,
-    pretrained_library,
-    tasks,
-    predictions,
-    insertion_folder,
-    insertion_preprocessing,
-    criterion,
-    model,
-    sequence_models,
-    task,
-    tree_gru,
-    lstm_model,
-    tree_positional_model,
-    tree_positional_task,
-    tree_transformer_model,
-    treeformer_model,
-)
-
-compat.allow_checkpoint_classes()
-compat.load_checkpoints_with_care()
-compat.resume_with_other_batches()
-compat.open_log_files_once()
-compat.mend_replace_unk()
+compat.mend_fairseq()
 hook.install()
+
+
+def be_one_package(name: str, path: str) -> None:
+    """Makes another name of this package mean this package, so that nothing is registered twice.
+
+    fairseq names a plugin by its folder, which may be a link, and imports its tasks and models under that name. Raises
+    ImportError if the copy at ``path``, which is being imported as ``name``, is not this one.
+    """
+    package = __name__.partition(".")[0]
+    if name == package:
+        return
+    given, own = Path(path), Path(sys.modules[package].__file__)
+    if not own.samefile(given):
+        message = f"--user-dir is {given.parent}, but tree_fairseq was imported from {own.parent}; give that folder"
+        raise ImportError(message)
+    for module in [*sys.modules]:
+        if module == package or module.startswith(f"{package}."):
+            sys.modules[name + module.removeprefix(package)] = sys.modules[module]

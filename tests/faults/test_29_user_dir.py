@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.commands import PLUGIN, ROOT, run_in_process
-from tree_fairseq import compat
+from tree_fairseq import plugin
 
 # One process imports fairseq, and a child of it runs each case: the command as its console script has it.
 DRIVER = """
@@ -109,7 +109,7 @@ def test_the_plugin_is_found_and_works(outcomes, name):
 def test_another_copy_is_not_taken_for_this_one(tmp_path):
     (tmp_path / "__init__.py").touch()
     with pytest.raises(ImportError, match=str(PLUGIN)):
-        compat.be_one_package("plugin", str(tmp_path / "__init__.py"))
+        plugin.be_one_package("plugin", str(tmp_path / "__init__.py"))
     assert "plugin" not in sys.modules
 
 

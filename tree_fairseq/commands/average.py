@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from tree_fairseq.compat import allow_checkpoint_classes, load_weights_only
+from tree_fairseq.compat import load_weights_only
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.files import atomic_file
 
@@ -84,7 +84,6 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
 
 def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     """Writes the average of ``paths``, newest first, to ``output``, which appears only when complete."""
-    allow_checkpoint_classes()
     weights = average_weights(paths)
     state = load_weights_only(paths[0])
     state["model"] = weights
