@@ -63,7 +63,7 @@ def compare(slots: OpenNodes, expected: list[SlotList]) -> None:
 def test_slots_are_those_of_lists_whatever_is_written_and_reordered(data, traversal, binarization):
     symbols = table(traversal, binarization)
     rows = data.draw(st.integers(1, 4))
-    slots, expected = OpenNodes(rows, symbols), [SlotList(symbols) for _ in range(rows)]
+    slots, expected = OpenNodes(rows, symbols, "cpu"), [SlotList(symbols) for _ in range(rows)]
     token = st.integers(0, len(symbols.arity) - 1)
     for _ in range(data.draw(st.integers(0, 25))):
         if data.draw(st.booleans()):
@@ -86,7 +86,7 @@ def test_slots_are_those_of_lists_whatever_is_written_and_reordered(data, traver
 @given(data=st.data(), traversal=st.sampled_from(TRAVERSALS), binarization=st.sampled_from(BINARIZATIONS))
 def test_every_symbol_of_a_sequence_stands_where_the_encoding_says(data, traversal, binarization):
     symbols = table(traversal, binarization)
-    slots, tokens, parents, branches = OpenNodes(1, symbols), [], [], []
+    slots, tokens, parents, branches = OpenNodes(1, symbols, "cpu"), [], [], []
     while slots.count.item():
         finish = slots.count.item() + len(tokens) > 20
         token = 2 if finish else data.draw(st.sampled_from(range(2, len(symbols.arity))))
@@ -104,7 +104,7 @@ def test_every_symbol_of_a_sequence_stands_where_the_encoding_says(data, travers
 
 def test_a_deep_tree_grows_its_stack():
     symbols = table("dfs", "lcrs")
-    slots = OpenNodes(2, symbols)
+    slots = OpenNodes(2, symbols, "cpu")
     for _ in range(3000):
         slots.advance(torch.tensor([4, 4]))
     assert slots.count.tolist() == [3001, 3001]

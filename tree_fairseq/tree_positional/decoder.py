@@ -32,11 +32,7 @@ class TreePositionalDecoder(MemoryDecoder):
                 self.embed_next_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, always_project=True)
 
     def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Optional[dict[str, list]],
-        incremental_state: Optional[dict] = None,
-        **kwargs: Any,
+        self, prev_output_tokens: Tensor, encoder_out: Optional[dict[str, list]], incremental_state=None, **kwargs
     ) -> tuple[Tensor, dict[str, Any]]:
         """Computes features ``[R, T, D]``, in incremental decoding ``[R, 1, D]`` for the last column.
 
@@ -50,8 +46,8 @@ class TreePositionalDecoder(MemoryDecoder):
             positions = self._last_position(prev_output_tokens, incremental_state)
         else:
             positions = self._all_positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
-        with self.embed_positions.given(positions):
-            return super().extract_features(*arguments, **kwargs)
+        self.embed_positions.given = positions
+        return super().extract_features(*arguments, **kwargs)
 
     def _all_positions(self, tokens: Tensor, trees: Optional[list[dict[str, Tensor]]]) -> Tensor:
         """Returns the positions of all columns, ``[R, T, D]``."""

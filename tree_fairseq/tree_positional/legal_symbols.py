@@ -100,12 +100,7 @@ class LegalSymbols:
     def build(
         cls, symbols: SymbolTable, grammar: Grammar | None = None, suppressed: tuple[int, ...] = (), min_len: int = 1
     ) -> LegalSymbols:
-        """Computes the tables.
-
-        Args:
-            grammar: restricts children to those that it contains
-            suppressed: ids that are never generated
-            min_len: smallest wanted number of symbols of a tree
+        """Computes the tables; a grammar restricts children, and ``suppressed`` ids are never generated.
 
         Raises:
             StructuralSearchError: the symbols make no finite tree

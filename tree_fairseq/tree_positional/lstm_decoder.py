@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder
@@ -72,14 +71,6 @@ class TopDownLSTM(nn.Module):
 _STATE = "tree_states"
 
 
-@dataclass
-class _IncrementalStates:
-    """The open nodes of R hypotheses, and h, c and e, ``[R, T, 3 D]``, of the node that each column predicts."""
-
-    open_nodes: OpenNodes
-    states: Tensor
-
-
 class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
 
@@ -105,13 +96,8 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
     def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]],
-        incremental_state: Optional[dict] = None,
-        previous_symbol_tree: Optional[dict[str, Tensor]] = None,
-        **unused: Any,
-    ) -> tuple[Tensor, dict]:
+        self, prev_output_tokens: Tensor, encoder_out: dict, incremental_state=None, previous_symbol_tree=None, **unused
+    ) -> tuple[Tensor, dict[str, list]]:
         """Computes features ``[R, T, D]``, in incremental decoding ``[R, 1, D]`` for the last column.
 
         ``previous_symbol_tree`` holds parents and branches of ``prev_output_tokens``; if None, they are derived from
@@ -119,11 +105,11 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         """
         source = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
         roots = encoder_out["root_state"]
-        if incremental_state is None:
-            slots = self._predicted_nodes(prev_output_tokens, previous_symbol_tree)
-            features, attention = self._all_levels(prev_output_tokens, slots, roots, source)
-        else:
+        if incremental_state is not None:
             features, attention = self._next_columns(prev_output_tokens, roots, source, incremental_state)
+        else:
+            nodes = self._predicted_nodes(prev_output_tokens, previous_symbol_tree)
+            features, attention = self._all_levels(prev_output_tokens, nodes, roots, source)
         return features, {"attn": [attention]}
 
     def output_layer(self, features: Tensor) -> Tensor:
@@ -133,7 +119,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         return self.output_projection(features)
 
     def max_positions(self) -> int:
-        """Maximum length of a target."""
+        """As fairseq's recurrent networks."""
         return MAX_POSITIONS
 
     def _predicted_nodes(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
@@ -152,10 +138,10 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         return tuple(torch.stack(part, dim=1) for part in zip(*found))
 
     def _all_levels(
-        self, tokens: Tensor, slots: tuple, roots: list[Tensor], source: tuple
+        self, tokens: Tensor, nodes: tuple, roots: list[Tensor], source: tuple
     ) -> tuple[Tensor, Optional[Tensor]]:
         """Computes features ``[R, T, D]`` and attention of all columns, level by level."""
-        parents, branches, mask = slots
+        parents, branches, mask = nodes
         # The column before a symbol predicts it.
         levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree)
         if not levels.sizes:
@@ -182,30 +168,33 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     def _next_columns(
         self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict
     ) -> tuple[Tensor, Tensor]:
-        """Computes features ``[R, 1, D]`` and attention of the last column."""
-        growing = self.get_incremental_state(incremental_state, _STATE)
-        if growing is None:
-            growing = _IncrementalStates(
-                OpenNodes(len(tokens), self.symbols, tokens.device),
-                roots[0].new_zeros(len(tokens), 0, 3 * roots[0].size(1)),
-            )
-            self.set_incremental_state(incremental_state, _STATE, growing)
-        for column in range(growing.states.size(1), tokens.size(1)):
+        """Computes features ``[R, 1, D]`` and attention of the last column.
+
+        The state keeps the open nodes, and h, c and e, ``[R, T, 3 D]``, of the node that each column predicts.
+        """
+        state = self.get_incremental_state(incremental_state, _STATE)
+        if state is None:
+            nodes = OpenNodes(len(tokens), self.symbols, tokens.device)
+            state = {"nodes": nodes, "columns": roots[0].new_zeros(len(tokens), 0, 3 * roots[0].size(1))}
+            self.set_incremental_state(incremental_state, _STATE, state)
+        nodes = state["nodes"]
+        for column in range(state["columns"].size(1), tokens.size(1)):
             if column:
-                growing.open_nodes.advance(tokens[:, column])
-            h, c = self._next_state(tokens, growing, roots) if column else roots
+                nodes.advance(tokens[:, column])
+            h, c = self._next_state(tokens, nodes, state["columns"], roots) if column else roots
             e, weights = self.lstm.attend(h.unsqueeze(1), *source)
-            e = e * (growing.open_nodes.count > 0)[:, None, None]
-            growing.states = torch.cat([growing.states, torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)], dim=1)
+            e = e * (nodes.count > 0)[:, None, None]
+            predicted = torch.cat([h, c, e.squeeze(1)], dim=1).unsqueeze(1)
+            state["columns"] = torch.cat([state["columns"], predicted], dim=1)
         return e, weights
 
-    def _next_state(self, tokens: Tensor, growing: _IncrementalStates, roots: list[Tensor]) -> list[Tensor]:
-        """Returns h and c of the next open nodes, each ``[R, D]``."""
-        parents, branches, _ = growing.open_nodes.next()
+    def _next_state(self, tokens: Tensor, nodes: OpenNodes, predicted: Tensor, roots: list[Tensor]) -> list[Tensor]:
+        """Returns h and c of the next open nodes, each ``[R, D]``, after the ``predicted`` columns."""
+        parents, branches, _ = nodes.next()
         branches, order = branches.clamp(min=0).sort()
         columns = parents.clamp(min=1)[order]
         embedded = self.dropout(self.embed_tokens(tokens[order, columns]))
-        above = growing.states[order, columns - 1].chunk(3, dim=1)
+        above = predicted[order, columns - 1].chunk(3, dim=1)
         sizes = torch.bincount(branches, minlength=self.symbols.degree).tolist()
         states = self.lstm.descend(*above, embedded, sizes, self.lstm.cells.layers())
         back = order.argsort()
@@ -215,7 +204,7 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Moves the trees of hypotheses as beam search moves the hypotheses."""
-        growing = self.get_incremental_state(incremental_state, _STATE)
-        if growing is not None:
-            growing.open_nodes.reorder(new_order)
-            growing.states = growing.states.index_select(0, new_order)
+        state = self.get_incremental_state(incremental_state, _STATE)
+        if state is not None:
+            state["nodes"].reorder(new_order)
+            state["columns"] = state["columns"].index_select(0, new_order)

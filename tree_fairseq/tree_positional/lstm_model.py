@@ -6,7 +6,7 @@ it. Its decoder works with no other encoder, because it starts from the state of
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -30,13 +30,7 @@ class _MemoryEncoder(FairseqEncoder):
     Subclasses have ``encode``, which returns the states of all tokens, ``[N, B, D]``, and h and c of the root.
     """
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        source_symbol_tree: Optional[dict[str, Tensor]] = None,
-        **unused: Any,
-    ) -> dict[str, list]:
+    def forward(self, src_tokens: Tensor, *unread, source_symbol_tree: Optional[dict[str, Tensor]] = None, **others):
         """Encodes sources ``[B, N]``, padded on either side, with the parents and branches of symbol trees.
 
         Beside fairseq's entries, ``root_state`` has h and c of the root, each ``[B, D]``.
@@ -56,7 +50,7 @@ class _MemoryEncoder(FairseqEncoder):
         }
 
     def max_positions(self) -> int:
-        """Maximum length of a source."""
+        """As fairseq's recurrent networks."""
         return MAX_POSITIONS
 
 
@@ -188,15 +182,12 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         cfg.source_symbols = source.symbols
         encoder = build_lstm_encoder(cfg, task.source_dictionary, None, cfg.hidden_size)
         model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, target.symbols))
-        model.reset_parameters(cfg.init_range)
-        return model
-
-    def reset_parameters(self, init_range: float) -> None:
-        """Draws all weights uniformly between ``-init_range`` and ``init_range``, as Chen et al. do."""
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -init_range, init_range)
-        for side in (self.encoder, self.decoder):
+        # As Chen et al. do.
+        for parameter in model.parameters():
+            nn.init.uniform_(parameter, -cfg.init_range, cfg.init_range)
+        for side in (model.encoder, model.decoder):
             nn.init.zeros_(side.embed_tokens.weight[side.embed_tokens.padding_idx])
+        return model
 
 
 def _set_defaults(args, width: int, dropout: float) -> None:

@@ -1,7 +1,7 @@
 """Transformer with tree positional encodings (Shiv & Quirk 2019) between sequences and symbol trees."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Optional
 
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -24,12 +24,8 @@ class TreePositionalEncoder(TransformerEncoderBase):
         if cfg.source_symbols is not None and self.embed_positions is not None:
             self.embed_positions = TreePositions(cfg.source_symbols.degree, embed_tokens.embedding_dim, cfg)
 
-    def forward(
-        self, *args: Any, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs: Any
-    ) -> dict[str, list]:
-        """fairseq's forward pass; ``source_symbol_tree`` are the parents and branches of symbol trees, see
-        :mod:`tree_fairseq.nn.pair_dataset`.
-        """
+    def forward(self, *args, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs) -> dict[str, list]:
+        """Adds tree positions; ``source_symbol_tree`` has parents and branches of symbol trees."""
         if not isinstance(self.embed_positions, TreePositions):
             return super().forward(*args, **kwargs)
         if source_symbol_tree is None:
@@ -37,8 +33,8 @@ class TreePositionalEncoder(TransformerEncoderBase):
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
         paths = branch_paths(source_symbol_tree["parents"], source_symbol_tree["branches"], self.embed_positions.levels)
-        with self.embed_positions.given(self.embed_positions.encode(paths)):
-            return super().forward(*args, **kwargs)
+        self.embed_positions.given = self.embed_positions.encode(paths)
+        return super().forward(*args, **kwargs)
 
 
 ENCODER = register_encoder(

@@ -29,10 +29,9 @@ class OpenNodes:
         length: number of ids that every row has received
     """
 
-    def __init__(self, rows: int, symbols: SymbolTable, device: torch.device | str | None = None):
-        self._symbols = symbols.to(device if device is not None else symbols.arity.device)
+    def __init__(self, rows: int, symbols: SymbolTable, device: torch.device | str):
+        self._symbols = symbols.to(device)
         self._is_stack = symbols.encoding.traversal == "dfs"
-        device = self._symbols.arity.device
         self.length = 0
         self.count = torch.ones(rows, dtype=torch.int64, device=device)
         # Frame 0 is never read: rows that open no frame write there.
@@ -116,14 +115,7 @@ class IncrementalPaths:
             self._open.advance(tokens)
         columns = padded_paths(self.columns, path.size(-1))
         self.columns = torch.cat([columns, path.unsqueeze(1)], dim=1)
-        self.next = self._path_of_next()
 
-    def reorder(self, order: Tensor) -> None:
-        """As :meth:`OpenNodes.reorder`."""
-        self._open.reorder(order)
-        self.columns, self.next = self.columns.index_select(0, order), self.next.index_select(0, order)
-
-    def _path_of_next(self) -> Tensor:
         parent, branch, _ = self._open.next()
         levels = self.columns.size(-1)
         # A root has no parent: START's path, which is empty, stands in.
@@ -134,7 +126,12 @@ class IncrementalPaths:
             if self.columns.size(1) > levels and bool((above[:, -1] >= 0).any()):
                 warn_of_depth(levels + 1, levels)
             above = above[:, :-1]
-        return torch.cat([branch.to(above.dtype).unsqueeze(1), above], dim=1)
+        self.next = torch.cat([branch.to(above.dtype).unsqueeze(1), above], dim=1)
+
+    def reorder(self, order: Tensor) -> None:
+        """As :meth:`OpenNodes.reorder`."""
+        self._open.reorder(order)
+        self.columns, self.next = self.columns.index_select(0, order), self.next.index_select(0, order)
 
 
 def padded_paths(paths: Tensor, levels: int) -> Tensor:

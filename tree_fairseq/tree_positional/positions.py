@@ -13,11 +13,9 @@ D. Everything is linear in the one-hot vectors, so the position of a node is the
 which is computed once per batch. No node ever needs a vector of n * k * P values.
 """
 
-import contextlib
 import logging
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -68,8 +66,8 @@ class TreePositions(nn.Module):
     """Computes positions of width D from branch paths over n ``branches``.
 
     The module takes the place of a transformer's ``embed_positions``. fairseq calls that with tokens only; the
-    positions to return are set beforehand by :meth:`given`. Encodings as wide as the model have no projection, unless
-    ``always_project``.
+    positions to return, ``[B, T, D]``, are put into ``given`` beforehand. Encodings as wide as the model have no
+    projection, unless ``always_project``.
 
     Raises:
         InputError: the encoding is too narrow for one copy of the path
@@ -87,7 +85,7 @@ class TreePositions(nn.Module):
         self.projection = nn.Linear(encoding_width, width) if is_projected else None
         # Empty: it only follows the model's dtype and device.
         self.register_buffer("_like", torch.empty(0), persistent=False)
-        self._given: Optional[Tensor] = None
+        self.given: Optional[Tensor] = None
         if self.raw_decays is not None:
             bound = math.sqrt(3 / self.copies)
             nn.init.uniform_(self.raw_decays, *((-bound, bound) if config.tree_decay_init == "paper" else (0.7, 0.999)))
@@ -141,18 +139,10 @@ class TreePositions(nn.Module):
             positions += self.projection.bias
         return positions.to(self._like.dtype).view(*paths.shape[:-1], self.width)
 
-    @contextlib.contextmanager
-    def given(self, positions: Tensor) -> Iterator[None]:
-        """Within this context, calling the module returns these positions, ``[B, T, D]``."""
-        self._given = positions
-        try:
-            yield
-        finally:
-            self._given = None
-
     def forward(self, tokens: Tensor, incremental_state: Optional[dict[str, Any]] = None) -> Tensor:
-        """Returns the positions that :meth:`given` has set."""
-        return self._given
+        """Returns the given positions, once."""
+        positions, self.given = self.given, None
+        return positions
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adds initial weights to the checkpoint of a model with sequence positions."""

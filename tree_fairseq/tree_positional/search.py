@@ -44,14 +44,7 @@ class StructuralEnsemble(EnsembleModel):
     """
 
     def __init__(
-        self,
-        models,
-        eos: int,
-        waiting: int | None,
-        penalties: Tensor | None,
-        for_sampling: bool,
-        lm_model,
-        lm_weight: float,
+        self, models, eos, waiting: int | None, penalties: Tensor | None, for_sampling: bool, lm_model, lm_weight: float
     ):
         super().__init__(models)
         self.eos, self.waiting, self.penalties = eos, waiting, penalties
@@ -180,10 +173,8 @@ class StructuralGenerator(SequenceGenerator):
 
     def is_finished(self, step, unfin_idx, max_len, finalized_sent_len, beam_size):
         """Returns whether a sentence has as many hypotheses as beams, or cannot get more."""
-        return (
-            super().is_finished(step, unfin_idx, max_len, finalized_sent_len, beam_size)
-            or not self._still_growing[unfin_idx]
-        )
+        has_all = super().is_finished(step, unfin_idx, max_len, finalized_sent_len, beam_size)
+        return has_all or not self._still_growing[unfin_idx]
 
     def _limits(self, net_input: dict) -> list[int]:
         """Returns the largest number of symbols of each sentence's trees."""

@@ -23,8 +23,8 @@ from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree, binary_tree
 
-INDUCED_LABEL = "X"
-"""Label of every phrase of an induced tree, and tag of every word."""
+_LABEL = "X"  # of every phrase of an induced tree, and of every word
+_MAX_TOKENS = 1000  # A chart as high as its sentence takes N * N vectors.
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SentenceSplits:
             return start + 1 + int(weights[inner - bounds[start] - 1].argmax())
 
         leaves = ["".join(word) for word in pieces] if words is None else words
-        tree = binary_tree(leaves, split, INDUCED_LABEL)
+        tree = binary_tree(leaves, split, _LABEL)
         return tree if words is not None else split_words((tree,), pieces)[0]
 
 
@@ -66,9 +66,6 @@ def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, p
     ]
     first = src_tokens.ne(pad).int().argmax(1).tolist()
     return [SentenceSplits([level[:, row] for level in levels], column) for row, column in enumerate(first)]
-
-
-_MAX_TOKENS = 1000  # a chart as high as its sentence takes N * N vectors
 
 
 class Inducer:
@@ -110,14 +107,9 @@ class Inducer:
 
     def read_text(self, lines: list[str]) -> None:
         """Reads raw text as ``fairseq-interactive`` does."""
-        steps = (self.task.build_tokenizer(self.cfg.tokenizer), self.task.build_bpe(self.cfg.bpe))
-
-        def encode(line: str) -> str:
-            for step in steps:
-                line = line if step is None else step.encode(line)
-            return line
-
-        self.tokens = [encode(line).split() for line in lines]
+        for step in (self.task.build_tokenizer(self.cfg.tokenizer), self.task.build_bpe(self.cfg.bpe)):
+            lines = lines if step is None else list(map(step.encode, lines))
+        self.tokens = [line.split() for line in lines]
         joined = [" ".join(tokens) for tokens in self.tokens]
         encoded, lengths = self.task.get_interactive_tokens_and_lengths(joined, lambda line: line)
         self.dataset = self.task.build_dataset_for_inference(encoded, lengths)

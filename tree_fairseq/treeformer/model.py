@@ -54,19 +54,16 @@ def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]
     return {"attn": [spread], "cell_attn": [attention]}
 
 
-CHART_MEMORY = MemoryType(
-    attention=lambda cfg, **kwargs: ChartCrossAttention(**kwargs),
-    parts=lambda encoder_out: (encoder_out["cell_states"][0], encoder_out["cells"][0]),
-    describe=_weights_of_tokens,
-)
-"""Tokens and phrases of a chart."""
-
 ENCODER = register_encoder(
     EncoderType(
         "treeformer",
         reads=(SEQUENCE,),
         build=TreeformerEncoder,
-        memory=CHART_MEMORY,
+        memory=MemoryType(
+            attention=lambda cfg, **kwargs: ChartCrossAttention(**kwargs),
+            parts=lambda encoder_out: (encoder_out["cell_states"][0], encoder_out["cells"][0]),
+            describe=_weights_of_tokens,
+        ),
         config=ChartConfig,
         help="a transformer with the chart of Treeformer",
     )
@@ -88,11 +85,7 @@ class TreeformerModel(ExtendedTransformer):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for any task of translation.
-
-        Raises:
-            InputError: an option of the chart is invalid, or an option of fairseq's transformer does not work with it
-        """
+        """Builds the model for any task of translation."""
         _set_defaults(args)
         if args.cross_self_attention:
             raise InputError(
