@@ -5,6 +5,7 @@ from hypothesis import settings
 
 import tree_fairseq
 from tests.end_to_end.fixtures import corpus, data_bin, stock_trained, trained
+from tests.hydra_cache import remember_overrides
 
 __all__ = ["corpus", "data_bin", "stock_trained", "trained"]
 
@@ -12,3 +13,4 @@ __all__ = ["corpus", "data_bin", "stock_trained", "trained"]
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
 tree_fairseq.register()
+remember_overrides()

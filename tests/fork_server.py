@@ -78,8 +78,11 @@ def serve(address: str) -> None:
     import stanza  # noqa: F401
 
     import tree_fairseq
+    from tests.hydra_cache import parse_defaults, remember_overrides
 
     tree_fairseq.register()
+    remember_overrides()
+    parse_defaults()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(64)

@@ -20,19 +20,21 @@ PLUGIN = ROOT / "tree_fairseq"
 
 
 def run(command: str, *arguments: object, stdin: str | None = None) -> str:
-    """Runs ``fairseq-COMMAND`` with the plugin.
+    """Runs ``fairseq-COMMAND`` with the plugin; returns its log and its output.
+
+    Batches are loaded in this process unless ``--num-workers`` is among the arguments: when the cyclic garbage
+    collector frees a loader with workers, torch waits five seconds for each of them.
 
     Args:
         command: such as ``train``
         *arguments: of the command line; ``--user-dir`` is added
-        stdin: what the command reads
-
-    Returns:
-        what it logged and printed
+        stdin: the command's standard input
     """
     module = importlib.import_module(f"fairseq_cli.{command}")
     _forget_earlier_runs()
     argv = [f"fairseq-{command}", *map(str, arguments), "--user-dir", str(PLUGIN)]
+    if command in ("train", "validate", "generate") and "--num-workers" not in argv:
+        argv += ["--num-workers", "0"]
     with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", io.StringIO(stdin or "")):
         module.cli_main()
     return output.getvalue()
