@@ -98,7 +98,7 @@ def test_a_reader_that_has_seen_enough(exported):
     _, folder = exported
     command = [sys.executable, "-m", "tree_fairseq.commands.export", str(folder), "--side", "source"]
     root = Path(__file__).parents[2]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root)
-    process.stdout.close()
-    assert b"Traceback" not in process.stderr.read()
-    assert process.wait() == 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root) as process:
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+    assert process.returncode == 0
