@@ -103,7 +103,7 @@ def losses_of_updates(task, model, criterion, batch: dict) -> list[float]:
     for update in range(UPDATES):
         optimizer.zero_grad()
         loss, _, _ = task.train_step(batch, model, criterion, optimizer, update)
-        losses.append(float(loss))
+        losses.append(loss.item())
         optimizer.step()
     return losses
 
