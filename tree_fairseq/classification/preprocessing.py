@@ -230,7 +230,7 @@ class ClassificationPlan(PreprocessPlan):
                 record.text_parser, record.text_identity = old.text_parser, old.text_identity
         manifest.set_section(record)
 
-    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
         """Writes classes, and texts unless they are trees, as files; parses the words of trees that need symbols."""
         folder, staged = staging.folder(_FOLDER), {}
         for split in self.splits:
@@ -244,7 +244,7 @@ class ClassificationPlan(PreprocessPlan):
                 words = folder / f"{split.name}.words"
                 write_columns(self._examples(split), words, None)
                 parsed, options = staging.folder(f"{PARSED}/{words.name}"), word_options(self.text_options)
-                shards = parse_corpus(words, parsed, options, pool=pool, cache=cache).shards
+                shards = parse_corpus(words, parsed, options, pool=pool, cache=staging.parse_cache).shards
                 self.sides[0].parses[split.name] = tuple(map(Path, shards))
         return staged
 

@@ -38,8 +38,8 @@ from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import add_tree_arguments
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, sides_from_arguments
-from tree_fairseq.preprocessing.run import build_folder, bytes_needed, encode_side, leaves_folder, parse_cache
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, sides_from_arguments, splits_from_arguments
+from tree_fairseq.preprocessing.run import LEAVES, build_folder, bytes_needed, encode_side
 from tree_fairseq.trees.text import inspect_text
 
 
@@ -156,7 +156,7 @@ class AnnotatePlan(PreprocessPlan):
                     )
         return inputs
 
-    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
         """Writes the words of the token files for the splits without a given text."""
         staged = dict(inputs)
         for side in self.sides:
@@ -175,20 +175,19 @@ class AnnotatePlan(PreprocessPlan):
         Raises:
             InputError: the leaves of given trees are not the words of the token files.
         """
-        cache = parse_cache(self, staging)
-        inputs = self.stage(inputs, staging, cache, pool)
+        inputs = self.stage(inputs, staging, pool)
         # A language may lack the token files of a split.
         found = [_splits_of(self.destination, self.source_lang, self.target_lang, lang) for lang in self.languages]
         manifest.enter_tokens(self.destination, self.languages, sorted(set(self.written_splits).intersection(*found)))
         for side in self.sides:
             trees = encode_side(self, side, manifest, inputs, staging, output, pool)
             for split in self.without_trees[side.lang] if self.needs_leaves(side) else ():
-                leaves = leaves_folder(staging) / f"{split}.{side.lang}"
+                leaves = staging.folder(LEAVES) / f"{split}.{side.lang}"
                 try:
                     require_same_tokens(leaves, self.tokens(side.lang, split), self._dictionary(side.lang))
                 except InputError as error:
                     raise error.at(path=inputs[split, side.lang].path) from None
-            labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), cache)
+            labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), staging.parse_cache)
             write_side(manifest, side, trees, labels, output, self.destination)
 
     def _dictionary(self, lang: str) -> Any:
@@ -233,10 +232,7 @@ def _splits_of(folder: Path, source_lang: str, target_lang: str | None, lang: st
 
 def _given_texts(args: Namespace, lang: str) -> dict[str, Path]:
     """Returns the files with the words of splits."""
-    texts = {"train": Path(f"{args.trainpref}.{lang}")} if args.trainpref else {}
-    for kind, prefixes in (("valid", args.validpref), ("test", args.testpref)):
-        for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
-            texts[f"{kind}{number or ''}"] = Path(f"{prefix}.{lang}")
+    texts = {split.name: split.path(lang) for split in splits_from_arguments(args)}
     for name, separator, prefix in (given.partition("=") for given in args.split):
         if not separator:
             raise InputError(f"--split takes NAME=PREFIX, not {name}")

@@ -23,7 +23,13 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Staging
-from tree_fairseq.data_bin.token_files import found_impl, require_equal_lengths, token_file_names, token_prefix
+from tree_fairseq.data_bin.token_files import (
+    found_impl,
+    most_frequent,
+    require_equal_lengths,
+    token_file_names,
+    token_prefix,
+)
 from tree_fairseq.data_bin.tree_store import (
     TreeBlock,
     TreeStore,
@@ -152,7 +158,7 @@ def _encode_chunk(task: ChunkTask) -> EncodedChunk:
     return EncodedChunk(
         trees=TreeBlock(np.array(leaf_counts, np.int32), np.array(node_counts, np.int32), rows),
         labels=dict(zip(names, np.bincount(rows[:, 0], minlength=len(names)).tolist())),
-        chains={tuple(names[label] for label in chain): count for chain, count in _count_chains(rows)},
+        chains=_count_chains(rows, names),
         text="".join(text).encode("utf-8"),
         sentences=int(np.count_nonzero(rows[:, 3] == 0)),
         failed=failed,
@@ -201,11 +207,8 @@ def _numbering() -> defaultdict[str, int]:
     return numbers
 
 
-def _count_chains(rows: np.ndarray) -> Iterator[tuple[list[int], int]]:
-    """Yields the unary chains of two or more labels over two or more leaves, from the top down, and their counts.
-
-    ``rows``, ``[M, 4]`` int32, are forests in preorder one after the other.
-    """
+def _count_chains(rows: np.ndarray, names: list[str]) -> dict[tuple[str, ...], int]:
+    """Counts the unary chains of two or more labels over two or more leaves in forests ``[M, 4]`` int32 in preorder."""
     start, end, depth = rows[:, 1], rows[:, 2], rows[:, 3]
     # A node continues its chain when the next node lies under it and has the same span.
     linked = np.zeros(len(rows) + 1, bool)
@@ -216,8 +219,7 @@ def _count_chains(rows: np.ndarray) -> Iterator[tuple[list[int], int]]:
     labels = np.ascontiguousarray(rows[:, 0])
     buffer, width = labels.tobytes(), labels.itemsize
     counts = Counter(buffer[top * width : (bottom + 1) * width] for top, bottom in zip(tops.tolist(), bottoms.tolist()))
-    for chain, count in counts.items():
-        yield np.frombuffer(chain, np.int32).tolist(), count
+    return {tuple(names[label] for label in np.frombuffer(chain, np.int32)): counts[chain] for chain in counts}
 
 
 @dataclass
@@ -263,7 +265,6 @@ def encode_split(
     name: str,
     *,
     pool: ProcessPool,
-    cache: Path,
     store: Path | None,
     leaves: Path | None,
     read: ReadLine | None = None,
@@ -274,7 +275,6 @@ def encode_split(
 
     Args:
         name: of this file among those of the command; its shards lie under it in ``staging``
-        cache: folder of the parse cache
         store: path of the tree files to write, without ``.bin`` and ``.idx``; None to count only
         leaves: file for the leaves, one line for each line; None if they are not needed
         read: reads each line in place of the parser
@@ -286,7 +286,8 @@ def encode_split(
     trees = SplitTrees()
     is_parsed_first = is_expensive(options.name)
     if is_parsed_first:
-        summary = parse_corpus(text.path, staging.folder(f"{PARSED}/{name}"), options, pool=pool, cache=cache)
+        folder = staging.folder(f"{PARSED}/{name}")
+        summary = parse_corpus(text.path, folder, options, pool=pool, cache=staging.parse_cache)
         trees.failed += summary.failed
         tasks = [ChunkTask(Path(shard), Chunk(0, Path(shard).stat().st_size, 1), None) for shard in summary.shards]
     else:
@@ -370,9 +371,8 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
         {label: count for label, count in split.labels.items() if dictionary.index(label) == dictionary.unk()}
     )
     if unknown:
-        most = ", ".join(f"{label} ({count})" for label, count in unknown.most_common(10))
         text = "[trees] %s: %d nodes are labelled <unk>, for the label dictionary lacks %s"
-        logger.warning(text, tokens.name, unknown.total(), most)
+        logger.warning(text, tokens.name, unknown.total(), most_frequent(unknown))
     require_equal_lengths(TreeStore(store), tokens)
     text = "[trees] %s: %d lines, %d leaves, %d nodes; %d lines with a flat tree"
     logger.info(text, tokens.name, split.lines, split.leaves, split.nodes, len(split.failed))
@@ -391,8 +391,7 @@ def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mappin
     """Enters sides into a manifest, with the splits that stay; ``rewritten`` names the others, by language.
 
     Raises:
-        DataFolderError: splits that stay were parsed differently, and interactive translation could not parse like
-            both.
+        DataFolderError: splits that stay were parsed differently; interactive translation could not parse like both.
     """
     for side in sides:
         new = side.record()

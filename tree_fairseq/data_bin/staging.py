@@ -78,11 +78,12 @@ class Staging:
     ``command`` is the work and its input, for JSON: equal commands give equal files.
     """
 
-    def __init__(self, destination: str | os.PathLike, command: dict[str, Any]):
+    def __init__(self, destination: str | os.PathLike, command: dict[str, Any], parse_cache: str | None = None):
         self.destination = Path(os.path.realpath(destination))
         self.path = staging_path(destination)
         # As it will be read back.
         self._command = json.loads(json.dumps(command, default=str))
+        self._parse_cache = parse_cache
         self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> Staging:
@@ -163,7 +164,10 @@ class Staging:
 
     @property
     def parse_cache(self) -> Path:
-        """Where parses are kept: in the destination if it has some already, else here until all is published."""
+        """Where parses are kept: in the given folder, in the destination if it has some already, or here until all is
+        published."""
+        if self._parse_cache:
+            return Path(self._parse_cache)
         published = self.destination / PARSE_CACHE
         return published if published.exists() else self.path / PARSE_CACHE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,11 @@ def _open_indexed(prefix: str, impl: str):
         raise CorruptFileError(f"{prefix}.idx is damaged: {error}") from None
     require_data_size(Path(f"{prefix}.bin"), size)
     return dataset
+
+
+def most_frequent(counts: Counter[str]) -> str:
+    """Lists the ten most frequent words, for messages: ``a (5), b (3)``."""
+    return ", ".join(f"{word} ({count})" for word, count in counts.most_common(10))
 
 
 def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:

@@ -40,15 +40,7 @@ PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_su
 
 @dataclass(frozen=True)
 class SymbolSide:
-    """A side whose text is symbol trees, before it is encoded.
-
-    Attributes:
-        side: ``source`` or ``target``
-        lang: its language, the suffix of its files
-        notation: name of the notation of the trees
-        encoding: how trees become sequences
-        options: of the parser, where the text is sentences; else None
-    """
+    """A side whose text is symbol trees, or sentences if there are options of a parser, before it is encoded."""
 
     side: str
     lang: str
@@ -167,11 +159,7 @@ class PreprocessPlan:
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> PreprocessPlan:
-        """Checks the arguments and makes a plan of them.
-
-        Raises:
-            InputError: they do not go together.
-        """
+        """Makes a plan of the arguments, or raises InputError if they do not go together."""
         _check_arguments(args)
         languages = (args.source_lang,) if args.only_source else (args.source_lang, args.target_lang)
         sides = sides_from_arguments(args, args.source_lang, args.target_lang) if args.tree_parser is not None else ()
@@ -185,7 +173,7 @@ class PreprocessPlan:
                 f"the lines of {both.pop()} are trees already, they cannot be parsed: "
                 "see --tree-sides and --target-modality"
             )
-        return cls(args, languages, _splits(args), sides, symbol_sides)
+        return cls(args, languages, splits_from_arguments(args), sides, symbol_sides)
 
     @property
     def destination(self) -> Path:
@@ -205,12 +193,7 @@ class PreprocessPlan:
         return not side.leaves_are_tokens or self.args.dataset_impl == "raw"
 
     def inspect(self) -> Inputs:
-        """Reads all text files; by split and language, alignments under their suffix.
-
-        Raises:
-            InputError: a file is missing, is not one sentence a line, or the files of a split have different numbers of
-                lines.
-        """
+        """Reads and checks all text files; by split and language, alignments under their suffix."""
         inputs = {}
         for split in self.splits:
             files = {lang: inspect_text(split.path(lang)) for lang in self.languages}
@@ -253,13 +236,9 @@ class PreprocessPlan:
         given = args.srcdict if lang == args.source_lang else args.tgtdict
         if args.joined_dictionary:
             given = args.srcdict or args.tgtdict
-        if not given:
-            return None
-        for folder in (os.path.dirname(given), args.destdir):
-            path = Path(folder) / label_dictionary_name(lang)
-            if path.exists():
-                return path
-        return None
+        folders = [os.path.dirname(given), args.destdir] if given else []
+        paths = (Path(folder) / label_dictionary_name(lang) for folder in folders)
+        return next(filter(Path.exists, paths), None)
 
     def start_manifest(self) -> Manifest:
         """Returns the manifest of the folder, ready for the sides that will be written.
@@ -288,12 +267,8 @@ class PreprocessPlan:
         return manifest
 
     def stock_arguments(self, leaves: Path, output: Path, dictionaries: dict[str, Any]) -> Namespace:
-        """Returns the arguments for stock fairseq's ``main``: the same, with other files.
-
-        Args:
-            leaves: folder with the text of all splits under the splits' names
-            output: folder to write into
-            dictionaries: arguments about dictionaries that replace those of the user
+        """Returns the arguments for stock fairseq's ``main``, which reads the text in ``leaves`` and writes to
+        ``output``; some arguments about dictionaries replace those of the user.
         """
 
         def prefixes(kind: str) -> str | None:
@@ -306,7 +281,7 @@ class PreprocessPlan:
     def begin(self, manifest: Manifest) -> None:
         """Makes a record of its own in the manifest, before anything is done."""
 
-    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
         """Returns the text files of :attr:`languages`, made of those that :meth:`inspect` read."""
         return inputs
 
@@ -342,10 +317,12 @@ def _check_arguments(args: Namespace) -> None:
         raise InputError("--trainpref must be set if --alignfile is specified")
 
 
-def _splits(args: Namespace) -> tuple[Split, ...]:
+def splits_from_arguments(args: Namespace) -> tuple[Split, ...]:
+    """Returns the splits that a command names."""
     splits = [Split("train", args.trainpref)] if args.trainpref else []
     # When only dictionaries are asked for, stock fairseq does not read the other splits.
-    for kind, prefixes in () if args.dict_only else (("valid", args.validpref), ("test", args.testpref)):
+    only_train = getattr(args, "dict_only", False)
+    for kind, prefixes in () if only_train else (("valid", args.validpref), ("test", args.testpref)):
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
             splits.append(Split(f"{kind}{number or ''}", prefix))
     return tuple(splits)

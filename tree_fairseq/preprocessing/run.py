@@ -32,6 +32,8 @@ from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 
 logger = logging.getLogger(__name__)
 
+LEAVES = "leaves"
+"""The folder in the staging folder with the text that stock fairseq reads, or would read."""
 _LOG = "preprocess.log"
 
 
@@ -51,7 +53,7 @@ def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
 
     def build(manifest: Manifest, staging: Staging, output: Path, pool: ProcessPool) -> None:
         with _logging_to(output / _LOG):
-            _build(plan, inputs, manifest, staging, output, pool, stock_main)
+            _build(plan, stock_main, inputs, manifest, staging, output, pool)
         if (plan.destination / _LOG).exists():
             # fairseq appends to the log of a folder that was preprocessed before.
             new = (output / _LOG).read_bytes()
@@ -81,7 +83,7 @@ def build_folder(
         build: given the manifest of the folder, the staging folder, an empty folder and processes, writes the final
             files into the empty folder
     """
-    staging = Staging(plan.destination, plan.command(inputs))
+    staging = Staging(plan.destination, plan.command(inputs), plan.args.parse_cache)
     if not staging.is_ready:
         clear_published(plan.destination)
         staging.refuse_unpublished()
@@ -103,28 +105,27 @@ def build_folder(
 
 def _build(
     plan: PreprocessPlan,
+    stock_main: StockMain,
     inputs: Inputs,
     manifest: Manifest,
     staging: Staging,
     output: Path,
     pool: ProcessPool,
-    stock_main: StockMain,
 ) -> None:
     _forget_rewritten(plan, manifest)
-    cache = parse_cache(plan, staging)
-    inputs = plan.stage(inputs, staging, cache, pool)
+    inputs = plan.stage(inputs, staging, pool)
     trees = {side.lang: encode_side(plan, side, manifest, inputs, staging, output, pool) for side in plan.sides}
     dictionaries = {
-        side.lang: make_label_dictionary(side, trees[side.lang], plan.reused_labels(side.lang), cache)
+        side.lang: make_label_dictionary(side, trees[side.lang], plan.reused_labels(side.lang), staging.parse_cache)
         for side in plan.sides
     }
-    symbols = SymbolFiles.encode(plan, inputs, staging, cache, pool) if plan.symbol_sides else None
+    symbols = SymbolFiles.encode(plan, inputs, staging, pool) if plan.symbol_sides else None
     pool.end_fresh()
     leaves = _link_texts(plan, inputs, staging)
     dictionary_arguments = {} if symbols is None else symbols.write_text(leaves)
     dictionary_arguments |= plan.own_dictionaries(staging)
     # With one worker, fairseq does not start processes.
-    with binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext(), _closing_log_handlers():
+    with binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext():
         stock_main(plan.stock_arguments(leaves, output, dictionary_arguments))
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.sides:
@@ -133,16 +134,6 @@ def _build(
     if symbols is not None:
         symbols.enter(manifest, output, leaves)
     plan.enter(manifest, output, pool)
-
-
-def parse_cache(plan: PreprocessPlan, staging: Staging) -> Path:
-    """Returns the folder of the parse cache."""
-    return Path(plan.args.parse_cache) if plan.args.parse_cache else staging.parse_cache
-
-
-def leaves_folder(staging: Staging) -> Path:
-    """Returns the folder with the text that stock fairseq reads, or would read."""
-    return staging.folder("leaves")
 
 
 def encode_side(
@@ -158,7 +149,7 @@ def encode_side(
     trees = {}
     for split in plan.splits_of(side.lang):
         prefix = token_prefix(split, manifest.source_lang, manifest.target_lang, side.lang)
-        leaves = leaves_folder(staging) / f"{split}.{side.lang}"
+        leaves = staging.folder(LEAVES) / f"{split}.{side.lang}"
         leaves.unlink(missing_ok=True)
         trees[split] = encode_split(
             inputs[split, side.lang],
@@ -166,7 +157,6 @@ def encode_side(
             staging,
             f"{split}.{side.lang}",
             pool=pool,
-            cache=parse_cache(plan, staging),
             store=output / f"{prefix}.tree" if split in plan.written_splits else None,
             leaves=leaves if plan.needs_leaves(side) else None,
             read=side.line_reader(split),
@@ -180,18 +170,14 @@ def _forget_rewritten(plan: PreprocessPlan, manifest: Manifest) -> None:
     for lang, record in manifest.languages.items():
         if lang not in written:
             for split in record.splits.keys() & set(plan.written_splits):
-                logger.warning(
-                    "[trees] %s: its text is written anew without trees for %s, the old ones are forgotten", split, lang
-                )
+                text = "[trees] %s: its text is written anew without trees for %s, the old ones are forgotten"
+                logger.warning(text, split, lang)
             manifest.forget_splits(record, plan.written_splits)
 
 
 def _link_texts(plan: PreprocessPlan, inputs: Inputs, staging: Staging) -> Path:
-    """Links all text that stock fairseq reads as it is beside the leaves of trees, and returns their folder.
-
-    The symbols of symbol trees are written when their dictionaries are known.
-    """
-    folder = leaves_folder(staging)
+    """Links all text that stock fairseq reads as it is beside the leaves of trees, and returns their folder."""
+    folder = staging.folder(LEAVES)
     made = {side.lang for side in plan.sides if plan.needs_leaves(side)} | {side.lang for side in plan.symbol_sides}
     for (split, suffix), file in inputs.items():
         if suffix not in made:
@@ -203,25 +189,15 @@ def _link_texts(plan: PreprocessPlan, inputs: Inputs, staging: Staging) -> Path:
 
 @contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Also writes what this package logs to a file, as stock fairseq does with its own messages."""
-    handler = logging.FileHandler(path, encoding="utf-8")
-    package = logging.getLogger("tree_fairseq")
-    package.addHandler(handler)
+    """Also writes what this package logs to a file, where stock fairseq logs, too; the file is closed in the end, for
+    its folder does not stay."""
+    package, stock = logging.getLogger("tree_fairseq"), logging.getLogger("fairseq_cli.preprocess")
+    before = [*package.handlers, *stock.handlers]
+    package.addHandler(logging.FileHandler(path, encoding="utf-8"))
     try:
         yield
     finally:
-        package.removeHandler(handler)
-        handler.close()
-
-
-@contextlib.contextmanager
-def _closing_log_handlers() -> Iterator[None]:
-    """Closes the log that stock fairseq opens in the folder it writes to: the folder does not stay."""
-    stock = logging.getLogger("fairseq_cli.preprocess")
-    before = list(stock.handlers)
-    try:
-        yield
-    finally:
-        for handler in [handler for handler in stock.handlers if handler not in before]:
-            stock.removeHandler(handler)
-            handler.close()
+        for logs in (package, stock):
+            for handler in [handler for handler in logs.handlers if handler not in before]:
+                logs.removeHandler(handler)
+                handler.close()

@@ -18,7 +18,7 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging
-from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, token_file_names, token_prefix
+from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import InputError, flag_of, given_flags, refuse_flags
 from tree_fairseq.parsing.processes import ProcessPool
@@ -104,7 +104,7 @@ class InsertionPlan(PreprocessPlan):
         manifest.keep_splits(old, record, self.written_splits, record.contents)
         manifest.set_section(record)
 
-    def stage(self, inputs: Inputs, staging: Staging, cache: Path, pool: ProcessPool) -> Inputs:
+    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
         """Reads the targets and replaces them by lines of labels."""
         args, record, lang = self.args, self.new_record(), self.args.target_lang
         reader = LineReader(notation_named(record.notation), record.words, args.max_target_nodes)
@@ -159,9 +159,8 @@ def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int
     """Counts the nodes whose label is not in the dictionary, and logs the most frequent of these labels."""
     unknown = Counter({word: count for word, count in text.counts.items() if word not in dictionary})
     if unknown:
-        words = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(10))
         message = "[insertion] %s: %d labels are not in the dictionary and become %s: %s"
-        logger.warning(message, split, unknown.total(), dictionary.unk_word, words)
+        logger.warning(message, split, unknown.total(), dictionary.unk_word, most_frequent(unknown))
     return unknown.total()
 
 
