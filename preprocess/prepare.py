@@ -19,11 +19,11 @@ from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample
 LOADERS = {
     "cognition": "preprocess.cognition:load",
     "gigaword": "preprocess.gigaword:load",
-    "iwslt13": "preprocess.iwslt:load_iwslt13",
-    "iwslt14": "preprocess.iwslt:load_iwslt14",
-    "iwslt14_en_fr": "preprocess.iwslt:load_iwslt14",
-    "multi30k": "preprocess.multi30k:load",
-    "wmt14": "preprocess.wmt14:load",
+    "iwslt13": "preprocess.translation:load_iwslt13",
+    "iwslt14": "preprocess.translation:load_iwslt14",
+    "iwslt14_en_fr": "preprocess.translation:load_iwslt14",
+    "multi30k": "preprocess.translation:load_multi30k",
+    "wmt14": "preprocess.translation:load_wmt14",
 }
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from preprocess import toy_classification, toy_logical_forms
 from preprocess.corpora import write_lines
-from preprocess.iwslt import IWSLT14_TEST
 from preprocess.moses import TokenizerOptions, tokenize_lines
 from preprocess.overnight_toy import overnight
+from preprocess.translation import IWSLT14_TEST
 
 _LANGUAGES = ("en", "de", "fr")
 _SUBJECTS = (

@@ -51,7 +51,8 @@ def test_brackets_and_spans(tree):
 
 
 def test_transforms(tree):
-    assert collapse_unary(tree).height() <= tree.height()
+    collapsed = collapse_unary(tree)
+    assert collapsed.height() <= tree.height() and collapsed.leaves() == tree.leaves()
     assert debinarize(binarize(tree)) == tree
     assert strip_function_tags(tree) == tree
 

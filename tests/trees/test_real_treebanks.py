@@ -10,6 +10,7 @@ from tests.trees.inverses import debinarize
 from tree_fairseq.errors import UnsupportedCharacterError
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans
+from tree_fairseq.trees.symbols import BINARIZATIONS, SymbolEncoding
 from tree_fairseq.trees.text import count_lines, read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
 
@@ -40,6 +41,9 @@ def test_gum(name):
         node_count += len(reduce_spans(encoded.spans))
         if number % 20 == 0:
             assert collapse_unary(forest[0]).leaves() == forest[0].leaves()
+            for binarization in BINARIZATIONS:
+                symbols = SymbolEncoding(binarization=binarization, mark="\u2016")
+                assert symbols.decode(symbols.encode(forest[0])) == forest[0]
             assert debinarize(binarize(forest[0])) == forest[0]
     assert 0.58 <= leaf_count / (leaf_count + node_count) <= 0.66
 
