@@ -14,9 +14,9 @@ from tree_fairseq.classification.class_trees import binary_tree, put_symbols, re
 from tree_fairseq.classification.dataset import document_lengths
 from tree_fairseq.classification.examples import joined_sentences
 from tree_fairseq.classification.folder import ClassificationRecord, refuse_long_text
-from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import EmptyDocumentError, ParserError
 from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.nn.tree_batch import as_stored
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
@@ -181,16 +181,12 @@ class DocumentReader:
             LongSentenceError: the first sentence of a line is longer than the limit.
         """
         spans = self.trees(lines, encode_fn, first_line)
-        trees = [self._as_stored(forest) for forest in spans]
+        trees = [as_stored(forest, self.labels) for forest in spans]
         leaves = np.array([tree.num_leaves for tree in trees], np.int64)
         kept = document_lengths(trees, leaves, self.limit, lambda index: (_PATH, first_line + index), _PATH)
         texts = [" ".join(forest.leaves[:length]) for forest, length in zip(spans, kept.tolist())]
         tokens = [self.dictionary.encode_line(text, add_if_not_exist=False, append_eos=False) for text in texts]
         return NewLines([ids.long() for ids in tokens], trees, first_line - 1)
-
-    def _as_stored(self, forest: SpanForest) -> StoredTree:
-        labels = np.array([self.labels.index(label) for label in forest.labels], np.int32)
-        return StoredTree(len(forest.leaves), labels, *forest.spans.T)
 
 
 class SentenceReader:

@@ -17,10 +17,8 @@ from torch.nn import functional
 from tree_fairseq.classification.class_trees import ClassNodes
 from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.data_bin.tree_store import StoredTree
-from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
+from tree_fairseq.nn.tree_batch import NODE_FIELDS, NodeArrays, TreeReader, collate_trees
 from tree_fairseq.trees.spans import unary_chains
-
-_SPAN_FIELDS = ("label", "start", "end", "depth")
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def to_constraints(sentence_trees: dict[str, Tensor], numbers: Tensor) -> Tensor
     document = sentence_trees["document"]
     leaf_count = torch.full_like(document, sentence_trees["tokens"].size(1))
     columns = torch.stack([document, sentence_trees["position"], numbers[document], leaf_count], dim=1)
-    return torch.cat([columns, sentence_trees["tokens"], *(sentence_trees[name] for name in _SPAN_FIELDS)], dim=1)
+    return torch.cat([columns, sentence_trees["tokens"], *(sentence_trees[name] for name in NODE_FIELDS)], dim=1)
 
 
 def from_constraints(constraints: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -176,8 +174,8 @@ def from_constraints(constraints: Tensor) -> tuple[dict[str, Tensor], Tensor]:
     document, position, number, leaf_count = constraints[:, :4].unbind(1)
     num_leaves = int(leaf_count[0])
     tokens, spans = constraints[:, 4:].split([num_leaves, constraints.size(1) - 4 - num_leaves], dim=1)
-    num_nodes = spans.size(1) // len(_SPAN_FIELDS)
-    fields = dict(zip(_SPAN_FIELDS, spans.unflatten(1, (len(_SPAN_FIELDS), num_nodes)).unbind(1)))
+    num_nodes = spans.size(1) // len(NODE_FIELDS)
+    fields = dict(zip(NODE_FIELDS, spans.unflatten(1, (len(NODE_FIELDS), num_nodes)).unbind(1)))
     is_first = document.diff(prepend=document.new_tensor([-1])) > 0
     return {"tokens": tokens, **fields, "document": document, "position": position}, number[is_first]
 

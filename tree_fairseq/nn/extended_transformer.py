@@ -18,7 +18,7 @@ from fairseq.models.transformer.transformer_config import EncDecBaseConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, refuse_flags
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import TREE_INPUTS
@@ -36,7 +36,6 @@ class ExtendedTransformer(TransformerModelBase):
     flags: type[FairseqDataclass] = FairseqDataclass
     """Flags beside those of fairseq's transformer."""
     default_encoder = "transformer"
-    """Name of the encoder."""
     decoder_class: type[MemoryDecoder] = MemoryDecoder
 
     def __init__(self, cfg, encoder, decoder):
@@ -91,9 +90,7 @@ class ExtendedTransformer(TransformerModelBase):
         """Scores target tokens: logits ``[B, T, V]`` and the decoder's dict.
 
         Args:
-            src_tokens: ``[B, N]``
-            src_lengths: ``[B]``
-            prev_output_tokens: ``[B, T]``
+            src_tokens, src_lengths, prev_output_tokens: ``[B, N]``, ``[B]`` and ``[B, T]``
             previous_symbol_tree: parents and branches of ``prev_output_tokens``; None for sequences, or to compute them
             return_all_hiddens: keep every layer's states
             **kwargs: trees of the source (:data:`tree_fairseq.nn.sides.TREE_INPUTS`), and options of the decoder
@@ -109,7 +106,6 @@ class EncoderChoiceTransformer(ExtendedTransformer):
     """A transformer whose encoder the user chooses. It has the flags of all encoders."""
 
     encoder_option = "source_encoder"
-    """Name of the option that chooses the encoder."""
 
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:
@@ -237,9 +233,8 @@ def _read_vectors(path: Union[str, os.PathLike], width: int) -> dict[str, Tensor
         raise InputError(f"a line is not a word and its vector: {error}", path) from error
     for word, vector in vectors.items():
         if len(vector) != width:
-            raise InputError(
-                f"the vector of {word!r} has {len(vector)} numbers, but --encoder-embed-dim is {width}", path
-            )
+            problem = f"the vector of {word!r} has {len(vector)} numbers, but --encoder-embed-dim is {width}"
+            raise InputError(problem, path)
     return vectors
 
 
@@ -252,10 +247,11 @@ class SourceEncoderTransformer(EncoderChoiceTransformer):
         """Builds the model for any task of translation."""
         _set_defaults(args)
         cfg = TransformerConfig.from_namespace(args)
-        refused = {"cross-self-attention": cfg.cross_self_attention, "share-all-embeddings": cfg.share_all_embeddings}
-        for name, given in refused.items():
-            if given:
-                raise InputError(f"--{name} does not go with encoders of other kinds and widths", hint="Leave it out.")
+        refused = {
+            "--cross-self-attention": cfg.cross_self_attention,
+            "--share-all-embeddings": cfg.share_all_embeddings,
+        }
+        refuse_flags(refused, "encoders of other kinds and widths")
         return cls.build_with_encoder(cfg, args, task)
 
 

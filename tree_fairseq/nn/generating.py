@@ -15,8 +15,6 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.notations import notation_named
 
-_COMMAND = "fairseq_cli.interactive"
-
 
 def bracketed_line(line: str, dictionary: SymbolDictionary) -> Optional[str]:
     """The ``B-`` line of an ``H-`` line, its tree in brackets; None for other lines and hypotheses."""
@@ -32,7 +30,7 @@ def bracketed_line(line: str, dictionary: SymbolDictionary) -> Optional[str]:
 
 def print_brackets(dictionary: SymbolDictionary) -> None:
     """Makes ``fairseq-interactive`` print brackets from now on, if that is what runs; again is harmless."""
-    print_after([_COMMAND], functools.partial(bracketed_line, dictionary=dictionary))
+    print_after(["fairseq_cli.interactive"], functools.partial(bracketed_line, dictionary=dictionary))
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

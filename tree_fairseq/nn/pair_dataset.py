@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,18 +22,12 @@ class KeepsRemainder(FairseqDataset):
     keep_remainder = False
     """Whether to keep the rest after batches of a required multiple; fairseq drops these longest examples."""
 
-    def batch_by_size(
-        self,
-        indices: np.ndarray,
-        max_tokens: int | None = None,
-        max_sentences: int | None = None,
-        required_batch_size_multiple: int = 1,
-    ) -> list[np.ndarray]:
+    def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
         """Cuts sorted examples into batches by the tokens that this data set counts."""
         if not len(indices):
             return []
         # Not a wrapped data set's: it would count by itself.
-        batches = FairseqDataset.batch_by_size(self, indices, max_tokens, max_sentences, required_batch_size_multiple)
+        batches = FairseqDataset.batch_by_size(self, indices, *limits, **more_limits)
         rest = indices[sum(map(len, batches)) :]
         return [*batches, rest] if self.keep_remainder and len(rest) else batches
 
@@ -65,14 +60,9 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 
 
 class SpanPairDataset(PairDataset):
-    """Adds ``net_input["source_spans"]`` to the batches of a :class:`LanguagePairDataset`.
+    """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
 
-    Args:
-        dataset: pairs of sentences
-        trees: a forest for each pair, reduced to what a model reads
-        label_pad: label id of padding nodes
-        node_counts: nodes of each pair if ``--max-tokens`` counts them with the source
-        keep_remainder: see :class:`KeepsRemainder`
+    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes.
     """
 
     def __init__(
@@ -113,15 +103,10 @@ class SpanPairDataset(PairDataset):
 
 
 class NewLines(list):
-    """Token tensors of new lines, with what belongs to them.
+    """Token tensors ``[N]`` int64 of new lines, with their trees, unless these are in the tokens, if there are any.
 
     fairseq's interactive command passes the list of token tensors from one method of the task to another and only
-    reads its items, so the trees travel with the list.
-
-    Args:
-        tokens: ``[N]`` int64 each
-        trees: of each line; None if they are in the tokens, or there are none
-        first: number of the first line, from 0
+    reads its items, so the trees travel with the list; ``first`` is the number of the first line, from 0.
     """
 
     def __init__(self, tokens: Sequence[Tensor], trees: Sequence | None = None, first: int = 0):
@@ -186,13 +171,8 @@ def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tens
 class SymbolPairDataset(PairDataset):
     """Adds ``source_symbol_tree`` and ``previous_symbol_tree`` to the batches of a :class:`LanguagePairDataset`.
 
-    A tree ends when no slot is open, so a source tree has no EOS, and none is to be predicted after a target tree.
-
-    Args:
-        dataset: pairs of sequences
-        source_symbols: of the source's dictionary; None if the source is a sequence
-        target_symbols: the same of the target
-        keep_remainder: see :class:`KeepsRemainder`
+    A tree ends when no slot is open, so a source tree has no EOS, and none is to be predicted after a target tree. The
+    table of symbols of a side is None if that side is a sequence.
     """
 
     def __init__(

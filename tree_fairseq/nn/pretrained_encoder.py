@@ -35,8 +35,7 @@ class PretrainedEncoder(FairseqEncoder):
 
     Args:
         dictionary: of the source
-        model: of ``transformers``; reads ``input_ids`` and ``attention_mask``, and ``token_type_ids`` if its
-            configuration has more than one type
+        model: of ``transformers``
         pieces: ``[V]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the separator and
             padding
         max_pieces: longest source, EOS included
@@ -53,10 +52,15 @@ class PretrainedEncoder(FairseqEncoder):
     def build(
         cls, dictionary: Dictionary, folder: Optional[str | os.PathLike], description: Optional[str], **dropout
     ) -> PretrainedEncoder:
-        """Builds the encoder that a checkpoint describes, or else that of a folder."""
-        if description is not None:
-            return cls.from_description(dictionary, description)
-        return cls.from_folder(dictionary, folder, **dropout)
+        """Builds the encoder of a folder, or one that a checkpoint describes, whose weights and pieces it has."""
+        if description is None:
+            return cls.from_folder(dictionary, folder, **dropout)
+        transformers = library()
+        facts = json.loads(description)
+        config = transformers.AutoConfig.for_model(**facts["config"])
+        model = _states_only(transformers.AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32))
+        pieces = torch.full((len(dictionary),), dictionary.pad())
+        return cls(dictionary, model, pieces, facts["max_pieces"])
 
     @classmethod
     def from_folder(
@@ -94,18 +98,8 @@ class PretrainedEncoder(FairseqEncoder):
         logger.info("pretrained encoder %s: %s, width %d", path, type(model).__name__, model.config.hidden_size)
         return cls(dictionary, model, pieces, longest - 1)
 
-    @classmethod
-    def from_description(cls, dictionary: Dictionary, description: str) -> PretrainedEncoder:
-        """Builds an encoder that :meth:`describe` described; weights and pieces come from a checkpoint afterwards."""
-        transformers = library()
-        facts = json.loads(description)
-        config = transformers.AutoConfig.for_model(**facts["config"])
-        model = _states_only(transformers.AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32))
-        pieces = torch.full((len(dictionary),), dictionary.pad())
-        return cls(dictionary, model, pieces, facts["max_pieces"])
-
     def describe(self) -> str:
-        """The encoder as JSON for checkpoints, so that its folder is not needed again."""
+        """The encoder as JSON for checkpoints: its folder is not needed again."""
         return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
 
     def forward(self, src_tokens: Tensor, *unread: Any, **options: Any) -> dict[str, list]:
@@ -144,9 +138,8 @@ def _checked(folder: Optional[str | os.PathLike]) -> Path:
         raise InputError("a pretrained encoder needs its folder", hint="Give it: --encoder-path DIR.")
     path = Path(folder)
     if not (path / "config.json").is_file():
-        raise InputError(
-            "not a folder of a pretrained encoder: it has no config.json", path, hint="Save one with save_pretrained()."
-        )
+        problem = "not a folder of a pretrained encoder: it has no config.json"
+        raise InputError(problem, path, hint="Save one with save_pretrained().")
     if not any(path.glob("*.safetensors")):
         pickled = ", ".join(sorted(file.name for pattern in ("*.bin", "*.pt", "*.ckpt") for file in path.glob(pattern)))
         problem = f"weights in {pickled} could run code and are not loaded" if pickled else None
@@ -158,17 +151,16 @@ def _checked(folder: Optional[str | os.PathLike]) -> Path:
 def _set_dropout(config, dropout: Optional[float], attention_dropout: Optional[float]) -> None:
     """Sets dropout under the names that configurations have for it."""
     for value, names in ((dropout, _DROPOUT), (attention_dropout, _ATTENTION_DROPOUT)):
-        for name in names if value is not None else ():
-            if hasattr(config, name):
+        for name in names:
+            if value is not None and hasattr(config, name):
                 setattr(config, name, value)
 
 
 def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:
     """Removes the layer over the first state, which would get no gradient."""
     if model.config.is_encoder_decoder or not hasattr(model.config, "max_position_embeddings"):
-        raise InputError(
-            f"a model of type {model.config.model_type} is not just an encoder", path, hint="Take one such as BERT."
-        )
+        problem = f"a model of type {model.config.model_type} is not just an encoder"
+        raise InputError(problem, path, hint="Take one such as BERT.")
     if hasattr(model, "pooler"):
         model.pooler = None
     return model
@@ -189,16 +181,13 @@ def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
         [special.get(index, vocabulary.get(symbol, _UNKNOWN)) for index, symbol in enumerate(dictionary.symbols)]
     )
     # fairseq fills dictionaries up with made-up words, which no text has.
-    symbols = enumerate(dictionary.symbols[dictionary.nspecial :], dictionary.nspecial)
-    words = {index: symbol for index, symbol in symbols if not symbol.startswith("madeupword")}
+    ordinary = enumerate(dictionary.symbols[dictionary.nspecial :], dictionary.nspecial)
+    words = {index: symbol for index, symbol in ordinary if not symbol.startswith("madeupword")}
     unknown = [symbol for index, symbol in words.items() if found[index] == _UNKNOWN]
     if words and len(unknown) == len(words):
-        raise InputError(
-            f"none of the {len(words)} symbols of the source's dictionary, such as {unknown[-1]!r}, is a piece of the "
-            "pretrained encoder",
-            path,
-            hint="Its sources are sequences of its own word pieces.",
-        )
+        symbols = f"none of the {len(words)} symbols of the source's dictionary, such as {unknown[-1]!r}"
+        hint = "Its sources are sequences of its own word pieces."
+        raise InputError(f"{symbols}, is a piece of the pretrained encoder", path, hint=hint)
     if unknown:
         count = f"{len(unknown)} of {len(words)} symbols of the source's dictionary"
         logger.warning("%s are not pieces of %s and unknown to it, such as %r", count, path, unknown[0])

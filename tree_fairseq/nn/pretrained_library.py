@@ -42,19 +42,15 @@ def encoder_folder(name: str | os.PathLike) -> Path:
         return Path(hub.snapshot_download(repo_id=os.fspath(name), allow_patterns=_WANTED))
     # Errors of the hub, the network and the file system have no common base.
     except Exception as error:
-        raise InputError(
-            f"{name} is not a folder, and no encoder of that name can be fetched from the hub: {error}",
-            hint="Give a folder, or check the name.",
-        ) from error
+        problem = f"{name} is not a folder, and no encoder of that name can be fetched from the hub: {error}"
+        raise InputError(problem, hint="Give a folder, or check the name.") from error
 
 
 def load_tokenizer(folder: str | os.PathLike):
     """Loads the tokenizer of an encoder's folder."""
     transformers = library()
-    hint = (
-        "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...) belong beside config.json; its "
-        "save_pretrained() writes them."
-    )
+    files = "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...)"
+    hint = f"{files} belong beside config.json; its save_pretrained() writes them."
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)
     except Exception as error:
@@ -82,9 +78,8 @@ class PretrainedPieces:
 
     def __init__(self, cfg):
         if cfg.pieces_of is None:
-            raise InputError(
-                "--bpe pretrained_pieces needs an encoder's tokenizer", hint="Give its folder: --pieces-of DIR."
-            )
+            hint = "Give its folder: --pieces-of DIR."
+            raise InputError("--bpe pretrained_pieces needs an encoder's tokenizer", hint=hint)
         self.folder = encoder_folder(cfg.pieces_of)
 
     @functools.cached_property

@@ -28,11 +28,7 @@ def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str
 
 
 def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor], int]:
-    """Finds the sentences that a decoder reads, each for as many rows as there are beams.
-
-    Args:
-        order: see :func:`row_order`
-        count: B, of sentences
+    """Finds which of B sentences, the ``count``, a decoder reads in this :func:`row_order`.
 
     Returns:
         ``[R / K]`` int64, sentences, or None for all B in order; and K, the beams that read each, or 1 if their
@@ -62,9 +58,7 @@ def join_heads(states: Tensor) -> Tensor:
 class Memory:
     """What cross-attention needs of B sentences beside their states.
 
-    Attributes:
-        structure: padding ``[B, S]`` bool, the trees of the sentences, or whatever else their encoder leaves
-        order: see :func:`row_order`
+    The ``structure`` is padding ``[B, S]`` bool, or what else their encoder leaves; ``order`` see :func:`row_order`.
     """
 
     structure: Any
@@ -121,10 +115,8 @@ class SharedMemoryAttention(MultiheadAttention):
         Args:
             query: ``[T, R, D]``, R = B in training, B * K or fewer in generation
             key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`, for which
-                no weights are returned
-            value: unread
+                no weights are returned. ``value`` is not read
             key_padding_mask: the memory; fairseq's decoder layer passes it on unread
-            incremental_state, need_weights, need_head_weights, **kwargs: as of fairseq's attention
         """
         if isinstance(key, ProjectedMemory):
             return self._without_weights(query, key), None
@@ -223,12 +215,10 @@ class MemoryDecoder(TransformerDecoderBase):
     Layers pass the padding mask to their cross-attention unread, so the structure of the memory travels in its place.
     """
 
-    def __init__(
-        self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, memory_type: MemoryType = STATES, **kwargs
-    ):
+    def __init__(self, *args: Any, memory_type: MemoryType = STATES, **kwargs: Any):
         # The constructor of fairseq builds the layers.
         self.memory_type = memory_type
-        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, **kwargs)
+        super().__init__(*args, **kwargs)
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
         """fairseq's layer, with the cross-attention of the memory."""

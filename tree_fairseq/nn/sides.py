@@ -5,7 +5,6 @@ A side checks its files, reads its trees, and encodes new lines exactly as the t
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
@@ -67,21 +65,17 @@ class Side:
 
 
 class ParsedSide(Side):
-    """A side that was parsed as ``parser_options`` say, or whose lines were trees where they are None.
+    """A side of a folder, parsed as the options of its record say; without options its lines were trees."""
 
-    ``parser_dir`` is the folder of the parser's model, if it is not where the options say.
-    """
-
-    def __init__(self, parser_options: Optional[ParserOptions], parser_dir: Optional[str], **side: Any):
+    def __init__(self, cfg, folder: Path, lang: str, record: Any, **side: Any):
         super().__init__(**side)
-        self.parser_options = parser_options
-        self.parser_dir = parser_dir
+        self.cfg, self.folder, self.lang, self.record = cfg, folder, lang, record
 
     @functools.cached_property
     def line_parser(self) -> LineParser:
         """Parses new text exactly as the training data was parsed."""
-        moved = {} if self.parser_dir is None else {"parser_dir": self.parser_dir}
-        return LineParser(dataclasses.replace(self.parser_options, **moved))
+        options, folder = self.record.options, self.cfg.parser_dir
+        return LineParser(options if folder is None else options.replace(parser_dir=folder))
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
         """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""
@@ -104,8 +98,7 @@ class ConstituencySide(ParsedSide):
     def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
         record = Manifest.load(folder).side(lang)
         labels = load_label_dictionary(folder / record.labels)
-        super().__init__(record.options, cfg.parser_dir, modality=CONSTITUENCY, dictionary=dictionary, labels=labels)
-        self.cfg, self.folder, self.lang = cfg, folder, lang
+        super().__init__(cfg, folder, lang, record, modality=CONSTITUENCY, dictionary=dictionary, labels=labels)
         self.read_tree = TreeReader(labels, cfg.unary_chains)
 
     def load_trees(self, folder: Path, split: str, combine: bool):
@@ -148,12 +141,9 @@ class SymbolTreeSide(ParsedSide):
     """Symbol trees: programs, logical forms, or parses whose words are leaves."""
 
     def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
-        self.record = Manifest.load(folder).symbols[lang]
-        symbols = SymbolDictionary(dictionary, self.record.encoding, notation_named(self.record.notation))
-        super().__init__(
-            self.record.options, cfg.parser_dir, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table()
-        )
-        self.folder, self.lang = folder, lang
+        record = Manifest.load(folder).symbols[lang]
+        symbols = SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
+        super().__init__(cfg, folder, lang, record, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table())
 
     def check_files(self, folder: Path, split: str) -> None:
         """Makes sure that the files of a split belong together and that their trees are as in the first folder."""
@@ -168,7 +158,7 @@ class SymbolTreeSide(ParsedSide):
 
     def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
         """The trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""
-        if self.parser_options is not None:
+        if self.record.options is not None:
             return [tree_of_forest(forest) for forest in super().forests(lines, encode_fn)]
         read = self.dictionary.notation.read
         return [read(line, path="input", line_number=number) for number, line in enumerate(lines, 1)]
@@ -184,11 +174,8 @@ class SymbolTreeSide(ParsedSide):
 
     def facts(self) -> dict[str, Any]:
         """How trees were encoded."""
-        return {
-            "traversal": self.record.traversal,
-            "binarization": self.record.binarization,
-            "arities": self.symbols.arity.tolist(),
-        }
+        encoding = {name: getattr(self.record, name) for name in ("traversal", "binarization")}
+        return {**encoding, "arities": self.symbols.arity.tolist()}
 
 
 def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> Side:

@@ -101,11 +101,9 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             trees = self.source_side.load_trees(folder, split, combine)
             if len(trees) != len(pairs):
                 raise CorruptFileError(f"{folder}: {len(pairs)} sentences but {len(trees)} trees in '{split}'")
-            logger.info(
-                "[%s] --max-tokens counts the longer of source tokens%s and target tokens of each pair",
-                split,
-                " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)",
-            )
+            nodes = " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)"
+            what = f"the longer of source tokens{nodes} and target tokens of each pair"
+            logger.info("[%s] --max-tokens counts %s", split, what)
             counts = kept_counts(trees) if self.cfg.count_nodes else None
             reduced = ReducedTrees(trees, self.source_side.read_tree)
             pairs = SpanPairDataset(pairs, reduced, self.source_side.labels.pad(), counts, keep_remainder)
@@ -136,9 +134,8 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         """A data set of lines to translate; token tensors without constituency trees are parsed by their words."""
         side = self.source_side
         if side.modality != CONSTITUENCY:
-            return self._with_symbols(
-                super().build_dataset_for_inference(src_tokens, src_lengths, constraints=constraints)
-            )
+            lines = super().build_dataset_for_inference(src_tokens, src_lengths, constraints=constraints)
+            return self._with_symbols(lines)
         if constraints is not None:
             raise DataFolderError("--constraints cannot be combined with trees in fairseq-interactive")
         lines = side.with_trees(src_tokens)
@@ -203,8 +200,6 @@ class AutocastTranslationTask(TreeTask, TranslationTask):
 
     Any folder of fairseq's will do, and checkpoints generate under ``--task translation``.
     """
-
-    cfg: AutocastTranslationConfig
 
 
 @register_task("tree_translation", dataclass=TranslationWithTreesConfig)

@@ -52,7 +52,7 @@ def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class TreeBatch:
-    """Forests over a padded batch of leaves.
+    """B forests over a padded batch of leaves.
 
     Attributes:
         label: ``[B, M]`` int64, ids in the label dictionary
@@ -92,6 +92,12 @@ class TreeBatch:
 _LINES_AT_A_TIME = 100_000
 
 
+def as_stored(forest: SpanForest, labels: Dictionary) -> StoredTree:
+    """A forest as it would be stored."""
+    label = np.array([labels.index(label) for label in forest.labels], np.int32)
+    return StoredTree(len(forest.leaves), label, *forest.spans.T)
+
+
 class TreeReader:
     """Drops preterminals and collapses unary chains when an item is loaded.
 
@@ -117,8 +123,7 @@ class TreeReader:
 
     def from_spans(self, forest: SpanForest) -> NodeArrays:
         """Reduces a forest that is not stored, such as that of a line to translate."""
-        label = np.array([self.labels.index(label) for label in forest.labels], np.int32)
-        return self(StoredTree(len(forest.leaves), label, *forest.spans.T))
+        return self(as_stored(forest, self.labels))
 
 
 def kept_counts(store) -> np.ndarray:
@@ -143,8 +148,7 @@ class ReducedTrees(Sequence):
     """The stored trees of a split as a model reads them, reduced one by one on demand."""
 
     def __init__(self, stored: Sequence[StoredTree], reader: TreeReader):
-        self.stored = stored
-        self.reader = reader
+        self.stored, self.reader = stored, reader
 
     def __len__(self) -> int:
         return len(self.stored)

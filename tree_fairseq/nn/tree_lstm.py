@@ -33,13 +33,7 @@ class BranchLinear(nn.Module):
 
 
 def by_branch(inputs: Tensor, sizes: list[int], layers: list[tuple[Tensor, Tensor | None]]) -> Tensor:
-    """Applies to each node the layer of its branch.
-
-    Args:
-        inputs: ``[M, in_features]``, sorted by branch; M is not 0
-        sizes: number of nodes on each branch, n of them
-        layers: of :meth:`BranchLinear.layers`
-    """
+    """Applies the layers of their branches to nodes ``[M, in_features]``, M > 0; ``sizes`` are those of branches."""
     parts = [functional.linear(part, *layer) for part, layer in zip(inputs.split(sizes), layers) if len(part)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -105,10 +99,9 @@ class TreeLevels:
         return empty.index_copy(0, self.columns, values).unflatten(0, self.shape)
 
     def slots_by_row(self) -> tuple[tuple[Tensor, ...], list[int]]:
-        """Finds the places of the nodes of each level in a grid with a row for each tree.
+        """Places of the nodes of each level in a grid with a row for each tree, and the grids' widths.
 
-        Returns:
-            for each level ``[nodes]`` int64, row * width + place in the row; and the widths of the grids
+        Places are ``[nodes]`` int64, row * width + place in the row.
         """
         batch, width = self.shape
         cells = self.levels * batch + self.columns // width
@@ -144,9 +137,7 @@ class TreeLSTM(nn.Module):
     All nodes of a level are computed together, the deepest level first.
 
     Args:
-        input_dim: width E of the features
-        hidden_dim: width D of the states
-        degree: number of branches n
+        input_dim, hidden_dim, degree: E, D and n
         full_forget_gates: whether the gate of a child also depends on its siblings; otherwise U_fkl is zero for k ≠ l,
             as the paper proposes for large n. By default true for binary trees only
     """
@@ -160,16 +151,13 @@ class TreeLSTM(nn.Module):
         self.from_children = BranchLinear(degree, hidden_dim, (3 + num_forget_gates) * hidden_dim, bias=False)
 
     def forward(self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Encodes all nodes.
+        """h and c of all nodes, each ``[B, N, D]``; zero where there is no node.
 
         Args:
             features: ``[B, N, E]``
             parents: ``[B, N]`` int64, column of each node's parent, which is a node; -1 for roots
             branches: ``[B, N]`` int64, branch of each node under its parent, less than n; -1 for roots
             mask: ``[B, N]`` bool, which columns hold nodes
-
-        Returns:
-            h and c, each ``[B, N, D]``; zero where there is no node
         """
         levels = TreeLevels.of(parents, branches, mask, self.degree)
         gates = self.from_features(levels.take(features)).split(levels.sizes)

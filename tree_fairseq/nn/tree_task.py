@@ -1,6 +1,5 @@
 """The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
 
-import functools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +24,7 @@ def trees_read(model) -> tuple[str, ...]:
 def drop_trees(model: nn.Module, names: Collection[str]) -> None:
     """Drops the named trees from the ``net_input`` of a model that does not read them, in training and in generation.
 
-    A stock architecture can then train on a folder with trees, and be a member of an ensemble with models that read
-    them.
+    A stock architecture can then train on a folder with trees, and join an ensemble of models that read them.
     """
 
     def without_trees(inputs: dict) -> dict:
@@ -37,12 +35,7 @@ def drop_trees(model: nn.Module, names: Collection[str]) -> None:
         return
     # Generators call the encoder's entry point directly, past the hooks of torch.
     encode = model.encoder.forward_torchscript
-
-    @functools.wraps(encode)
-    def encode_without_trees(net_input):
-        return encode(without_trees(net_input))
-
-    model.encoder.forward_torchscript = encode_without_trees
+    model.encoder.forward_torchscript = lambda net_input: encode(without_trees(net_input))
 
 
 def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
