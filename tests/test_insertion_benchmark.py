@@ -53,7 +53,7 @@ def test_made_up_forms_are_as_large_as_the_domains_and_can_be_told_from_their_qu
 
 
 def test_a_folder_without_the_domain_gets_made_up_forms(tmp_path):
-    assert "made up" in write_domain(tmp_path / "text", tmp_path, limit=3)
+    assert "made-up" in write_domain(tmp_path / "text", tmp_path, limit=3)
     assert {path.name for path in (tmp_path / "text").iterdir()} == {
         f"{split}.{lang}" for split in MADE_UP_SIZES for lang in ("nl", "lf")
     }

@@ -1,4 +1,4 @@
-"""Benchmarks: what the package costs beside what stands in its place.
+"""Benchmarks: time and memory of the package, compared with alternatives that do the same work.
 
-``python -m tests.benchmarks NAME`` measures; nothing here is a test, and no figure can fail one.
+``python -m tests.benchmarks NAME`` measures. Nothing here is a test, and no figure can fail one.
 """

@@ -15,50 +15,50 @@ import torch
 from tests.benchmarks.measuring import BUNDLED_PARSER, Settings
 
 BENCHMARKS = {
-    "accumulation": "closed form of hierarchical accumulation against the paper's tensor",
-    "tree_transformer_step": "training step against the stock transformer's over as many positions",
-    "tree_transformer_generate": "beam search against the stock transformer's over as many positions",
-    "structural_beam": "search for trees against fairseq's beam search, and how many outputs are trees",
-    "tree_positions": "rows of the projected table against n * k * P values a node",
-    "classification_step": "training step of a classifier against the stock transformer's and Tree-LSTMs', over the "
-    "length too",
-    "documents": "training step on a document over the number of its sentences, by rows and as one forest",
-    "treeformer": "the chart against the encoder under it, the triple loop and a gather for every level",
-    "insertion": "decoding by insertions against left to right and against itself one sentence at a time, oracles, "
-    "training step",
-    "treeformer_generate": "beam search with a chart against the stock transformer's on the same sentences",
-    "preprocess": "binarizing against fairseq-preprocess, parsing against bare Stanza, the parse cache",
-    "loading": "loading and collating a batch against the training step on it",
+    "accumulation": "hierarchical accumulation: the closed form and the paper's tensor",
+    "tree_transformer_step": "training step: Tree-Transformer and transformer, on equally many positions",
+    "tree_transformer_generate": "beam search: Tree-Transformer and transformer, on equally many positions",
+    "structural_beam": "search for trees and fairseq's beam search; how many outputs are trees",
+    "tree_positions": "tree positions: rows of a projected table and n * k * P values for each node",
+    "classification_step": "training step of classifiers: Tree-Transformer, transformer, Tree-LSTMs; also by length",
+    "documents": "training step on a document by number of sentences: as rows and as one forest",
+    "treeformer": "Treeformer's chart, its encoder without the chart, the triple loop, one gather per level",
+    "insertion": "decoding by insertion, from left to right, and one sentence at a time; oracles, training step",
+    "treeformer_generate": "beam search: Treeformer and transformer, on the same sentences",
+    "preprocess": "binarizing and fairseq-preprocess; parsing and bare Stanza; the parse cache",
+    "loading": "loading and collating a batch, and the training step on it",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the benchmarks that the command line names.
-
-    Returns:
-        0 where all of them ran, whatever they measured
-    """
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measures; tests nothing.")
-    parser.add_argument("name", nargs="?", choices=[*BENCHMARKS, "all"], help="without it, the names are listed")
-    parser.add_argument("--threads", type=int, help="threads of torch; by default as many as torch takes")
-    parser.add_argument("--quick", action="store_true", help="small and few: shows that it runs, measures nothing")
+    """Runs the benchmarks that the command line names; returns 0 if all of them ran, whatever they measured."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks", description="Measures time and memory; tests nothing."
+    )
+    parser.add_argument(
+        "name", nargs="?", choices=[*BENCHMARKS, "all"], help="benchmark; without a name, all are listed"
+    )
+    parser.add_argument("--threads", type=int, help="number of torch's threads (default: torch's own)")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, to see that it runs; the figures mean nothing"
+    )
     parser.add_argument(
         "--parser-dir",
         type=Path,
         default=BUNDLED_PARSER,
         metavar="DIR",
-        help="Stanza models, of English, for classification_step",
+        help="English models of Stanza, for classification_step",
     )
     parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), metavar="DIR", help="folder of pictures")
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="Overnight's .examples, for insertion; made-up forms without it"
+        "--data", type=Path, metavar="DIR", help="Overnight's .examples, for insertion (default: made-up forms)"
     )
     parser.add_argument(
         "--checkpoints",
         type=Path,
         nargs=2,
         metavar=("INSERTION", "LEFT_TO_RIGHT"),
-        help="for insertion: trained on the folder that --data gives, instead of trained anew",
+        help="for insertion: models trained on --data (default: both are trained anew)",
     )
     options = parser.parse_args(arguments)
     if options.name is None:
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{name.ljust(width)}  {summary}" for name, summary in BENCHMARKS.items()))
         return 0
     if options.name == "all":
-        # A process each: some change the process they run in.
+        # Each runs in a process of its own: some change their process.
         flags = [f"--parser-dir={options.parser_dir}", f"--output={options.output}"]
         flags += [] if options.data is None else [f"--data={options.data}"]
         flags += ["--quick"] * options.quick + ([] if options.threads is None else [f"--threads={options.threads}"])

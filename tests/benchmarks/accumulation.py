@@ -1,4 +1,4 @@
-"""Hierarchical accumulation: the closed form against the tensor of (M + 1) * N * D values."""
+"""Compares the closed form of hierarchical accumulation with the paper's tensor of (M + 1) * N * D values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import torch
 from tests.benchmarks.direct_tensor import DirectAccumulation
 from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import random_tree
-from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.reporting import (
+    PEAK_NOTE,
+    TIME_HEADINGS,
+    Figure,
+    Report,
+    megabytes,
+    memory_note,
+    milliseconds,
+    time_cells,
+)
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -28,7 +37,7 @@ class Candidates:
     Attributes:
         closed: the closed form
         direct: the paper's tensor
-        structure: what the closed form derives from the trees, once a batch for all layers
+        structure: derives the closed form's indices from the trees, once in a batch for all layers
     """
 
     closed: Callable[[], None]
@@ -37,7 +46,7 @@ class Candidates:
 
 
 def candidates(num_leaves: int, num_nodes: int, size: int) -> Candidates:
-    """Both on ``size`` random trees."""
+    """Makes both candidates for ``size`` random trees."""
     torch.manual_seed(0)
     generator = random.Random(0)
     trees = [descendants_first(random_tree(generator, num_leaves, num_nodes, 60)) for _ in range(size)]
@@ -59,36 +68,24 @@ def candidates(num_leaves: int, num_nodes: int, size: int) -> Candidates:
 
 
 def descendants_first(tree: NodeArrays) -> NodeArrays:
-    """The order that a cumulative sum over nodes needs; the closed form takes any."""
+    """Orders nodes as a cumulative sum needs them; the closed form takes any order."""
     return NodeArrays(*(array[::-1] for array in (tree.label, tree.start, tree.end, tree.depth)))
 
 
 def run(settings: Settings) -> Report:
-    """Speed and memory at the paper's sizes, then their growth with the length of a sentence."""
+    """Measures speed and memory at the paper's sizes, then their growth with the length of a sentence."""
     size = settings.choose(BATCH, 2)
     both = candidates(LEAVES, NODES, size)
     works = {"closed": both.closed, "direct": both.direct}
     memory = {name: peak_bytes(work) for name, work in works.items()}
     default = side_by_side(works, settings.choose(5, 1))
-    # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
-    kept = not settings.quick and keep_freed_memory()
+    kept = keep_freed_memory(settings)
     timing = side_by_side(works, settings.choose(15, 2), warm_up=3)
     build = side_by_side({"build": both.structure}, settings.choose(15, 2))["build"]
-    rows = [
-        ("forward + backward", "ms", "fastest to slowest", "processor ms", "freed memory given back: ms", "peak MB")
-    ]
+    rows = [("forward + backward", *TIME_HEADINGS, "ms without kept memory", "peak MB")]
     for name, label in (("closed", "closed form"), ("direct", "(m+1)nd tensor")):
-        taken = timing[name]
-        cells = (milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
-        rows.append((label, *cells, milliseconds(default[name].median), megabytes(memory[name])))
-    cells = (
-        milliseconds(build.median),
-        build.spread,
-        milliseconds(build.processor_median),
-        "",
-        megabytes(peak_bytes(both.structure)),
-    )
-    rows.append(("structure, once a batch", *cells))
+        rows.append((label, *time_cells(timing[name]), milliseconds(default[name].median), megabytes(memory[name])))
+    rows.append(("structure, once in a batch", *time_cells(build), "", megabytes(peak_bytes(both.structure))))
     return Report(
         "accumulation",
         f"b={size}, n={LEAVES}, m={NODES}, d={WIDTH}, {HEADS} heads, with hierarchical embeddings",
@@ -98,23 +95,15 @@ def run(settings: Settings) -> Report:
         ],
         [rows, growth(settings)],
         [
-            "Peak MB: the most that torch's CPU allocator had in use at once beyond what was in use before the call, "
-            "temporaries included, by torch's profiler.\n"
-            "The structure serves all layers of a batch, as masks and indices serve the tensor; neither is timed "
-            "above.\n"
-            + (
-                "The C library was told to keep freed memory: the tensor's figures are at their best. By default it "
-                "gives "
-                "blocks of that size back."
-                if kept
-                else "The C library could not be told to keep freed memory, which slows the tensor down."
-            )
+            PEAK_NOTE
+            + "The structure serves all layers of a batch, as masks and indices serve the tensor. The times above "
+            "include neither.\n" + memory_note(kept)
         ],
     )
 
 
 def growth(settings: Settings) -> list[tuple[str, ...]]:
-    """Table of time and memory over n, m growing in proportion."""
+    """Makes a table of time and memory by n; m grows in proportion."""
     rows = [("n", "m", "closed ms", "direct ms", "speedup", "closed MB", "direct MB", "saving")]
     previous = None
     for num_leaves in settings.choose((20, 40, 80, 160, 320), (10, 20)):

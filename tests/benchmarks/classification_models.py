@@ -1,4 +1,4 @@
-"""The classifiers that are compared, and batches of the same number of positions for all of them."""
+"""Classifiers to compare, and batches with the same number of positions for all of them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ WORDS, LABELS, CLASSES = 18_284, 60, 5
 
 
 class Task(SimpleNamespace):
-    """What classifiers and their criterion ask a task for.
+    """The attributes of a task that classifiers and their criterion read.
 
     Args:
-        all_nodes: whether every node and leaf has a class to be trained on; otherwise examples have
+        all_nodes: whether every node and leaf has a class; otherwise only examples have one
         words: entries of the dictionary
     """
 
@@ -40,7 +40,7 @@ class Task(SimpleNamespace):
 
 
 def build(architecture: str, task: Task, **options) -> torch.nn.Module:
-    """A classifier of width 64 with random weights; ``recursive`` is the Tree-LSTM node by node."""
+    """Builds a classifier of width 64 with random weights; ``recursive`` is the Tree-LSTM node by node."""
     names = {
         "tree": "tree_transformer_classifier_tiny",
         "stock": "transformer_classifier_tiny",
@@ -59,12 +59,12 @@ def build(architecture: str, task: Task, **options) -> torch.nn.Module:
 
 
 def training_step(architecture: str, task: Task) -> TrainingStep:
-    """Forward pass, cross-entropy, backward pass and an update by Adam."""
+    """Returns a step of forward pass, cross-entropy, backward pass and Adam's update."""
     return TrainingStep(build(architecture, task), task, TreeClassificationCriterion(task, label_smoothing=0.0))
 
 
 def tree_batch(task: Task, size: int, leaves: int) -> dict:
-    """Sentences under binary trees of ``leaves - 1`` nodes, as the task's datasets collate them."""
+    """Makes sentences with binary trees of ``leaves - 1`` nodes, as the task's datasets collate them."""
     generator, classes = random.Random(0), np.random.default_rng(0)
     rows, documents = [], []
     for tokens in sequence_batch(task, size, leaves)["net_input"]["src_tokens"]:
@@ -79,7 +79,7 @@ def tree_batch(task: Task, size: int, leaves: int) -> dict:
 
 
 def sequence_batch(task: Task, size: int, tokens: int) -> dict:
-    """Sentences without trees."""
+    """Makes sentences without trees."""
     words, generator = task.source_dictionary, torch.Generator().manual_seed(0)
     return {
         "id": torch.arange(size),

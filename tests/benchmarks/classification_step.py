@@ -1,6 +1,4 @@
-"""The Tree-Transformer as a classifier against the stock transformer and Tree-LSTMs, and all of them over the length of
-a sentence.
-"""
+"""Compares the Tree-Transformer as a classifier with the transformer and Tree-LSTMs, also by length of sentence."""
 
 from __future__ import annotations
 
@@ -10,13 +8,13 @@ from typing import Callable
 from tests.benchmarks.classification_lengths import over_lengths
 from tests.benchmarks.classification_models import Task, sequence_batch, training_step, tree_batch
 from tests.benchmarks.measuring import Settings, Timing, peak_bytes, side_by_side
-from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.reporting import TIME_HEADINGS, Figure, Report, megabytes, milliseconds, time_cells
 
 BATCH, LEAVES = 25, 40
 LABELS = {
     "stock": "transformer",
     "tree": "Tree-Transformer",
-    "tree, all nodes": "the same, loss at all nodes and leaves",
+    "tree, all nodes": "Tree-Transformer, loss at all nodes and leaves",
     "tree_lstm": "Tree-LSTM, batched by height",
     "recursive": "Tree-LSTM, a call for each node",
 }
@@ -37,13 +35,11 @@ def run(settings: Settings) -> Report:
         passes[name] = functools.partial(step.passes, batch)
     timing, without_update = timed(steps, settings), timed(passes, settings)
     stock = timing["stock"].processor_median
-    rows = [("training step", "positions", "ms", "fastest to slowest", "processor ms", "without update", "peak MB")]
+    rows = [("training step", "positions", *TIME_HEADINGS, "without update", "peak MB")]
     for name, label in LABELS.items():
-        taken = timing[name]
-        cells = (milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
         positions = f"{leaves + nodes}" if name == "stock" else f"{leaves} + {nodes}"
         own = milliseconds(without_update[name].processor_median)
-        rows.append((label, positions, *cells, own, megabytes(peak_bytes(steps[name]))))
+        rows.append((label, positions, *time_cells(timing[name]), own, megabytes(peak_bytes(steps[name]))))
     lengths, picture = over_lengths(settings)
     tree = timing["tree"].processor_median
     bare = {
@@ -59,19 +55,19 @@ def run(settings: Settings) -> Report:
         ],
         [rows, *lengths],
         [
-            "A step: forward pass, cross-entropy of the roots, backward pass, Adam's update of all words. Figures "
-            "compare processor time.\n"
-            f"Without the update the Tree-Transformer takes {bare['tree']:.2f} of the transformer's time, "
-            f"{bare['tree, all nodes']:.2f} with the loss at all nodes.\n"
-            f"The Tree-LSTM batched by height takes {timing['tree_lstm'].processor_median / tree:.2f} of the "
-            "Tree-Transformer's step.\n"
+            "A step: forward pass, cross-entropy of the roots, backward pass, Adam's update of all words. "
+            "Figures compare processor time.\n"
+            f"Without the update, the Tree-Transformer takes {bare['tree']:.2f} times as long as the transformer, "
+            f"and {bare['tree, all nodes']:.2f} times with the loss at all nodes.\n"
+            "A step of the Tree-LSTM batched by height takes "
+            f"{timing['tree_lstm'].processor_median / tree:.2f} times as long as one of the Tree-Transformer.\n"
             f"{picture}"
         ],
     )
 
 
 def timed(works: dict[str, Callable[[], object]], settings: Settings) -> dict[str, Timing]:
-    """All of them side by side, less often the one that takes as long as tens of the others."""
+    """Times all of them side by side, and the recursive one, which is far slower, less often."""
     fast = {name: work for name, work in works.items() if name != "recursive"}
     timing = side_by_side(fast, settings.choose(31, 1), warm_up=3)
     return timing | side_by_side({"recursive": works["recursive"]}, settings.choose(5, 1))

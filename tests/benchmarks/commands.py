@@ -1,4 +1,4 @@
-"""fairseq's commands as functions of this process, with the plugin."""
+"""Runs fairseq's commands with the plugin in this process."""
 
 from __future__ import annotations
 
@@ -16,25 +16,15 @@ from tree_fairseq.nn.tasks import TreeTranslationTask
 
 
 def preprocess_arguments(prefix: Path, destination: Path, *flags: str) -> Namespace:
-    """Arguments of ``fairseq-preprocess`` for an English-German training set, our flags among those it knows."""
+    """Returns arguments of ``fairseq-preprocess`` for an English-German training set; ours are allowed."""
     plugin = ["--user-dir", str(Path(tree_fairseq.__file__).parent), "--task", "tree_translation"]
     files = ["-s", "en", "-t", "de", "--trainpref", str(prefix), "--destdir", str(destination)]
     return options.get_preprocessing_parser().parse_args([*plugin, *files, *flags])
 
 
 def training_task(folder: Path) -> TreeTranslationTask:
-    """The task that ``fairseq-train`` sets up on a preprocessed folder, its training set loaded."""
-    flags = [
-        str(folder),
-        "-s",
-        "en",
-        "-t",
-        "de",
-        "--task",
-        "tree_translation",
-        "--arch",
-        "tree_transformer_iwslt_de_en",
-    ]
+    """Returns the task of ``fairseq-train`` on a preprocessed folder, with the training set loaded."""
+    flags = [str(folder), *"-s en -t de --task tree_translation --arch tree_transformer_iwslt_de_en".split()]
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=flags)
     task = TreeTranslationTask.setup_task(convert_namespace_to_omegaconf(args).task)
     task.load_dataset("train")

@@ -1,4 +1,4 @@
-"""Parallel text to preprocess and sentences to parse, generated anew from a seed."""
+"""Generates parallel text to preprocess and sentences to parse."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.benchmarks.random_trees import bracketed
 
 
 class ParallelText:
-    """Random pairs whose words are as unevenly frequent as in a language, with trees of the source.
+    """Random pairs of lines with trees of the source; frequencies of words are as uneven as in a language.
 
-    Lines have ``leaves`` words more or less: some have a third fewer, some a third more.
+    Lines have between two thirds and four thirds of ``leaves`` words.
 
     Args:
-        folder: to write ``trees.en`` and ``trees.de`` (source bracketed) and ``leaves.en`` and ``leaves.de`` into
-        lines: how many pairs
-        leaves: words of a line on average
-        nodes: nodes of two leaves or more of a line on average
-        vocabulary: different words
+        folder: gets ``trees.en`` and ``trees.de``, with a bracketed source, and ``leaves.en`` and ``leaves.de``
+        lines: number of pairs
+        leaves: mean number of words in a line
+        nodes: mean number of nodes with two leaves or more in a line
+        vocabulary: number of different words
     """
 
     def __init__(self, folder: Path, lines: int, leaves: int, nodes: int, vocabulary: int = 20_000):
@@ -41,9 +41,7 @@ class ParallelText:
 
 
 def english_sentences(count: int) -> list[str]:
-    """Different sentences of the grammar that the bundled parser was trained on, none of its training sentences'
-    seed.
-    """
+    """Returns sentences of the grammar that the bundled parser was trained on, from another seed."""
     drawn = pairs(seed=1000, max_length=40)
     return [" ".join(next(drawn)[0].leaves()) for _ in range(count)]
 

@@ -1,4 +1,4 @@
-"""Tree positions as the paper writes them: a vector of n * k * P values for every node, then a dense layer."""
+"""Computes tree positions as the paper writes them: n * k * P values for every node, then a dense layer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from tree_fairseq.tree_positional.positions import TreePositions
 
 
 class DirectPositions:
-    """Shares the weights of a module of the fast form and computes the same values: the baseline of the benchmark.
+    """The baseline of the benchmark: it shares the weights of the fast form and computes the same values.
 
-    The one-hot stacks depend on the trees alone; the paper's code reads them with the data, so they are prepared here,
-    once.
+    The one-hot stacks depend only on the trees. The paper's code reads them with the data, so they are prepared once.
 
     Args:
-        module: the fast form, projected
-        paths: ``[B, N, L]``, as the fast form takes them
+        module: the fast form
+        paths: ``[B, N, L]``, as the fast form reads them
     """
 
     def __init__(self, module: TreePositions, paths: Tensor):
@@ -28,9 +27,8 @@ class DirectPositions:
         self.stacks = stacks.flatten(2)  # B x N x k * n
 
     def __call__(self) -> Tensor:
-        """As :meth:`TreePositions.encode`: ``[B, N, D]``."""
-        weights = self.module.level_weights(self.module.levels).repeat_interleave(
-            self.module.branches, dim=0
-        )  # k * n x P
+        """Returns ``[B, N, D]``, as :meth:`TreePositions.encode`."""
+        levels = self.module.level_weights(self.module.levels)  # k x P
+        weights = levels.repeat_interleave(self.module.branches, dim=0)  # k * n x P
         encodings = (self.stacks.unsqueeze(-1) * weights).flatten(2)  # B x N x k * n * P
         return self.module.projection(encodings)

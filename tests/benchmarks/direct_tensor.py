@@ -1,7 +1,7 @@
-"""Hierarchical accumulation as the paper writes it: through a tensor of (M + 1) * N * D values.
+"""Computes hierarchical accumulation as the paper writes it: with a tensor of (M + 1) * N * D values.
 
-The vectorised torch that one would write from equations 5 to 10, without the algebra of the closed
-form: the baseline of the benchmark of accumulation.
+This is equations 5 to 10 in vectorised torch, without the algebra of the closed form. It is the baseline of the
+benchmark of accumulation.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation
 
 
 class DirectAccumulation:
-    """Shares the weights of a module of the closed form and computes the same values.
+    """Shares the weights of the closed form and computes the same values.
 
-    What depends on the trees alone is prepared here, once, as for the closed form.
+    Tensors that depend only on the trees are prepared once, as for the closed form.
 
     Args:
         module: the closed form, with the paper's options
-        batch: trees whose nodes are ordered so that each follows its descendants
+        batch: trees in which each node follows its descendants
         dtype: of the constants
     """
 
@@ -28,7 +28,7 @@ class DirectAccumulation:
         self.module = module
         column = torch.arange(batch.is_leaf.size(1))
         covers = (batch.start[..., None] <= column) & (column < batch.end[..., None])  # B x M x N
-        # Of the nodes over leaf j, those up to node i are the branch from i to j (eq. 6).
+        # The nodes above leaf j, up to node i, are the branch from i to j (eq. 6).
         height, rank = covers.cumsum(1), covers.cumsum(2)  # B x M x N
         embeddings = module.embeddings
         self.height = (height - 1).clamp(0, embeddings.vertical.num_embeddings - 1)
@@ -39,15 +39,7 @@ class DirectAccumulation:
         self.up_to = torch.ones(covers.size(1), covers.size(1), dtype=dtype).tril()
 
     def __call__(self, leaves: Tensor, values: Tensor) -> Tensor:
-        """As :class:`HierarchicalAccumulation`.
-
-        Args:
-            leaves: ``[N, B, D]``
-            values: ``[B, H, S, D / H]``
-
-        Returns:
-            ``[B, H, S, D / H]``
-        """
+        """Turns leaves ``[N, B, D]`` and values ``[B, H, S, D / H]`` into ``[B, H, S, D / H]``."""
         embeddings = self.module.embeddings
         num_leaves = leaves.size(0)
         weight = self.module.leaf_weight(leaves).permute(1, 2, 0)  # B x H x N

@@ -1,4 +1,4 @@
-"""The chart as one writes it for a GPU at first: for every level, the children of all splits are gathered."""
+"""Computes the chart by a gather of the children of all splits of a level, a first version for GPUs."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from torch.nn import functional
 
 
 def encode(states: Tensor, weight: Tensor, query: Tensor, height: int, project_once: bool) -> Tensor:
-    """Vectors of all phrases of sentences without padding; autograd has the backward pass.
+    """Computes the vectors of all phrases of sentences without padding.
 
     Args:
         states: ``[N, B, D]`` of tokens
         weight: ``[D, 2 * D]``
         query: ``[D]``
-        height: of the longest phrases, no more than N
-        project_once: multiply each cell by both halves of the matrix when it is done and gather the products, as
-            section 3.2 of the paper suggests; otherwise gather the cells and multiply every pair of them
+        height: length of the longest phrases, at most N
+        project_once: multiply each cell once by both halves of the matrix and gather the products, as section 3.2 of
+            the paper suggests; otherwise gather the cells and multiply every pair of them
 
     Returns:
-        ``[B, C, D]``, the shorter phrases first, from left to right
+        ``[B, C, D]``, shorter phrases first, from left to right
     """
     columns, _, width = states.shape
     device = states.device
 
     def ready(level: Tensor) -> Tensor:
-        return (
-            torch.cat([level @ weight[:, :width].t(), level @ weight[:, width:].t()], dim=-1) if project_once else level
-        )
+        if not project_once:
+            return level
+        return torch.cat([level @ weight[:, :width].t(), level @ weight[:, width:].t()], dim=-1)
 
     levels = [states.transpose(0, 1)]  # B x N x D
     operands = ready(levels[0])  # B x cells so far x D, or 2 * D

@@ -1,6 +1,4 @@
-"""Insertion-based decoding against left-to-right decoding of the same trees, against itself one sentence at a time; its
-oracles; training.
-"""
+"""Compares insertion-based decoding with left-to-right decoding and with one sentence at a time; oracles; training."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tests.benchmarks.insertion_corpus import LANGUAGES, write_domain
 from tests.benchmarks.insertion_decoders import BATCH, SEQUENCE, TREE, Decoder, Size, preprocess_domain
 from tests.benchmarks.measuring import Settings, Timing, side_by_side
 from tests.benchmarks.naive_insertion import GrownTree, grow
-from tests.benchmarks.reporting import Figure, Report, milliseconds
+from tests.benchmarks.reporting import TIME_HEADINGS, Figure, Report, milliseconds, time_cells
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named
@@ -29,12 +27,12 @@ ORACLES = {"centrality": ("centrality",), "exact": ("exact",), "both": ("central
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What a decoder makes of a test set.
+    """Statistics of a decoder's output for a test set.
 
     Attributes:
-        steps: taken, on average
-        length: labels and brackets of a tree, on average
-        right: share of trees that are the references
+        steps: mean number of decoding steps
+        length: mean number of labels and brackets of a tree
+        right: share of trees that equal the references
     """
 
     steps: float
@@ -43,7 +41,7 @@ class Written:
 
     @classmethod
     def by(cls, decoder: Decoder, batches: list[dict]) -> Written:
-        """Generates once."""
+        """Generates the test set once."""
         found = []
         pad, eos = decoder.task.target_dictionary.pad(), decoder.task.target_dictionary.eos()
         for batch in batches:
@@ -54,7 +52,7 @@ class Written:
 
 
 def run(settings: Settings) -> Report:
-    """Trains both, then times search, naive search, training steps and oracles, each side by side."""
+    """Trains both decoders, then times search, naive search, training steps and oracles, each side by side."""
     with tempfile.TemporaryDirectory() as name, quiet():
         folder = Path(name)
         domain = write_domain(folder / "text", settings.data, settings.choose(None, 8))
@@ -78,34 +76,23 @@ def run(settings: Settings) -> Report:
         ("test set", "steps", "tokens", "right", "sentences a second", "ms, fastest to slowest", "processor ms")
     ]
     for kind, taken in searches.items():
-        said = written[TREE if kind == NAIVE else kind]
-        cells = (
-            f"{said.steps:.2f}",
-            f"{said.length:.1f}",
-            f"{said.right:.1%}",
-            f"{sentences / taken.median:.0f}",
-            taken.spread,
-        )
-        searched.append((kind, *cells, milliseconds(taken.processor_median)))
-    stepped = [("training step", "ms", "fastest to slowest", "processor ms")]
-    stepped += [
-        (kind, milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
-        for kind, taken in steps.items()
-    ]
-    looked = [(f"oracle, {WAYS} trajectories of a tree", "processor ms a tree", "processor ms a line", "ms a tree")]
+        output = written[TREE if kind == NAIVE else kind]
+        statistics_cells = (f"{output.steps:.2f}", f"{output.length:.1f}", f"{output.right:.1%}")
+        speed = (f"{sentences / taken.median:.0f}", taken.spread, milliseconds(taken.processor_median))
+        searched.append((kind, *statistics_cells, *speed))
+    stepped = [("training step", *TIME_HEADINGS)]
+    stepped += [(kind, *time_cells(taken)) for kind, taken in steps.items()]
+    looked = [(f"oracle, {WAYS} trajectories of a tree", "processor ms/tree", "processor ms/line", "ms/tree")]
     for kind, taken in oracles.items():
         values = (taken.processor_median / trees, taken.processor_median / lines, taken.median / trees)
         looked.append((kind, *(f"{1e3 * value:.3f}" for value in values)))
-    how = (
-        "from checkpoints"
-        if trained
-        else f"trained here in {decoders[TREE].updates} updates, from the exact oracle's trajectories"
-    )
+    updates = decoders[TREE].updates
+    models = "from checkpoints" if trained else f"{size}, {updates} updates here on the exact oracle's trajectories"
     return Report(
         "insertion",
-        f"{domain}: {sentences} sentences, batch {BATCH}; {'' if trained else f'{size}, '}{how}",
+        f"{domain}: {sentences} sentences, batch {BATCH}; {models}",
         [
-            # The paper's decoder takes as many on the domain (Table 2), from a pretrained encoder.
+            # The goal is the number of the paper's decoder on this domain, with a pretrained encoder (Table 2).
             Figure("steps", written[TREE].steps, 6.6, at_most=True),
             Figure("speedup_ltr", searches[SEQUENCE].median / searches[TREE].median, 3),
             Figure("speedup_naive", searches[NAIVE].median / searches[TREE].median, 10),
@@ -115,21 +102,18 @@ def run(settings: Settings) -> Report:
         [searched, stepped, looked],
         [
             f"Tokens: labels and brackets; the references have {reference_length(decoders[TREE], tests[TREE]):.1f}. "
-            "The paper's decoders take "
-            "6.6 steps on publications by insertions, 40.9 from left to right.\n"
-            "Both have the same encoder and give the one answer that they think best (beam 1); left to right is "
-            "cached.\n"
-            f"{NAIVE}: the same model, trees as lists and slots in a loop; {same} of {sentences} trees are those of "
-            "the batches.\n"
-            f"Oracles as in preprocessing, one process: {trees} different trees in {lines} lines of training, each "
-            "looked at once; "
-            "oracle_ms is the processor's time for both, a line."
+            "The paper's decoders take 6.6 steps on publications by insertion, and 40.9 from left to right.\n"
+            "Both have the same encoder and search with beam 1; the decoder from left to right caches its states.\n"
+            f"{NAIVE}: the same model, with trees as lists and a loop over slots; {same} of {sentences} trees equal "
+            "those of the batches.\n"
+            f"Oracles as in preprocessing, in one process: {trees} different trees in {lines} lines of training, each "
+            "tree once; oracle_ms is the processor time of both oracles for a line."
         ],
     )
 
 
 def time_searches(decoders: dict[str, Decoder], tests: dict[str, list[dict]], repeats: int) -> dict[str, Timing]:
-    """The test set by both decoders, and by one of them without batches."""
+    """Times both decoders on the test set, and one of them without batches."""
     works: dict[str, Callable[[], object]] = {
         kind: lambda kind=kind, decoder=decoder: [decoder.generate(batch) for batch in tests[kind]]
         for kind, decoder in decoders.items()
@@ -139,14 +123,14 @@ def time_searches(decoders: dict[str, Decoder], tests: dict[str, list[dict]], re
 
 
 def naive(decoder: Decoder, batch: dict) -> list[GrownTree]:
-    """The trees of a batch, one at a time."""
+    """Decodes a batch one sentence at a time."""
     decoder.model.eval()
     limits = decoder.generator.limits
     return grow(decoder.model, batch["net_input"], decoder.task.target_dictionary, limits.steps, limits.nodes)
 
 
 def same_trees(decoder: Decoder, batches: list[dict]) -> int:
-    """How many trees are the same, in batches and one at a time."""
+    """Counts the trees that are the same in batches and one at a time."""
     count = 0
     for batch in batches:
         for hypothesis, tree in zip(decoder.generate(batch), naive(decoder, batch), strict=True):
@@ -155,13 +139,13 @@ def same_trees(decoder: Decoder, batches: list[dict]) -> int:
 
 
 def reference_length(decoder: Decoder, batches: list[dict]) -> float:
-    """Labels and brackets of a reference, on average."""
+    """Returns the mean number of labels and brackets of a reference."""
     pad = decoder.task.target_dictionary.pad()
     return statistics.fmean(row.ne(pad).sum().item() for batch in batches for row in batch["target"])
 
 
 def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
-    """Training steps, on average over some batches of an epoch."""
+    """Times a training step, as the mean over some batches of an epoch."""
     works = {}
     for kind, decoder in decoders.items():
         decoder.model.train()
@@ -172,9 +156,7 @@ def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
 
 
 def time_oracles(path: Path, repeats: int) -> tuple[dict[str, Timing], int, int]:
-    """TrajectorySampler of all different trees of a file, as preprocessing makes them; how many these are, and how many
-    lines there are.
-    """
+    """Times the samplers of trajectories on all different trees of a file; also returns how many trees and lines."""
     words, notation = LabelWords(), notation_named("bracket")
     lines = [EncodedTree.of(notation.read(line), words) for line in path.read_text(encoding="utf-8").splitlines()]
     trees = list(dict.fromkeys(lines))

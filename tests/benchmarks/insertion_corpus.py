@@ -1,4 +1,4 @@
-"""The domain whose forms are decoded: Overnight's publications, or forms made up in its manner."""
+"""The corpus of the benchmark of insertion: Overnight's publications, or similar forms that are made up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tree_fairseq.trees.notations import notation_named
 
 DOMAIN = "publications"
 LANGUAGES = ("nl", "lf")
-# As many as the domain has.
+# The sizes of the domain's splits.
 MADE_UP_SIZES = {"train": 512, "valid": 128, "test": 161}
 
 _ARTICLES = ("multivariate data analysis", "the annals", "statistical learning", "parsing by chart")
@@ -23,25 +23,21 @@ _NOTATION = notation_named("bracket")
 
 
 def write_domain(folder: Path, data: Path | None, limit: int | None = None) -> str:
-    """Writes ``{train,valid,test}.{nl,lf}``.
+    """Writes ``{train,valid,test}.{nl,lf}`` into a folder and returns a description of them.
 
     Args:
-        folder: to write them into
-        data: folder of SEMPRE's ``.examples``; forms are made up where it is none, or has not the domain
-        limit: only the first examples of every split
-
-    Returns:
-        what they are
+        data: folder of SEMPRE's ``.examples``; forms are made up if it is None or lacks the domain
+        limit: number of examples of each split; None for all
     """
     has_domain = data is not None and DOMAIN in domains(data)
     with quiet():
         splits = load(data, DOMAIN) if has_domain else made_up()
     write_splits({split: examples[:limit] for split, examples in splits.items()}, folder, LANGUAGES)
-    return f"Overnight's {DOMAIN}" if has_domain else f"forms made up in the manner of Overnight's {DOMAIN}"
+    return f"Overnight's {DOMAIN}" if has_domain else f"made-up forms like those of Overnight's {DOMAIN}"
 
 
 def made_up(seed: int = 0) -> Splits:
-    """As many questions and forms as the domain has, of about the same size."""
+    """Makes up as many questions and forms as the domain has, of about the same size."""
     source = random.Random(seed)
     return {split: [_question(source) for _ in range(size)] for split, size in MADE_UP_SIZES.items()}
 
@@ -50,8 +46,8 @@ def _question(source: random.Random) -> Example:
     noun = source.choice(("article", "person", "venue"))
     words, form = f"{noun}s", _all(noun)
     for _ in range(source.choice((0, 1, 1, 2))):
-        said, condition = _condition(source)
-        words, form = f"{words} {said}", f"( call SW:filter {form} {condition} )"
+        phrase, condition = _condition(source)
+        words, form = f"{words} {phrase}", f"( call SW:filter {form} {condition} )"
     kind = source.random()
     if kind < 0.3:
         many = source.choice(("at least", "at most", "more than"))
@@ -75,8 +71,8 @@ def _all(noun: str) -> str:
 def _condition(source: random.Random) -> tuple[str, str]:
     kind, names = source.choice((("article", _ARTICLES), ("venue", _VENUES), ("person", _PEOPLE)))
     name = source.choice(names)
-    said, what = {
+    phrase, relation = {
         "article": ("citing", "( string cites )"), "venue": ("in", "( string venue )"),
         "person": ("by", "( call SW:reverse ( string author ) )"),
     }[kind]  # fmt: skip
-    return f"{said} {name}", f"{what} ( string = ) en.{kind}.{name.replace(' ', '_')}"
+    return f"{phrase} {name}", f"{relation} ( string = ) en.{kind}.{name.replace(' ', '_')}"

@@ -1,6 +1,4 @@
-"""The two decoders that are compared, on one preprocessed folder: trees by insertions, and the same trees from left to
-right.
-"""
+"""Two decoders to compare on one preprocessed folder: of trees by insertion, and of the same trees left to right."""
 
 from __future__ import annotations
 
@@ -30,13 +28,7 @@ _PAIR = ("-s", LANGUAGES[0], "-t", LANGUAGES[1])
 
 @dataclass(frozen=True)
 class Size:
-    """Of encoder and decoder alike.
-
-    Attributes:
-        layers: of each
-        width: d
-        heads: of attention
-    """
+    """The size of the encoder and of the decoder; ``width`` is d."""
 
     layers: int
     width: int
@@ -44,7 +36,7 @@ class Size:
 
     @property
     def flags(self) -> list[str]:
-        """Options of ``fairseq-train``."""
+        """The options of ``fairseq-train``."""
         found = []
         for side in ("encoder", "decoder"):
             found += [f"--{side}-layers={self.layers}", f"--{side}-embed-dim={self.width}"]
@@ -56,41 +48,29 @@ class Size:
 
 
 def preprocess_domain(text: Path, destination: Path) -> None:
-    """``fairseq-preprocess`` of a domain's splits."""
+    """Runs ``fairseq-preprocess`` on a domain's splits."""
     prefixes = [f"--{split}pref={text / split}" for split in ("train", "valid", "test")]
     flags = [*_TASK, *_PAIR, *prefixes, "--destdir", str(destination), "--target-notation", "bracket", "--workers", "1"]
     preprocess.main(options.get_preprocessing_parser().parse_args(flags))
 
 
 class Decoder:
-    """A model, what it is trained on, and the generator that ``fairseq-generate`` would make of it.
+    """A model, its task and data, and the generator that ``fairseq-generate`` would make of it.
 
     Args:
-        name: of :data:`TREE` and :data:`SEQUENCE`
+        name: :data:`TREE` or :data:`SEQUENCE`
         data: preprocessed folder
-        size: of the model, whose weights are random
-        checkpoint: a trained model to be taken instead
+        size: of a model with random weights
+        checkpoint: a trained model to load instead
 
     Attributes:
-        updates: how many steps it was trained here
+        updates: number of training steps so far, without those of the checkpoint
     """
 
     def __init__(self, name: str, data: Path, size: Size, checkpoint: Path | None = None):
         arch, criterion = _ARCHITECTURES[name]
-        flags = [
-            str(data),
-            *_TASK,
-            *_PAIR,
-            "--arch",
-            arch,
-            "--criterion",
-            criterion,
-            *size.flags,
-            "--dropout",
-            "0.1",
-            "--seed",
-            "1",
-        ]
+        flags = [str(data), *_TASK, *_PAIR, "--arch", arch, "--criterion", criterion, *size.flags]
+        flags += ["--dropout", "0.1", "--seed", "1"]
         if name == TREE:
             flags += _SUPERVISION
         cfg = convert_namespace_to_omegaconf(
@@ -100,7 +80,6 @@ class Decoder:
         self.task = tasks.setup_task(cfg.task)
         self.model = self.task.build_model(cfg.model) if checkpoint is None else self._load(checkpoint)
         self.step = TrainingStep(self.model, self.task, self.task.build_criterion(cfg.criterion))
-        # Both are asked for the one answer that they think best.
         cfg.generation.beam = 1
         self.generator = self.task.build_generator([self.model], cfg.generation)
         self.updates = 0
@@ -112,11 +91,11 @@ class Decoder:
         return model
 
     def batches(self, split: str, epoch: int = 1) -> list[dict]:
-        """All batches of a split in an epoch."""
+        """Returns all batches of a split in an epoch."""
         return list(self._iterator(split, epoch))
 
     def train(self, updates: int) -> None:
-        """Trains for so many steps, with a warm-up and a decay to nothing."""
+        """Trains up to a number of updates; the learning rate warms up and then decays to zero."""
         epoch = 1
         groups = self.step.optimizer.param_groups
         while self.updates < updates:
@@ -131,7 +110,7 @@ class Decoder:
             epoch += 1
 
     def generate(self, batch: dict) -> list[dict]:
-        """The best hypothesis of each sentence of a batch."""
+        """Returns the best hypothesis of each sentence of a batch."""
         self.model.eval()
         return [found[0] for found in self.generator.generate([self.model], batch)]
 

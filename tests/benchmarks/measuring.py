@@ -1,4 +1,4 @@
-"""Time and memory of candidates that do the same work, side by side in one process."""
+"""Measures time and memory of candidates that do the same work, side by side in one process."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ class Settings:
     """How thoroughly to measure.
 
     Attributes:
-        quick: small sizes and few repeats, to see that a benchmark runs; its figures mean nothing
-        parser_dir: Stanza models of an English parser, where parsing is timed
+        quick: small sizes and few repeats, to see that a benchmark runs; the figures mean nothing
+        parser_dir: Stanza models of an English parser
         output: folder of pictures
-        data: folder of a domain's examples, where forms are decoded; made-up ones where it is None
-        checkpoints: trained models to be taken there, the one of insertions first; they are trained anew where there
-            are none
+        data: folder of Overnight's examples; None for made-up ones
+        checkpoints: trained models of insertion and from left to right; None to train both
     """
 
     quick: bool = False
@@ -37,17 +36,15 @@ class Settings:
     checkpoints: tuple[Path, Path] | None = None
 
     def choose(self, full, quick):
-        """``full``, or ``quick`` where a quick run was asked for."""
+        """Returns ``full``, or ``quick`` in a quick run."""
         return quick if self.quick else full
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of the repeats of one candidate.
+    """Seconds of each repeat of one candidate: by the clock, and of the processor.
 
-    Attributes:
-        seconds: by the clock
-        processor_seconds: of this process, all threads together, its children left out
+    Processor time is that of all threads of this process, without its children.
     """
 
     seconds: tuple[float, ...]
@@ -55,16 +52,16 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """The figure to compare: other processes lengthen some repeats and shorten none."""
+        """Median by the clock, because other processes lengthen some repeats and shorten none."""
         return statistics.median(self.seconds)
 
     @property
     def processor_median(self) -> float:
-        """Of processor time: what to look at where the machine does other things too."""
+        """Median of processor time, for a machine that does other work at the same time."""
         return statistics.median(self.processor_seconds)
 
     def per(self, count: int) -> Timing:
-        """Of one of so many works that were timed as one."""
+        """Divides the time of ``count`` equal pieces of work that were timed together."""
         return Timing(*(tuple(value / count for value in values) for values in (self.seconds, self.processor_seconds)))
 
     @property
@@ -75,7 +72,7 @@ class Timing:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Collects garbage first and not within: what is collected is mostly that of others."""
+    """Collects garbage before the block and not inside it, because most garbage is that of other code."""
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
@@ -88,9 +85,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def old_objects_kept() -> Iterator[None]:
-    """Leaves what there is out of later collections: looking at all modules' objects takes longer than most
-    candidates.
-    """
+    """Excludes existing objects from garbage collections, which would take longer than most candidates."""
     gc.collect()
     gc.freeze()
     try:
@@ -100,7 +95,7 @@ def old_objects_kept() -> Iterator[None]:
 
 
 def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
-    """Clock time and processor time of one call."""
+    """Returns clock time and processor time of one call."""
     with no_garbage_collection():
         start, processor_start = time.perf_counter(), time.process_time()
         work()
@@ -108,15 +103,12 @@ def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def side_by_side(candidates: Mapping[str, Callable[[], object]], repeats: int, warm_up: int = 1) -> dict[str, Timing]:
-    """Times candidates in turn, so that what else the machine does meets all of them alike.
+    """Times candidates in turn, so that other load of the machine affects all of them alike.
 
     Args:
         candidates: the work of each, by name
-        repeats: timed rounds; every second one runs the candidates backwards
-        warm_up: rounds that are thrown away
-
-    Returns:
-        the timing of each candidate
+        repeats: number of timed rounds; every second round runs the candidates in reverse order
+        warm_up: number of rounds before them that are not timed
     """
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     names = list(candidates)
@@ -129,15 +121,15 @@ def side_by_side(candidates: Mapping[str, Callable[[], object]], repeats: int, w
     return {name: Timing(*zip(*values)) for name, values in seconds.items()}
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory(settings: Settings) -> bool:
     """Makes the C library keep freed memory, as the allocators of GPUs do, for the rest of the process.
 
-    glibc gives every block above 32 MB back to the system and asks for it anew, page by page, which
-    takes several times as long as the arithmetic on it: large tensors would look slower than they are.
-
-    Returns:
-        false where the C library cannot be told so
+    glibc returns every block above 32 MB to the system and requests it again, page by page, which takes several times
+    as long as the arithmetic on it: large tensors would look slower than they are. Returns False if the C library
+    cannot do so, and in a quick run, which may share its process with tests.
     """
+    if settings.quick:
+        return False
     mmap_max, trim_threshold, top_pad = -4, -1, -2
     try:
         option = ctypes.CDLL(None).mallopt
@@ -147,13 +139,10 @@ def keep_freed_memory() -> bool:
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """The most memory that a call has in use at once, beyond what was in use before it.
+    """Returns the peak memory of a call on the CPU, minus the memory that was in use before it.
 
-    Counts every allocation and release that torch's CPU allocator reports to its profiler:
-    activations kept for the backward pass, gradients, and temporaries within an operator alike.
-
-    Args:
-        work: one call; all it does is on the CPU
+    Counts every allocation and release that torch's CPU allocator reports to its profiler: activations kept for the
+    backward pass, gradients, and temporaries inside operators.
     """
     gc.collect()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:

@@ -1,6 +1,4 @@
-"""Insertion-based decoding as it is first written down: one sentence at a time, its tree in lists, its slots one after
-another.
-"""
+"""Decodes by insertion in the plainest way: one sentence at a time, with a list for the tree and a loop over slots."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from tree_fairseq.tree_insertion.slots import insert, slot_mask, with_slots
 
 
 class GrownTree(NamedTuple):
-    """What came of one sentence.
+    """The tree of one sentence.
 
     Attributes:
-        labels: dictionary ids of the nodes in preorder, the root that decoding begins with first
-        parents: places of the parents, -1 for the root
-        steps: how many were taken, the one in which nothing changes among them
+        labels: dictionary ids of the nodes in preorder; the first is the root with which decoding begins
+        parents: indices of the parents, -1 for the root
+        steps: number of steps, with the last one, which changes nothing
     """
 
     labels: list[int]
@@ -29,14 +27,10 @@ class GrownTree(NamedTuple):
 
 @torch.no_grad()
 def grow(model, net_input: dict, dictionary: InsertionDictionary, max_steps: int, max_nodes: int) -> list[GrownTree]:
-    """Grows the trees of a batch, sentence by sentence; each is read once, and once more in every step.
+    """Grows the trees of a batch that is padded on the left, sentence by sentence.
 
-    Args:
-        model: of insertions
-        net_input: of a batch, padded on the left
-        dictionary: of labels
-        max_steps: a tree that is not finished by then is returned as it is
-        max_nodes: a tree that would get more, without the root that decoding begins with, is returned as it was
+    A tree that is not finished after ``max_steps``, or that would get more than ``max_nodes`` nodes without its first
+    root, is returned as it was before.
     """
     found = []
     answers = [dictionary.keep, *dictionary.label_ids.tolist()]

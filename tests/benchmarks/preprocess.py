@@ -1,4 +1,4 @@
-"""Preprocessing: trees against stock ``fairseq-preprocess``, parsing against bare Stanza, the parse cache."""
+"""Compares preprocessing of trees with ``fairseq-preprocess``, and parsing with bare Stanza; times the parse cache."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCES, WORKERS, BATCH = 2_000, 2, 100
 
 
 def run(settings: Settings) -> Report:
-    """All three figures, each with a table."""
+    """Measures binarizing, parsing and the cache."""
     with tempfile.TemporaryDirectory() as folder, quiet():
         binarizing, ratio = binarize(Path(folder), settings)
         parsing, parse_figures = parse(Path(folder), settings)
@@ -37,23 +37,19 @@ def run(settings: Settings) -> Report:
         [Figure("binarize_ratio", ratio, 0.5), *parse_figures],
         [binarizing, parsing],
         [
-            "Binarizing: the functions that the commands call, in this process, their start left out. The figure is "
-            "that of the "
-            "source alone; with the target both do the same on its side.\n"
-            f"Parsing: batches of {BATCH}; the start lasts until a batch of other sentences was parsed, the rest is "
-            f"{SENTENCES} sentences. "
-            "Bare Stanza is imported already, gets all sentences in one call and runs in one thread, which is how it "
-            "is fastest. "
-            "Two processes need two free cores.\n"
-            "The second run makes the same files anew, with all sentences in its cache. The first run has the start "
-            "of its processes in it; "
-            "the second needs none, and no model."
+            "Binarizing: the functions of the commands, in this process, without the time to start. The figure is that "
+            "of the source alone, because both treat the target alike.\n"
+            f"Parsing: batches of {BATCH}. The start ends when a batch of other sentences is parsed; the rest is "
+            f"{SENTENCES} sentences. Bare Stanza is already imported, gets all sentences in one call and runs in one "
+            "thread, where it is fastest. Two processes need two free cores.\n"
+            "The second run makes the same files again and finds all sentences in the cache. The first run includes "
+            "the start of its processes; the second needs neither processes nor a model."
         ],
     )
 
 
 def binarize(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], float]:
-    """Bracketed input against its leaves through stock fairseq: table and ratio of lines a second."""
+    """Compares bracketed input with its leaves through stock fairseq; returns a table and the ratio of speeds."""
     text = ParallelText(folder, settings.choose(LINES, 200), LEAVES, NODES)
     stock = preprocess.main.__wrapped__
     numbers = itertools.count()
@@ -83,26 +79,26 @@ def binarize(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], f
 
 
 class ClockedCache(ParseCache):
-    """A parse cache that notes when it is given the first trees."""
+    """A parse cache that notes when it receives the first trees."""
 
     first_trees: float | None = None
 
     def put_many(self, *args, **kwargs) -> None:
-        """As ever."""
+        """Stores trees and notes the first time."""
         if self.first_trees is None:
             self.first_trees = time.perf_counter()
         super().put_many(*args, **kwargs)
 
 
 class ParsingRuns:
-    """Parses the same sentences through us and through bare Stanza, and times start and rest apart.
+    """Parses the same sentences with the package and with bare Stanza, and times the start and the rest.
 
-    The start ends when a batch of other sentences was parsed, by each process in our case; these are the first shard of
-    our input. The clock of our rest begins with the first process that is ready.
+    The start ends when a batch of other sentences is parsed. In the package, these are the first shard, each process
+    parses a batch of them, and the rest begins when the first process is ready.
 
     Args:
         folder: for inputs and outputs
-        count: sentences to time
+        count: number of timed sentences
         batch: sentences in a batch
     """
 
@@ -118,7 +114,7 @@ class ParsingRuns:
         self.seconds: dict[str, list[float]] = defaultdict(list)
 
     def bare(self) -> None:
-        """Stanza's pipeline in this process, in one thread: it is slower in two."""
+        """Times Stanza's pipeline in this process, in one thread, because it is slower in two."""
         begin = time.perf_counter()
         pipeline = bare_stanza(self.batch)
         pipeline([sentence.split(" ") for sentence in self.warm_up[: self.batch]])
@@ -127,8 +123,8 @@ class ParsingRuns:
         self.seconds["bare start"].append(ready - begin)
         self.seconds["bare rest"].append(time.perf_counter() - ready)
 
-    def ours(self) -> None:
-        """Two runs to the same files, the second from the cache of the first."""
+    def package(self) -> None:
+        """Times two runs to the same files, the second from the cache of the first."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             for run in ("first", "second"):
                 cache = ClockedCache(Path(name) / "cache")
@@ -144,19 +140,19 @@ class ParsingRuns:
 
 
 def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list[Figure]]:
-    """Through us with several processes against bare Stanza in one, then once more from the cache."""
+    """Times several processes of the package, bare Stanza in one process, and a second run from the cache."""
     torch.set_num_threads(1)
     runs = ParsingRuns(folder, *settings.choose((SENTENCES, BATCH), (20, 5)))
     for _ in range(settings.choose(5, 1)):
         with no_garbage_collection():
             runs.bare()
         with no_garbage_collection():
-            runs.ours()
+            runs.package()
     median = {name: statistics.median(values) for name, values in runs.seconds.items()}
     rows = [("parsing", "start, seconds", "rest, seconds", "sentences a second", "with the start")]
     for label, start, rest in (
         ("bare Stanza, 1 process", median["bare start"], median["bare rest"]),
-        (f"through us, {WORKERS} processes", median["start"], median["rest"]),
+        (f"the package, {WORKERS} processes", median["start"], median["rest"]),
     ):
         rows.append(
             (label, f"{start:.2f}", f"{rest:.2f}", f"{runs.count / rest:.0f}", f"{runs.count / (start + rest):.0f}")
@@ -172,7 +168,7 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
 
 
 def bare_stanza(batch: int) -> Callable[[list[list[str]]], object]:
-    """Stanza's own pipeline on the bundled models."""
+    """Returns Stanza's own pipeline with the bundled models."""
     import stanza
 
     resources = tempfile.mkdtemp()

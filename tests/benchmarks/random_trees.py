@@ -1,4 +1,4 @@
-"""Forests of a given size whose branches are as long as those of parsed English."""
+"""Random trees of a given size whose branches are as long as those of parsed English."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ _SHORT_FIRST_CHILD = 0.7
 
 
 def random_spans(generator: random.Random, num_leaves: int, num_nodes: int) -> list[tuple[int, int]]:
-    """Nested spans in preorder, all different, the first over all leaves.
+    """Returns different nested spans in preorder; the first covers all leaves.
 
-    A binary tree whose first children are short more often than not, less some of its nodes. With
-    30 leaves and 20 nodes a leaf lies under 5.7 nodes on average; in the GUM treebank, sentences of
-    28 to 32 words have 19 such nodes and a leaf lies under 5.6 of them.
-
-    Args:
-        generator: of random numbers
-        num_leaves: n, at least 2
-        num_nodes: m, at least 1 and fewer than n
+    They are those of a binary tree whose first children are mostly short, without some of its nodes. With 30 leaves and
+    20 nodes, a leaf lies under 5.7 nodes on average; in the GUM treebank, sentences of 28 to 32 words have 19 such
+    nodes, and a leaf lies under 5.6 of them. ``num_leaves`` is at least 2, and ``num_nodes`` from 1 to one less.
     """
     spans, stack = [], [(0, num_leaves)]
     while stack:
@@ -42,7 +37,7 @@ def random_spans(generator: random.Random, num_leaves: int, num_nodes: int) -> l
 
 
 def depths(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Of nested spans in preorder, how many others contain each."""
+    """Counts, for each of nested spans in preorder, the others that contain it."""
     result, open_ends = [], []
     for start, end in spans:
         while open_ends and open_ends[-1] <= start:
@@ -53,7 +48,7 @@ def depths(spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def random_tree(generator: random.Random, num_leaves: int, num_nodes: int, num_labels: int) -> NodeArrays:
-    """A tree with random labels from 4 to ``num_labels``, in preorder."""
+    """Makes a tree in preorder with random labels from 4 to ``num_labels``."""
     spans = random_spans(generator, num_leaves, num_nodes)
     start, end = np.array(spans, np.int32).T
     label = [generator.randrange(4, num_labels) for _ in spans]
@@ -61,7 +56,7 @@ def random_tree(generator: random.Random, num_leaves: int, num_nodes: int, num_l
 
 
 def bracketed(generator: random.Random, words: Sequence[str], num_nodes: int) -> str:
-    """A bracketed tree over words as a parser writes it: with tags, unary chains and a root.
+    """Writes a bracketed tree over words as a parser does: with tags, unary chains and a root.
 
     With 30 words and 20 nodes it has 56 brackets on average, as in GUM.
     """

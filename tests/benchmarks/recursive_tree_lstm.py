@@ -1,4 +1,4 @@
-"""The Tree-LSTM as it is usually written: a call for each node, children first."""
+"""The Tree-LSTM as it is usually written: one call for each node, children first."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ State = tuple[Tensor, Tensor]
 
 
 class RecursiveTreeLSTM(nn.Module):
-    """Computes what a Tree-LSTM computes, with its weights, one node at a time.
+    """Computes the same as a Tree-LSTM, with its weights, one node at a time.
 
-    What the features say of all nodes is computed at once, and all gates of a node in one product for each child:
-    without that a node would take several times as long.
+    The products with the features are computed for all nodes at once, and all gates of a node in one product for each
+    child. Otherwise a node would take several times as long.
 
     Args:
-        lstm: the weights; its forget gates look at siblings
+        lstm: the weights; its forget gates read siblings
     """
 
     def __init__(self, lstm: TreeLSTM):
@@ -28,16 +28,10 @@ class RecursiveTreeLSTM(nn.Module):
         self.lstm = lstm
 
     def forward(self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor) -> State:
-        """As :meth:`TreeLSTM.forward`, on the CPU.
+        """Computes :meth:`TreeLSTM.forward` on the CPU.
 
-        Args:
-            features: ``[B, N, I]``
-            parents: ``[B, N]`` int64
-            branches: ``[B, N]`` int64
-            mask: ``[B, N]`` bool
-
-        Returns:
-            h and c, each ``[B, N, D]``; zero where there is no node
+        Reads features ``[B, N, I]``, parents and branches ``[B, N]`` int64 and a mask ``[B, N]``. Returns h and c, each
+        ``[B, N, D]``, with zeros at positions without a node.
         """
         layers = self.lstm.from_children.layers()
         nothing = features.new_zeros(self.lstm.hidden_dim)
@@ -55,8 +49,8 @@ class _Recursion:
 
     Args:
         width: D
-        gates: ``[4 D]`` of each column, what its features say
-        layers: weight ``[5 D, D]`` and no bias, of each branch
+        gates: ``[4 D]`` of each column, computed from its features
+        layers: weight ``[5 D, D]`` of each branch, without bias
         parents, branches, mask: of each column
     """
 
@@ -78,13 +72,13 @@ class _Recursion:
         self.states: dict[int, State] = {}
 
     def run(self) -> dict[int, State]:
-        """h and c of each column that holds a node."""
+        """Returns h and c of each column that holds a node."""
         for root in self.roots:
             self._node(root)
         return self.states
 
     def _node(self, column: int) -> State:
-        """Tai et al. (2015), eqs. 9 to 14."""
+        """Computes equations 9 to 14 of Tai et al. (2015)."""
         width, gates = self.width, self.gates[column]
         below = [(self._node(child), self.branches[child]) for child in self.children.get(column, ())]
         inputs, kept = gates[: 3 * width], 0

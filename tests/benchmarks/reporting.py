@@ -1,10 +1,14 @@
-"""What a benchmark hands back, as text: tables, the figures beside their goals, one line of JSON."""
+"""Reports of benchmarks as text: tables, figures with their goals, one line of JSON; and pictures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.benchmarks.measuring import Timing
+from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
 
 
 @dataclass(frozen=True)
@@ -12,10 +16,8 @@ class Figure:
     """One measured number.
 
     Attributes:
-        name: its key in the line of JSON
-        value: as measured
-        goal: what it should be at least, or at most
-        at_most: the goal is an upper bound
+        name: key in the line of JSON
+        goal: lower bound of the value, or upper bound with ``at_most``
     """
 
     name: str
@@ -34,10 +36,10 @@ class Report:
     """The outcome of one benchmark.
 
     Attributes:
-        benchmark: its name
-        setting: one line on sizes and on what was compared
+        benchmark: name
+        setting: one line on the sizes and the candidates
         figures: in the order of the line of JSON
-        tables: rows of cells, the first row the heading
+        tables: rows of cells; the first row is the heading
         notes: lines below the tables
     """
 
@@ -48,7 +50,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """Tables for people and, as the last line, the figures for programs."""
+        """Returns the tables for people and, as the last line, the figures for programs."""
         goals = [("figure", "measured", "goal", "")]
         for figure in self.figures:
             bound = "at most" if figure.at_most else "at least"
@@ -62,7 +64,7 @@ class Report:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells in columns: the first column to the left, the others to the right."""
+    """Formats rows of cells in columns: the first is aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for row in rows:
@@ -75,10 +77,54 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds as a cell of a table."""
+    """Formats seconds for a table."""
     return f"{1e3 * seconds:.1f}"
 
 
 def megabytes(count: float) -> str:
-    """Bytes as a cell of a table."""
+    """Formats bytes for a table."""
     return f"{count / 1e6:.1f}"
+
+
+TIME_HEADINGS = ("ms", "fastest to slowest", "processor ms")
+
+
+def time_cells(timing: Timing) -> tuple[str, str, str]:
+    """Formats the time of a candidate for the columns of :data:`TIME_HEADINGS`."""
+    return milliseconds(timing.median), timing.spread, milliseconds(timing.processor_median)
+
+
+PEAK_NOTE = (
+    "Peak MB: the most memory that torch's CPU allocator had in use at once, minus the memory in use before the call; "
+    "temporaries included. Measured with torch's profiler.\n"
+)
+
+
+def memory_note(kept: bool) -> str:
+    """States whether the C library kept freed memory."""
+    if kept:
+        return "The C library kept freed memory; by default it returns large blocks to the system."
+    return "The C library returned freed memory to the system, which slows large tensors down."
+
+
+def size_table(
+    title: str, sizes: Sequence[int], measured: Mapping[str, Mapping[int, float]], shown: Callable[[float], str]
+) -> list[tuple[str, ...]]:
+    """Makes a table of measurements by name and size, with a row for each size."""
+    rows = [(title, *measured)]
+    cells = [[shown(values[size]) if size in values else "not run" for values in measured.values()] for size in sizes]
+    return rows + [(str(size), *row) for size, row in zip(sizes, cells)]
+
+
+def size_plot(title: str, axis: str, unit: str, measured: Mapping[str, Mapping[int, float]], scale: float) -> Plot:
+    """Plots the measurements of such a table, multiplied by ``scale``, with a line for each name."""
+    lines = [Line(name, [(size, scale * value) for size, value in values.items()]) for name, values in measured.items()]
+    return Plot(title, axis, unit, lines)
+
+
+def write_picture(folder: Path, name: str, plots: Sequence[Plot]) -> Path:
+    """Writes plots to one SVG file and returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(plots_to_svg(plots), encoding="utf-8", newline="\n")
+    return path

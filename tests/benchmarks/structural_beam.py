@@ -1,4 +1,4 @@
-"""The structural search against fairseq's own search, and whether all that it returns are trees."""
+"""Compares the structural search with fairseq's beam search, and counts how many of its outputs are trees."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ ARCHITECTURES = {"tree": "tree_positional_transformer_semantic_parsing", "stock"
 SEARCHES = {"tree": "structural", "stock": "fairseq's"}
 
 
-def a_task(vocabulary: Vocabulary) -> SimpleNamespace:
-    """What models ask a task for: words in, trees out."""
+def task_for(vocabulary: Vocabulary) -> SimpleNamespace:
+    """Returns the attributes of a task from words to trees that models read."""
     return SimpleNamespace(
         source_dictionary=dictionary(SOURCE_WORDS),
         target_dictionary=vocabulary.dictionary,
+        source_side=Side(),
         target_side=Side(SYMBOL_TREES, symbols=vocabulary.table),
         cfg=SimpleNamespace(),
     )
 
 
 def build(architecture: str, task, seed: int = 0) -> torch.nn.Module:
-    """A model with random weights."""
+    """Builds a model with random weights."""
     args = argparse.Namespace()
     ARCH_CONFIG_REGISTRY[architecture](args)
     torch.manual_seed(seed)
@@ -49,22 +50,22 @@ def build(architecture: str, task, seed: int = 0) -> torch.nn.Module:
 
 
 def semantic_parsing(traversal: str, binarization: str) -> Vocabulary:
-    """As many symbols as ATIS has."""
+    """Returns a vocabulary with as many symbols as ATIS has."""
     arities = [arity for arity, count in ARITIES.items() for _ in range(count)]
     return Vocabulary.of(arities, traversal, binarization, unknown=True)
 
 
 def speed(settings: Settings):
-    """Times both on the same number of words, symbols and steps.
+    """Times both searches on the same number of words, symbols and steps.
 
     Returns:
-        the timing by name and the number of symbols of an output
+        the timing by name, and the number of symbols in all outputs
     """
     size, symbols = settings.choose((BATCH, SYMBOLS), (2, 5))
     vocabulary = semantic_parsing("dfs", "lcrs")
-    task = a_task(vocabulary)
+    task = task_for(vocabulary)
     batch = stock_batch(task, size, WORDS, symbols)
-    # Random weights do not know when to stop: both are made to write the same number of symbols.
+    # Random weights do not know when to stop, so both must write the same number of symbols.
     options = {"beam_size": BEAM, "max_len_a": 0, "max_len_b": symbols, "min_len": symbols}
     models = {name: build(architecture, task) for name, architecture in ARCHITECTURES.items()}
     made = {
@@ -79,13 +80,13 @@ def speed(settings: Settings):
 
     lengths = {len(hypothesis["tokens"]) for name in made for hypotheses in generate(name) for hypothesis in hypotheses}
     if lengths != {symbols + 1}:
-        raise ValueError(f"outputs of {sorted(lengths)} tokens are compared")
+        raise ValueError(f"the outputs to compare have {sorted(lengths)} tokens")
     timing = side_by_side({name: lambda name=name: generate(name) for name in made}, settings.choose(15, 1))
     return timing, size * symbols
 
 
 def teach(model: torch.nn.Module, batch: dict, trees: list[torch.Tensor], dictionary, updates: int) -> None:
-    """Trains a model to write these trees for the sentences of a batch."""
+    """Trains a model to write the given trees for the sentences of a batch."""
     ends, pad = dictionary.eos(), dictionary.pad()
     target = collate_tokens(trees, pad, ends)
     previous = collate_tokens(trees, pad, ends, move_eos_to_beginning=True)
@@ -103,17 +104,17 @@ def teach(model: torch.nn.Module, batch: dict, trees: list[torch.Tensor], dictio
 
 
 def validity(settings: Settings) -> tuple[int, int, int]:
-    """Outputs of models under random limits, untrained and trained, sharp and flat, of all forms of trees.
+    """Counts the trees among outputs of untrained and trained, sharp and flat models, for random limits and encodings.
 
     Returns:
-        how many are trees within their limit, how many there are, and how many of these are of trained models
+        the numbers of trees within their limit, of outputs, and of outputs of trained models
     """
     wanted, chance = settings.choose(OUTPUTS, 100), random.Random(0)
     valid = outputs = taught = 0
     is_taught = False
     while outputs < wanted or not taught:
         vocabulary = semantic_parsing(chance.choice(TRAVERSALS), chance.choice(BINARIZATIONS))
-        task = a_task(vocabulary)
+        task = task_for(vocabulary)
         model = build("tree_positional_transformer_tiny", task, seed=outputs)
         if is_taught:
             batch = stock_batch(task, BATCH, chance.randrange(1, 20), 1)
@@ -157,13 +158,12 @@ def run(settings: Settings) -> Report:
         rows.append((label, f"{tokens / taken.median:.0f}", taken.spread, milliseconds(taken.processor_median)))
     return Report(
         "structural_beam",
-        f"b={settings.choose(BATCH, 2)}, beam {BEAM}, n={WORDS} words, {settings.choose(SYMBOLS, 5)} symbols an "
-        "output, "
-        f"{sum(ARITIES.values())} symbols as in ATIS",
+        f"b={settings.choose(BATCH, 2)}, beam {BEAM}, n={WORDS} words, outputs of {settings.choose(SYMBOLS, 5)} "
+        f"symbols, {sum(ARITIES.values())} different symbols as in ATIS",
         [Figure("ratio", timing["stock"].median / timing["tree"].median, 0.85), Figure("validity", valid / outputs, 1)],
         [rows],
         [
-            f"{valid} of {outputs} outputs under random limits are trees; {taught} of them are of trained models.",
-            "The speed is that of encoders and search.",
+            f"{valid} of {outputs} outputs under random limits are trees; {taught} outputs are of trained models.",
+            "The speed includes the encoder.",
         ],
     )

@@ -1,4 +1,4 @@
-"""The two models that are compared, and batches of the same number of positions for both."""
+"""Models of translation to compare, and batches with the same number of positions for all of them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
-# As many subwords as the IWSLT recipe makes of both languages together.
+# The size of the joint vocabulary of the IWSLT recipe.
 WORDS, LABELS = 10_000, 60
 
 
 def dictionary(symbols: int) -> Dictionary:
-    """A dictionary of ``symbols`` entries, special ones included."""
+    """Makes a dictionary of ``symbols`` entries, with the special ones."""
     result = Dictionary()
     for k in range(symbols - len(result)):
         result.add_symbol(f"s{k}")
@@ -32,10 +32,10 @@ def dictionary(symbols: int) -> Dictionary:
 
 
 class Task(SimpleNamespace):
-    """What models and criteria ask a task for: dictionaries, one for both languages.
+    """The attributes of a task that models and criteria read; both languages share a dictionary.
 
     Args:
-        words: entries of it
+        words: entries of the dictionary
         labels: entries of the label dictionary
     """
 
@@ -51,7 +51,7 @@ class Task(SimpleNamespace):
 
 
 def build(architecture: str, task) -> torch.nn.Module:
-    """A model with random weights and the options of the IWSLT recipe."""
+    """Builds a model with random weights and the options of the IWSLT recipe."""
     args = argparse.Namespace(share_all_embeddings=True, dropout=0.3)
     ARCH_CONFIG_REGISTRY[architecture](args)
     torch.manual_seed(0)
@@ -60,7 +60,7 @@ def build(architecture: str, task) -> torch.nn.Module:
 
 
 def tree_batch(task, size: int, leaves: int, nodes: int, targets: int) -> dict:
-    """Sentences of ``leaves`` tokens and EOS under trees of ``nodes`` nodes."""
+    """Makes sentences of ``leaves`` tokens and EOS, with trees of ``nodes`` nodes."""
     generator = random.Random(0)
     batch = stock_batch(task, size, leaves, targets)
     pad = task.label_dictionary.pad()
@@ -70,7 +70,7 @@ def tree_batch(task, size: int, leaves: int, nodes: int, targets: int) -> dict:
 
 
 def stock_batch(task, size: int, leaves: int, targets: int) -> dict:
-    """Sentences of ``leaves`` tokens and EOS, as :class:`fairseq.data.LanguagePairDataset` collates them."""
+    """Makes sentences of ``leaves`` tokens and EOS, as :class:`fairseq.data.LanguagePairDataset` collates them."""
     words = task.source_dictionary
     random_tokens = torch.Generator().manual_seed(0)
 
@@ -93,13 +93,7 @@ def stock_batch(task, size: int, leaves: int, targets: int) -> dict:
 
 
 class TrainingStep:
-    """Forward pass, loss, backward pass and an update by Adam.
-
-    Args:
-        model: to be trained
-        task: of the model
-        criterion: the label-smoothed loss of translations where left out
-    """
+    """A step of forward pass, loss, backward pass and Adam's update; the default loss is label-smoothed."""
 
     def __init__(self, model: torch.nn.Module, task, criterion: FairseqCriterion | None = None):
         self.model = model.train()
@@ -107,13 +101,13 @@ class TrainingStep:
         self.optimizer = Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), weight_decay=1e-4)
 
     def __call__(self, batch: dict) -> float:
-        """One step on a batch; returns the loss."""
+        """Runs a step on a batch and returns the loss."""
         loss = self.passes(batch)
         self.optimizer.step()
         return loss
 
     def passes(self, batch: dict) -> float:
-        """The step without the update."""
+        """Runs a step without the update and returns the loss."""
         self.optimizer.zero_grad()
         loss, sample_size, _ = self.criterion(self.model, batch)
         (loss / sample_size).backward()

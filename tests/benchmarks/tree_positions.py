@@ -1,4 +1,4 @@
-"""Tree positions: rows of the projected table against a vector of n * k * P values for every node."""
+"""Compares tree positions from rows of a projected table with a vector of n * k * P values for every node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
-from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.reporting import PEAK_NOTE, TIME_HEADINGS, Figure, Report, megabytes, memory_note, time_cells
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
 BATCH, NODES, BRANCHES, LEVELS, POSITION_WIDTH, WIDTH = 64, 100, 2, 32, 2048, 256
@@ -33,7 +33,7 @@ class Candidates:
 
 
 def random_places(chance: random.Random, nodes: int) -> tuple[list[int], list[int]]:
-    """Parents and branches of a binary tree that grows by filling one of its open slots, any of them."""
+    """Returns parents and branches of a binary tree that grows by filling a random open slot."""
     parents, branches, slots = [-1], [-1], [(0, 0), (0, 1)]
     for node in range(1, nodes):
         chosen = chance.randrange(len(slots))
@@ -46,12 +46,12 @@ def random_places(chance: random.Random, nodes: int) -> tuple[list[int], list[in
 
 
 def chain_places(chance: random.Random, nodes: int) -> tuple[list[int], list[int]]:
-    """Those of a tree in which every node but the last has one child."""
+    """Returns parents and branches of a tree in which every node but the last has one child."""
     return list(range(-1, nodes - 1)), [-1, *(chance.randrange(2) for _ in range(nodes - 1))]
 
 
 def candidates(places: Callable, size: int, nodes: int) -> Candidates:
-    """Both on ``size`` trees."""
+    """Makes both candidates for ``size`` trees."""
     torch.manual_seed(0)
     chance = random.Random(0)
     parents, branches = (torch.tensor(rows) for rows in zip(*(places(chance, nodes) for _ in range(size))))
@@ -73,25 +73,23 @@ def candidates(places: Callable, size: int, nodes: int) -> Candidates:
 
 
 def run(settings: Settings) -> Report:
-    """Speed and memory on random trees and, where all levels are in use, on chains."""
+    """Measures speed and memory on random trees, and on chains, which use all levels."""
     size, nodes = settings.choose((BATCH, NODES), (2, 12))
     shapes = {"random trees": candidates(random_places, size, nodes), "chains": candidates(chain_places, size, nodes)}
     memory = {
         name: {"gathered": peak_bytes(both.gathered), "direct": peak_bytes(both.direct)}
         for name, both in shapes.items()
     }
-    # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
-    kept = not settings.quick and keep_freed_memory()
-    rows = [("forward + backward", "levels", "ms", "fastest to slowest", "processor ms", "peak MB")]
+    kept = keep_freed_memory(settings)
+    rows = [("forward + backward", "levels", *TIME_HEADINGS, "peak MB")]
     speedups = {}
     for name, both in shapes.items():
         works = {"gathered": both.gathered, "direct": both.direct}
         timing = side_by_side(works, settings.choose(9, 2), warm_up=2)
         speedups[name] = timing["direct"].median / timing["gathered"].median
         for work, label in (("gathered", "rows of the table"), ("direct", f"{POSITION_WIDTH} values a node")):
-            taken = timing[work]
-            cells = (str(both.depth), milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
-            rows.append((f"{name}: {label}", *cells, megabytes(memory[name][work])))
+            cells = (str(both.depth), *time_cells(timing[work]), megabytes(memory[name][work]))
+            rows.append((f"{name}: {label}", *cells))
     savings = {name: used["direct"] / used["gathered"] for name, used in memory.items()}
     return Report(
         "tree_positions",
@@ -99,10 +97,10 @@ def run(settings: Settings) -> Report:
         [Figure("speedup", speedups["random trees"], 5), Figure("memory_saving", savings["random trees"], 10)],
         [rows],
         [
-            f"On chains, whose nodes have up to {LEVELS} steps to add up: {speedups['chains']:.1f} times as fast, "
+            f"On chains, whose nodes add up to {LEVELS} steps: {speedups['chains']:.1f} times as fast, "
             f"{savings['chains']:.1f} times less memory.\n"
-            "The rows are counted from parents and branches, the values of a node from one-hot stacks that lie ready.\n"
-            "Peak MB: the most that torch's CPU allocator had in use at once beyond what was in use before the call.\n"
-            + ("The C library was told to keep freed memory." if kept else "The C library gives freed memory back.")
+            "The time of rows starts with parents and branches, that of values with one-hot stacks.\n"
+            + PEAK_NOTE
+            + memory_note(kept)
         ],
     )

@@ -1,4 +1,4 @@
-"""Beam search with the Tree-Transformer against beam search with fairseq's transformer."""
+"""Compares beam search with the Tree-Transformer and with fairseq's transformer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(settings: Settings) -> Report:
     task = Task()
 
     def translate(architecture: str, batch: dict):
-        # Random weights do not know when to stop: both are made to write the same number of tokens.
+        # Random weights do not know when to stop, so both must write the same number of tokens.
         length = {"max_len_a": 0, "max_len_b": targets, "min_len": targets}
         generator = SequenceGenerator([build(architecture, task)], task.target_dictionary, beam_size=BEAM, **length)
         return lambda: generator.generate([generator.model.single_model], batch)
@@ -35,8 +35,8 @@ def run(settings: Settings) -> Report:
         rows.append((label, positions, speed, taken.spread, milliseconds(taken.processor_median)))
     return Report(
         "tree_transformer_generate",
-        f"b={size}, beam {BEAM}, n={LEAVES} leaves, m={NODES} nodes, {targets} tokens a hypothesis and EOS",
+        f"b={size}, beam {BEAM}, n={LEAVES} leaves, m={NODES} nodes, hypotheses of {targets} tokens and EOS",
         [Figure("ratio", timing["stock"].median / timing["tree"].median, 0.9)],
         [rows],
-        ["Through fairseq's SequenceGenerator, encoder included."],
+        ["Both search with fairseq's SequenceGenerator; the time includes the encoder."],
     )

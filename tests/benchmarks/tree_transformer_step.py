@@ -1,9 +1,9 @@
-"""A training step of the Tree-Transformer against one of fairseq's transformer."""
+"""Compares a training step of the Tree-Transformer with one of fairseq's transformer."""
 
 from __future__ import annotations
 
 from tests.benchmarks.measuring import Settings, peak_bytes, side_by_side
-from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.reporting import TIME_HEADINGS, Figure, Report, megabytes, time_cells
 from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch, tree_batch
 
 BATCH, LEAVES, NODES, TARGETS = 32, 30, 20, 30
@@ -20,17 +20,15 @@ def run(settings: Settings) -> Report:
     }
     works = {"tree": lambda: tree(batches["tree"]), "stock": lambda: stock(batches["stock"])}
     timing = side_by_side(works, settings.choose(10, 1))
-    rows = [("step", "source positions", "ms", "fastest to slowest", "processor ms", "peak MB")]
+    rows = [("step", "source positions", *TIME_HEADINGS, "peak MB")]
     for name, label in (("tree", "tree_transformer_iwslt_de_en"), ("stock", "transformer_iwslt_de_en")):
         positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
-        taken = timing[name]
-        cells = (milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median))
-        rows.append((label, positions, *cells, megabytes(peak_bytes(works[name]))))
+        rows.append((label, positions, *time_cells(timing[name]), megabytes(peak_bytes(works[name]))))
     return Report(
         "tree_transformer_step",
         f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, {len(task.source_dictionary)} "
         "subwords",
         [Figure("ratio", timing["tree"].median / timing["stock"].median, 1.25, at_most=True)],
         [rows],
-        ["A step: forward pass, label-smoothed loss, backward pass, Adam's update; weights shared by all embeddings."],
+        ["A step: forward pass, label-smoothed loss, backward pass, Adam's update. Embeddings share their weights."],
     )

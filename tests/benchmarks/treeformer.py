@@ -1,4 +1,4 @@
-"""Treeformer's chart against the encoder under it, the paper's triple loop and gathers of all splits of a level."""
+"""Compares Treeformer's chart with its encoder alone, the paper's triple loop and gathers of all splits of a level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from torch import Tensor
 
 from tests.benchmarks import gathered_chart
 from tests.benchmarks.measuring import Settings, Timing, keep_freed_memory, peak_bytes, side_by_side
-from tests.benchmarks.reporting import Figure, Report, megabytes, milliseconds
+from tests.benchmarks.reporting import (
+    PEAK_NOTE,
+    TIME_HEADINGS,
+    Figure,
+    Report,
+    megabytes,
+    memory_note,
+    milliseconds,
+    time_cells,
+)
 from tests.benchmarks.translation_models import Task, stock_batch
 from tests.treeformer import direct_chart
 from tree_fairseq.treeformer import model  # noqa: F401  (registers the architectures)
@@ -23,13 +32,13 @@ BATCH, COLUMNS, HEIGHT, WIDTH = 32, 30, 10, 512
 
 
 def encoder_step(arch: str, output: str, size: int, columns: int) -> Callable[[], None]:
-    """A training step of an encoder, the gradient of its output given.
+    """Returns a training step of an encoder from a given gradient of its output.
 
     Args:
-        arch: of the model that has it
-        output: entry of what it returns
-        size: sentences
-        columns: tokens of each, EOS among them
+        arch: architecture of the model
+        output: key of the encoder's output
+        size: number of sentences
+        columns: tokens of each, with EOS
     """
     task = Task()
     args = argparse.Namespace(dropout=0.3)
@@ -49,11 +58,11 @@ def encoder_step(arch: str, output: str, size: int, columns: int) -> Callable[[]
 
 
 class Charts:
-    """Forward and backward pass of the chart and of those that compute the same.
+    """Forward and backward pass of the chart and of implementations that compute the same.
 
     Args:
-        size: sentences, B
-        columns: tokens of each, N
+        size: B, number of sentences
+        columns: N, tokens of each
         height: h
     """
 
@@ -68,22 +77,22 @@ class Charts:
         torch.autograd.grad(encoded, [self.states, *self.chart.parameters()], gradient)
 
     def levels(self) -> None:
-        """The product's."""
+        """Runs the chart of the package."""
         self._backward(self.chart(self.states, self.cells), self.gradient)
 
     def gathered(self, project_once: bool) -> None:
-        """All splits of a level gathered."""
+        """Runs gathers of all splits of a level."""
         weights = (self.chart.weight[0], self.chart.query[0], self.chart.height)
         encoded = gathered_chart.encode(self.states, *weights, project_once)
         self._backward(encoded, self.gradient.view_as(encoded))
 
     def loop(self) -> None:
-        """The paper's loops, over the first sentence."""
+        """Runs the paper's loops over the first sentence."""
         encoded = direct_chart.encode(self.states[:, 0], self.chart.weight, self.chart.query, self.chart.height)
         self._backward(torch.stack(list(encoded.values())), self.gradient[: len(encoded)])
 
     def saved_ratio(self) -> float:
-        """Bytes kept for the backward pass against those of the cells; parameters left out, indices counted in."""
+        """Divides the bytes kept for the backward pass, with indices but without parameters, by those of the cells."""
         kept = {}
 
         def keep(tensor: Tensor) -> Tensor:
@@ -100,10 +109,9 @@ class Charts:
 
 
 def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) -> tuple[list[tuple[str, ...]], str]:
-    """A table of time over shapes (n, h), and a line on how well time follows the bound.
+    """Makes a table of time by shape (n, h), and a line on how well time follows the bound.
 
-    The bound has two terms, cells of two tokens or more, each a product of matrices, and splits; both are fitted at
-    once.
+    The bound has a term for cells of two tokens or more, each a product of matrices, and a term for splits.
     """
     charts = {f"{n}, {h}": Charts(size, n, h) for n, h in shapes}
     timing = side_by_side({shape: chart.levels for shape, chart in charts.items()}, repeats)
@@ -113,31 +121,29 @@ def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) ->
         length = chart.cells.length[chart.cells.sentence == 0]
         counts.append((int((length > 1).sum()), int((length - 1).sum())))
     n, h = np.array(shapes, float).T
-    terms = (
-        np.stack([np.ones_like(n), n], axis=1) if len(set(h)) == 1 else np.array([(1, *pair) for pair in counts], float)
-    )
+    same_height = len(set(h)) == 1
+    terms = np.stack([np.ones_like(n), n], axis=1) if same_height else np.array([(1, *pair) for pair in counts], float)
     fitted = terms @ np.linalg.lstsq(terms, taken, rcond=None)[0]
     spread = ((taken - taken.mean()) ** 2).sum()
     fit = 1 - ((taken - fitted) ** 2).sum() / spread if spread else 1.0
     rows = [("n, h", "composed cells", "splits", "processor ms", "fitted ms")]
     for shape, (cells, splits), seconds, expected in zip(charts, counts, taken, fitted):
         rows.append((shape, str(cells), str(splits), milliseconds(seconds), milliseconds(expected)))
-    form = "a + b n" if len(set(h)) == 1 else "a + b cells + c splits"
+    form = "a + b n" if same_height else "a + b cells + c splits"
     return rows, f"{name}: processor time = {form}, R^2 = {fit:.4f} (b={size})."
 
 
 def row_of(label: str, taken: Timing, memory: str) -> tuple[str, ...]:
-    """A candidate as a row of the table."""
-    return label, milliseconds(taken.median), taken.spread, milliseconds(taken.processor_median), memory
+    """Makes the row of a candidate."""
+    return label, *time_cells(taken), memory
 
 
 def run(settings: Settings) -> Report:
-    """Time and memory at the paper's height, then their growth with the length of a sentence and with the height."""
+    """Measures time and memory at the paper's height, then their growth with length of sentence and with height."""
     size, columns, height = settings.choose((BATCH, COLUMNS, HEIGHT), (2, 6, 3))
     charts = Charts(size, columns, height)
     ratio = charts.saved_ratio()
-    # Lasts as long as the process, so a quick run, which may share one with tests, leaves it alone.
-    kept = not settings.quick and keep_freed_memory()
+    kept = keep_freed_memory(settings)
     encoders = {
         "stock": encoder_step("transformer_iwslt_de_en", "encoder_out", size, columns),
         "chart": encoder_step("treeformer_iwslt_de_en", "cell_states", size, columns),
@@ -150,7 +156,7 @@ def run(settings: Settings) -> Report:
     }
     passes = side_by_side(works, settings.choose(5, 1))
     loop = side_by_side({"loop": charts.loop}, settings.choose(2, 1), warm_up=0)["loop"]
-    rows = [("", "ms", "fastest to slowest", "processor ms", "peak MB")]
+    rows = [("", *TIME_HEADINGS, "peak MB")]
     rows.append(row_of("training step: encoder", steps["stock"], ""))
     rows.append(row_of("training step: encoder and chart", steps["chart"], ""))
     labels = {"levels": "slices of levels", "projected": "gathers of products", "composed": "gathers of cells"}
@@ -175,14 +181,12 @@ def run(settings: Settings) -> Report:
         [rows, over_n, over_h],
         [
             f"{linear}\n{bounded}\n"
-            "Figures compare processor time. A step: forward pass, backward pass from a given gradient, Adam's "
-            "update.\n"
-            f"The triple loop takes a sentence at a time; its figure is for {size} of them.\n"
+            "Figures compare processor time. A step: forward pass, backward pass of a given gradient, Adam's update.\n"
+            f"The triple loop runs on one sentence; its figure is for {size} sentences.\n"
             "Gathers of products multiply each cell once, as the levels do; gathers of cells multiply each split "
             f"({passes['composed'].processor_median / own:.1f} times as long as the levels).\n"
-            "Memory: bytes kept for the backward pass against those of the cells themselves. Peak MB: the most in use "
-            "at "
-            "once beyond what was in use before the call, by torch's profiler.\n"
-            + ("The C library was told to keep freed memory." if kept else "The C library gives freed memory back.")
+            "memory_ratio: bytes kept for the backward pass, divided by those of the cells.\n"
+            + PEAK_NOTE
+            + memory_note(kept)
         ],
     )

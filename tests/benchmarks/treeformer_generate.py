@@ -1,4 +1,4 @@
-"""Beam search with Treeformer against beam search with fairseq's transformer on the same sentences."""
+"""Compares beam search with Treeformer and with fairseq's transformer on the same sentences."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ARCHITECTURES = {"chart": "treeformer_iwslt_de_en", "stock": "transformer_iwslt_
 
 
 class Search:
-    """Beam search over one batch, with a model that is readied as ``fairseq-generate`` readies it.
+    """Beam search over one batch with a model of random weights, prepared as ``fairseq-generate`` does.
 
     Args:
-        architecture: of the model, whose weights are random
-        size: sentences
-        columns: tokens of each, EOS among them
+        architecture: of the model
+        size: number of sentences
+        columns: tokens of each, with EOS
         targets: tokens of each hypothesis
     """
 
@@ -35,7 +35,7 @@ class Search:
         ARCH_CONFIG_REGISTRY[architecture](args)
         self.model = ARCH_MODEL_REGISTRY[architecture].build_model(args, task).eval()
         self.model.make_generation_fast_(beamable_mm_beam_size=BEAM, need_attn=False)
-        # Random weights do not know when to stop: both are made to write the same number of tokens.
+        # Random weights do not know when to stop, so both must write the same number of tokens.
         length = {"max_len_a": 0, "max_len_b": targets, "min_len": targets}
         self.generator = SequenceGenerator([self.model], task.target_dictionary, beam_size=BEAM, **length)
         self.batch = stock_batch(task, size, columns - 1, targets)
@@ -45,13 +45,13 @@ class Search:
         self.generator.generate([self.model], self.batch)
 
     def positions(self) -> int:
-        """What the decoder attends to, for each sentence."""
+        """Counts the positions of each sentence to which the decoder attends."""
         inputs = self.batch["net_input"]
         encoded = self.model.encoder(inputs["src_tokens"], inputs["src_lengths"])
         return encoded["cells"][0].width if "cells" in encoded else len(encoded["encoder_out"][0])
 
     def parts(self, repeats: int) -> dict[str, float]:
-        """Processor seconds a search of what differs between the models, and of the rest; the median of each."""
+        """Returns the median processor seconds of each part of a search."""
         encoder, decoder = self.model.encoder, self.model.decoder
         chart = getattr(encoder, "chart", None)
         attentions = [layer.encoder_attn for layer in decoder.layers]
@@ -97,7 +97,7 @@ def _clocks(groups: dict[str, list[nn.Module]]) -> Iterator[dict[str, float]]:
 
     modules = [(name, module) for name, members in groups.items() for module in members]
     for name, module in modules:
-        # The search calls forward methods themselves, which runs no hooks.
+        # The search calls the forward methods directly, so hooks would not run.
         module.forward = clocked(name, module.forward)
     try:
         yield spent
@@ -114,15 +114,8 @@ def run(settings: Settings) -> Report:
     rows = [("beam search", "memory", "sentences a second", "ms, fastest to slowest", "processor ms")]
     for name, architecture in ARCHITECTURES.items():
         taken = timing[name]
-        rows.append(
-            (
-                architecture,
-                str(works[name].positions()),
-                f"{size / taken.median:.2f}",
-                taken.spread,
-                milliseconds(taken.processor_median),
-            )
-        )
+        cells = (str(works[name].positions()), f"{size / taken.median:.2f}", taken.spread)
+        rows.append((architecture, *cells, milliseconds(taken.processor_median)))
     parts = {name: work.parts(settings.choose(3, 1)) for name, work in works.items()}
     rest = sum(parts["chart"].values()) - sum(parts["stock"].values())
     shares = [("processor ms of a search", *ARCHITECTURES.values(), "difference", "share of it")]
@@ -132,11 +125,13 @@ def run(settings: Settings) -> Report:
         shares.append((part, *times, f"{100 * more / rest:.0f} %"))
     return Report(
         "treeformer_generate",
-        f"b={size}, beam {BEAM}, n={columns}, {targets} tokens a hypothesis and EOS",
+        f"b={size}, beam {BEAM}, n={columns}, hypotheses of {targets} tokens and EOS",
         [Figure("ratio", timing["stock"].processor_median / timing["chart"].processor_median, 0.6)],
         [rows, shares],
         [
-            "Through fairseq's SequenceGenerator, encoder included. The figure compares processor time.\n"
-            "Memory: what the decoder attends to, for each sentence. The parts are timed one search after the other."
+            "Both search with fairseq's SequenceGenerator; the time includes the encoder. The figure compares "
+            "processor time.\n"
+            "Memory: positions of each sentence to which the decoder attends. The parts of one search are timed after "
+            "those of the other."
         ],
     )
