@@ -66,7 +66,7 @@ def test_padding_before_start_and_columns_that_are_no_symbols():
     assert same(growing.columns, branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS))
 
 
-def test_forgetting_is_said_once(monkeypatch, caplog):
+def test_a_tree_that_is_too_deep_causes_one_warning(monkeypatch, caplog):
     tree = Tree("a")
     for _ in range(6):
         tree = Tree("a", [tree])

@@ -80,7 +80,7 @@ def test_a_grammar_forbids_what_no_tree_of_its_rules_has(data, vocabulary, limit
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), vocabulary=vocabularies())
-def test_the_largest_tree_of_a_grammar_is_known_where_there_is_one(data, vocabulary):
+def test_the_largest_tree_of_a_grammar(data, vocabulary):
     seen = data.draw(st.lists(st.sampled_from(vocabulary.trees(4)), min_size=1, max_size=2))
     rules = rules_of(vocabulary, seen)
     largest = int(LegalSymbols.build(vocabulary.table, by_id(vocabulary, rules)).largest[ROOT_SLOT])

@@ -122,7 +122,7 @@ def test_a_pair_alone_equals_the_pair_in_a_batch(source, left_pad):
 
 
 @each_source
-def test_everything_gets_a_gradient_and_padding_none(source):
+def test_everything_but_padding_gets_a_gradient(source):
     pairs = Pairs(source, True)
     model = model_of(pairs).train()
     output, extra = model(**pairs.net_input(spare=2))
@@ -136,7 +136,7 @@ def test_everything_gets_a_gradient_and_padding_none(source):
 
 @each_encoding
 @each_source
-def test_places_of_targets_are_found_out_where_they_are_not_given(encoding, source):
+def test_missing_places_of_targets_are_derived_from_their_symbols(encoding, source):
     pairs = Pairs(source, True, encoding)
     model, inputs = model_of(pairs), pairs.net_input()
     expected = logits(model, inputs)
@@ -189,7 +189,7 @@ def test_incremental_decoding_may_begin_late():
         torch.testing.assert_close(output[:, 0], full[:, t])
 
 
-def test_what_is_no_symbol_fills_no_slot():
+def test_ids_that_are_not_symbols_fill_no_node():
     """Neither in the place of the root nor later: the same slot comes again."""
     pairs = Pairs(True, True)
     model, inputs = model_of(pairs).double(), pairs.net_input([1])
@@ -301,7 +301,7 @@ def test_weights_begin_in_their_range():
     assert not model.encoder.embed_tokens.weight[PAD].any() and not model.decoder.embed_tokens.weight[PAD].any()
 
 
-def test_what_does_not_fit_is_refused():
+def test_contradicting_options_are_refused():
     with pytest.raises(InputError, match="--arch lstm"):
         model_of(Pairs(True, False))
     with pytest.raises(InputError, match="--decoder-embed-dim of 8"):

@@ -110,7 +110,7 @@ def test_a_source_without_its_places_is_refused():
 
 @each_encoding
 @pytest.mark.parametrize("flags", QUERY)
-def test_places_of_targets_are_found_out_where_they_are_not_given(encoding, flags):
+def test_missing_places_of_targets_are_derived_from_their_symbols(encoding, flags):
     pairs = Pairs(False, True, encoding)
     model = pairs.model(*flags)
     inputs = pairs.net_input()

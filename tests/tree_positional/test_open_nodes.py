@@ -1,4 +1,4 @@
-"""Growing trees as tensors, against a list of open slots for each tree."""
+"""Open nodes as tensors, against a list for each tree."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def compare(slots: OpenNodes, expected: list[SlotList]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), traversal=st.sampled_from(TRAVERSALS), binarization=st.sampled_from(BINARIZATIONS))
-def test_slots_are_those_of_lists_whatever_is_written_and_reordered(data, traversal, binarization):
+def test_open_nodes_equal_those_of_lists(data, traversal, binarization):
     symbols = table(traversal, binarization)
     rows = data.draw(st.integers(1, 4))
     slots, expected = OpenNodes(rows, symbols, "cpu"), [SlotList(symbols) for _ in range(rows)]
@@ -84,7 +84,7 @@ def test_slots_are_those_of_lists_whatever_is_written_and_reordered(data, traver
 
 @settings(max_examples=30, deadline=None)
 @given(data=st.data(), traversal=st.sampled_from(TRAVERSALS), binarization=st.sampled_from(BINARIZATIONS))
-def test_every_symbol_of_a_sequence_stands_where_the_encoding_says(data, traversal, binarization):
+def test_symbols_get_the_places_of_the_encoding(data, traversal, binarization):
     symbols = table(traversal, binarization)
     slots, tokens, parents, branches = OpenNodes(1, symbols, "cpu"), [], [], []
     while slots.count.item():

@@ -62,7 +62,7 @@ def test_paths_are_those_of_climbing(data, branches, levels):
 
 
 @pytest.mark.parametrize("levels", range(1, 10))
-def test_forgetting_is_said_once_and_only_where_it_happens(levels, monkeypatch, caplog):
+def test_only_trees_that_are_too_deep_cause_a_warning(levels, monkeypatch, caplog):
     monkeypatch.setattr(paths_module, "_warned", set())
     tree, _ = columns_of([CHAIN], [list(range(8))], 8)
     with caplog.at_level(logging.WARNING, logger="tree_fairseq"):
@@ -150,7 +150,7 @@ def test_paths_between_nodes_are_affine_maps_of_their_encodings(data, n, copies,
             torch.testing.assert_close(here, encodings[end], rtol=1e-6, atol=1e-7)
 
 
-def test_the_root_and_what_belongs_to_no_tree_have_the_bias_alone():
+def test_roots_and_columns_outside_of_trees_get_the_bias_alone():
     module = positions_of(2, 4, 2, 6)
     torch.testing.assert_close(
         module.encode(torch.full((1, 3, 2), -1))[0], module.projection.bias.detach().expand(3, -1)
@@ -193,7 +193,7 @@ def test_parameter_free_positions_follow_the_type_of_the_model():
     assert module.encode(torch.zeros(1, 1, 4, dtype=torch.int16)).dtype == torch.bfloat16
 
 
-def test_a_table_at_hand_gives_the_same():
+def test_a_precomputed_table_gives_the_same_positions():
     module = positions_of(3, 5, 2, 8)
     paths = torch.tensor([[[2, 0], [1, -1], [-1, -1]]])
     torch.testing.assert_close(module.encode(paths, module.table(5)), module.encode(paths), rtol=0, atol=0)
@@ -203,7 +203,7 @@ def test_a_table_at_hand_gives_the_same():
 
 
 @pytest.mark.parametrize("init, low, high", [("paper", -math.sqrt(3 / 32), math.sqrt(3 / 32)), ("uniform", 0.7, 0.999)])
-def test_decays_start_where_they_should(init, low, high):
+def test_initial_decays(init, low, high):
     torch.manual_seed(0)
     raw = torch.cat([TreePositions(2, 256, config(tree_decay_init=init)).raw_decays for _ in range(20)])
     assert raw.shape == (640,) and (raw >= low).all() and (raw <= high).all()
@@ -220,7 +220,7 @@ def test_positions_of_the_paper_s_size():
     assert TreePositions(2, 2048, config()).projection is None
 
 
-def test_what_n_and_k_leave_over_is_not_used():
+def test_width_beyond_a_multiple_of_n_and_k_is_unused():
     module = TreePositions(5, 256, config())
     assert module.copies == 12 and module.projection.in_features == 1920
 

@@ -145,7 +145,7 @@ def test_small_trees_do_not_end_the_search_for_a_better_one():
     length_penalty=st.sampled_from([0.0, 1.0]),
     sharpness=st.sampled_from([0.5, 3.0]),
 )
-def test_any_beam_is_that_of_lists(vocabulary, limit, seed, beam, length_penalty, sharpness):
+def test_the_beam_equals_a_beam_of_lists(vocabulary, limit, seed, beam, length_penalty, sharpness):
     model = TableModel(vocabulary.dictionary, seed, sharpness)
     trees, beam = vocabulary.trees(limit), min(beam, len(vocabulary.dictionary) - 1)
 
@@ -242,7 +242,7 @@ def test_a_minimum_length_is_met_where_any_tree_meets_it(vocabulary, limit, min_
     assert_same(hypotheses, ranked([tree], scores))
 
 
-def test_a_minimum_length_that_no_tree_has_is_said_once(caplog):
+def test_a_minimum_length_that_no_tree_has_causes_one_warning(caplog):
     vocabulary = Vocabulary.of([0, 2], "dfs", "none")
     made = generator(vocabulary, TableModel(vocabulary.dictionary), max_len_b=6, min_len=6, beam_size=2)
     with caplog.at_level(logging.WARNING):
@@ -252,7 +252,7 @@ def test_a_minimum_length_that_no_tree_has_is_said_once(caplog):
     assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
 
 
-def test_a_limit_below_the_smallest_tree_is_raised_and_said_once(caplog):
+def test_a_limit_below_the_smallest_tree_is_raised_with_one_warning(caplog):
     vocabulary = Vocabulary.of([0, 1], "bfs", "none")
     made = generator(vocabulary, TableModel(vocabulary.dictionary), max_len_b=-3, beam_size=3)
     with caplog.at_level(logging.WARNING):
@@ -322,7 +322,7 @@ def test_a_prefix_that_no_tree_begins_with_is_refused(prefix, named):
         generate(vocabulary, TableModel(vocabulary.dictionary), prefix=torch.tensor([prefix]), max_len_b=6)
 
 
-def test_every_symbol_that_must_not_come_may_be_almost_certain():
+def test_illegal_symbols_are_not_generated_however_likely():
     """What is left has next to no probability, down to none at all."""
     vocabulary = Vocabulary.of([0, 1, 2], "dfs", "lcrs")
     bias = torch.tensor([0.0, 0, 3000, 0, 0, 3000, 0, -math.inf]).numpy()
@@ -378,7 +378,7 @@ def test_a_language_model_is_added_before_the_mask():
 
 
 @pytest.mark.parametrize("penalty", [1.5, -1.5, math.inf])
-def test_unknown_symbols_cost_what_is_asked(penalty):
+def test_unknown_symbols_cost_the_penalty(penalty):
     vocabulary = Vocabulary.of([0, 2], "dfs", "none", unknown=True)
     model = TableModel(vocabulary.dictionary, 5)
     unknown = [vocabulary.dictionary.index(f"<unk:{arity}>") for arity in range(3)]
@@ -412,7 +412,7 @@ def test_suppressed_symbols_make_no_trees():
         ({"search_strategy": search.LexicallyConstrainedBeamSearch}, "--constraints"),
     ],
 )
-def test_what_does_not_go_with_trees_is_refused(options, flag):
+def test_options_that_do_not_work_with_trees_are_refused(options, flag):
     vocabulary = Vocabulary.of([0], "dfs", "none")
     if flag == "--constraints":
         options = {"search_strategy": search.LexicallyConstrainedBeamSearch(vocabulary.dictionary, "ordered")}
@@ -427,7 +427,7 @@ def test_constraints_are_refused():
         made.generate(made.model.models, batch([SOURCE]), constraints=torch.zeros(1, 1))
 
 
-def test_no_leaves_no_trees():
+def test_a_dictionary_without_leaves_is_refused():
     vocabulary = Vocabulary.of([1, 2], "dfs", "lcrs")
     with pytest.raises(StructuralSearchError, match="no finite tree"):
         generator(vocabulary, TableModel(vocabulary.dictionary))

@@ -150,7 +150,7 @@ def test_padding_and_batch_mates_change_no_cell(left):
     torch.testing.assert_close(chart(more, cells)[cells.sentence == 0], alone)
 
 
-def test_what_a_phrase_may_not_contain_changes_no_other_phrase():
+def test_tokens_outside_of_phrases_change_no_other_phrase():
     chart = chart_of(4)
     states, padding = torch.randn(6, 1, WIDTH), padding_of([(0, 6)], 6)
     cells = chart.cells(padding)
@@ -259,7 +259,7 @@ def test_impossible_sizes_are_refused(options, message):
         chart_of(**options)
 
 
-def test_a_height_beyond_the_longest_sentence_is_said_once(monkeypatch, caplog):
+def test_a_height_beyond_the_longest_sentence_causes_one_warning(monkeypatch, caplog):
     monkeypatch.setattr(chart_module, "_warned", set())
     chart = chart_of(6)
     with caplog.at_level(logging.WARNING, logger="tree_fairseq"):

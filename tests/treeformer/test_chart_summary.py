@@ -72,7 +72,7 @@ def test_words_move_to_the_first_columns_in_their_order():
 
 
 @pytest.mark.parametrize("within", [False, True])
-def test_what_is_no_word_is_never_read(within):
+def test_columns_without_words_are_never_read(within):
     outside = torch.tensor([[1, 0, 0, 1, 0, 1, 1], [1, 0, 0, 0, 0, 1, 1]]).bool()
     summary = summary_of(3, within)
     states = torch.randn(7, 2, WIDTH, dtype=torch.float64)

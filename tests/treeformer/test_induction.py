@@ -74,7 +74,7 @@ def test_an_ensemble_takes_the_mean():
     assert both.weights(0, 6) == pytest.approx((one.weights(0, 6) + two.weights(0, 6)) / 2)
 
 
-def test_phrases_are_those_that_the_last_layer_looks_at():
+def test_phrases_are_those_that_the_last_layer_attends_to():
     model, [pair] = model_of(), pairs(TASK, 6)
     source, target = torch.tensor([*pair.source, EOS]), torch.tensor([*pair.target, EOS])
     told = attended_phrases([model], source, target, EOS, 100)
@@ -89,7 +89,7 @@ def test_phrases_are_those_that_the_last_layer_looks_at():
     assert [row[:2] for row in told] == attended_phrases([model], source, target, EOS, 2)
 
 
-def test_charts_of_an_ensemble_are_equally_high():
+def test_charts_of_different_heights_are_refused():
     models = [model_of(), model_of("--treeformer-height", "3")]
     with pytest.raises(InputError, match="--treeformer-height"):
         attended_phrases(models, torch.tensor([5, 6, 7, 8, 9, EOS]), torch.tensor([5, EOS]), EOS, 2)

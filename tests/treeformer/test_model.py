@@ -329,7 +329,7 @@ def test_flags_of_the_stock_transformer(flags):
         (("--cross-self-attention", "--no-cross-attention"), "cannot attend to phrases"),
     ],
 )
-def test_options_that_cannot_be_are_refused(flags, message):
+def test_impossible_options_are_refused(flags, message):
     with pytest.raises(InputError, match=message):
         model_of(*flags)
 

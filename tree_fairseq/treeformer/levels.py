@@ -102,10 +102,7 @@ def build_levels(tokens: Tensor, weight: Tensor, scorers: Tensor, height: int) -
 
 
 class ChartFunction(torch.autograd.Function):
-    """The recurrence with a backward pass that stores each cell once and two numbers per split point.
-
-    Plain autograd would store every child once per split point.
-    """
+    """The recurrence. It stores each cell once and two numbers per split point; plain autograd stores all children."""
 
     @staticmethod
     def forward(ctx, tokens: Tensor, weight: Tensor, scorers: Tensor, cells: ChartCells) -> Tensor:
