@@ -1,4 +1,4 @@
-"""Fixtures that several folders of tests share; each is made once a session, when it is first asked for."""
+"""Fixtures that several folders of tests share; each is made once in a session, at its first use."""
 
 import fairseq  # noqa: F401  the plugin registers only where fairseq is
 from hypothesis import settings

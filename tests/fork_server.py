@@ -1,4 +1,4 @@
-"""Commands in processes of their own, without the ten seconds that torch and fairseq take to import in each.
+"""Runs commands in processes of their own, without the ten seconds that each would need to import torch and fairseq.
 
 A server imports them once and forks for every command. The folder of :func:`programs` holds stand-ins for ``python``
 and fairseq's console scripts: each passes its arguments, environment, working folder and standard streams to the

@@ -1,4 +1,4 @@
-"""The files of the package that a piece of work passes through: those of which a function runs."""
+"""Finds the files of the package through which a piece of work passes: those with a function that runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 
 
 def files_executed(function: Callable[[], Any]) -> set[str]:
-    """Calls a function and returns the files of the package of which a function ran, such as ``nn/tree_batch.py``.
+    """Calls a function and returns the files of the package whose functions ran, such as ``nn/tree_batch.py``.
 
     Only functions in this thread and this process count. Imports and the bodies of classes do not count: a file that is
-    merely imported was not passed through.
+    only imported does not count.
     """
     prefix = f"{PACKAGE}/"
     seen: set[CodeType] = set()

@@ -1,4 +1,4 @@
-"""Random words, labels, trees and forests for hypothesis; shared by all tests."""
+"""Hypothesis strategies for random words, labels, trees and forests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _visible(text: str) -> bool:
 
 
 def words() -> st.SearchStrategy[str]:
-    """Any word that a tree can hold, awkward ones often."""
+    """Any word that a tree can hold, often an unusual one."""
     fragments = st.sampled_from(_AWKWARD) | st.text(min_size=1, max_size=3)
     return st.sampled_from(PLAIN_WORDS) | st.lists(fragments, min_size=1, max_size=5).map("".join).filter(_visible)
 

@@ -1,4 +1,4 @@
-"""The benchmarks run, end in the agreed line of JSON, and compare with what they say they compare with."""
+"""All benchmarks run and end in a line of JSON; the implementations that they compare compute the same."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FIGURES = {
 
 @pytest.fixture
 def same_threads():
-    """Gives torch its number of threads back."""
+    """Restores torch's number of threads."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
@@ -54,7 +54,7 @@ def same_threads():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_the_last_line_is_json_with_the_agreed_figures(name, capsys, same_threads, tmp_path):
+def test_each_benchmark_ends_in_a_line_of_json_with_its_figures(name, capsys, same_threads, tmp_path):
     if name == "preprocess":
         pytest.importorskip("stanza", reason="Stanza is not installed")
     assert main([name, "--quick", "--threads", "1", "--output", str(tmp_path)]) == 0
@@ -64,10 +64,10 @@ def test_the_last_line_is_json_with_the_agreed_figures(name, capsys, same_thread
     assert last.pop("benchmark") == name
     assert all(math.isfinite(value) and value > 0 for value in last.values())
     assert sum(line.startswith("{") for line in lines) == 1
-    assert any(line.startswith("--") for line in lines), "no table above it"
+    assert any(line.startswith("--") for line in lines), "no table is printed"
 
 
-def test_without_a_name_the_names_are_listed(capsys):
+def test_names_are_listed_if_none_is_given(capsys):
     assert main([]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(FIGURES)
 
@@ -79,7 +79,7 @@ def test_an_unknown_name_is_refused(capsys):
     assert "accumulation" in capsys.readouterr().err
 
 
-def test_the_paper_tensor_computes_what_the_closed_form_computes():
+def test_the_paper_tensor_equals_the_closed_form():
     torch.manual_seed(0)
     generator = random.Random(0)
     trees = [descendants_first(random_tree(generator, 12, nodes, 20)) for nodes in (8, 5, 11)]
@@ -101,7 +101,7 @@ def test_the_paper_tensor_computes_what_the_closed_form_computes():
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_the_wide_positions_are_those_that_rows_of_the_table_sum_up_to():
+def test_direct_positions_equal_sums_of_rows_of_the_table():
     torch.manual_seed(0)
     places = [random_places(random.Random(seed), 12) for seed in range(3)]
     parents, branches = (torch.tensor(rows) for rows in zip(*places))
@@ -110,7 +110,7 @@ def test_the_wide_positions_are_those_that_rows_of_the_table_sum_up_to():
     torch.testing.assert_close(DirectPositions(module, paths)(), module.encode(paths))
 
 
-def test_the_forest_of_a_document_is_classified_as_its_rows_are():
+def test_a_document_as_one_forest_gets_the_same_logits_as_its_rows():
     steps = Steps(Task(words=30))
     logits = {}
     for name, work in steps.works(3).items():
@@ -121,7 +121,7 @@ def test_the_forest_of_a_document_is_classified_as_its_rows_are():
 
 
 @pytest.mark.parametrize("project_once", [False, True])
-def test_the_chart_with_gathers_is_the_chart_without(project_once):
+def test_the_gathered_chart_equals_the_chart(project_once):
     torch.manual_seed(0)
     chart = Chart(16, ChartConfig(treeformer_height=4))
     states = torch.randn(6, 2, 16)
@@ -131,7 +131,7 @@ def test_the_chart_with_gathers_is_the_chart_without(project_once):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_trees_have_the_size_that_was_asked_for(seed):
+def test_random_trees_have_the_requested_size(seed):
     generator = random.Random(seed)
     spans = random_spans(generator, 30, 20)
     assert len(set(spans)) == 20 and spans[0] == (0, 30)
@@ -140,7 +140,7 @@ def test_random_trees_have_the_size_that_was_asked_for(seed):
     assert depths(spans) == [sum(c <= a and b <= d for c, d in spans) - 1 for a, b in spans]
 
 
-def test_bracketed_lines_are_trees_of_their_words():
+def test_bracketed_lines_are_trees_over_the_given_words():
     words = [f"w{k}" for k in range(30)]
     line = bracketed(random.Random(3), words, 20)
     forest = read_spans(line)
@@ -158,7 +158,7 @@ def test_candidates_take_turns():
     )
 
 
-def test_the_peak_counts_what_lives_at_once():
+def test_peak_memory_counts_tensors_that_exist_at_the_same_time():
     def one_after_the_other():
         for _ in range(3):
             torch.zeros(1_000_000)
@@ -171,7 +171,7 @@ def test_the_peak_counts_what_lives_at_once():
     assert 12e6 <= peak_bytes(together) < 13e6
 
 
-def test_goals_are_bounds_from_below_or_above():
+def test_goals_are_lower_or_upper_bounds():
     report = Report("x", "sizes", [Figure("speed", 5, 6), Figure("share", 0.04, 0.05, at_most=True)])
     speed, share = report.text().splitlines()[-4:-2]
     assert speed.endswith("missed") and "at least 6" in speed

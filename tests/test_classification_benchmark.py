@@ -1,4 +1,4 @@
-"""What the benchmark of classifiers is made of: the recursive Tree-LSTM, models of one size, charts."""
+"""Parts of the benchmark of classifiers: the recursive Tree-LSTM, and models of the same size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
 
 
 @pytest.mark.parametrize("document_root", ["first", "super"])
-def test_the_recursive_tree_lstm_computes_what_the_one_by_height_computes(document_root):
+def test_the_recursive_tree_lstm_equals_the_one_batched_by_height(document_root):
     torch.manual_seed(0)
     generator, lengths = random.Random(0), (7, 1, 4, 2)
     rows = [SentenceTree(0, n, random_tree(generator, n, n // 2, 20) if n > 1 else NO_NODES) for n in lengths]
@@ -39,12 +39,12 @@ def test_the_recursive_tree_lstm_computes_what_the_one_by_height_computes(docume
 
 
 def probe_of(states: torch.Tensor) -> torch.Tensor:
-    """A sum in which every number counts differently."""
+    """Sums numbers with a different weight for each."""
     return (states * torch.linspace(-1, 1, states.numel(), dtype=states.dtype).view_as(states)).sum()
 
 
 @pytest.mark.parametrize("name", ["stock", "tree", "tree_lstm"])
-def test_classifiers_that_are_compared_are_of_one_size(name):
+def test_compared_classifiers_have_the_same_size(name):
     model = build(name, Task())
     sizes = {
         weight.size(1)

@@ -1,4 +1,4 @@
-"""Changes to other packages. Checkpoints that are torn or could run code are in ``faults``."""
+"""Changes to other packages. Tests of checkpoints that are damaged or could run code are in ``faults``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tree_fairseq.parsing.processes import ProcessPool
 
 @pytest.fixture
 def progress_logger():
-    """fairseq's logger of progress, which gets its handlers back."""
+    """fairseq's logger of progress, whose handlers are restored afterwards."""
     logger = progress_bar.logger
     handlers, level = [*logger.handlers], logger.level
     logger.setLevel(logging.INFO)
@@ -41,7 +41,7 @@ def progress_logger():
     logger.setLevel(level)
 
 
-def test_a_log_file_has_each_line_once_however_many_epochs_there_were(tmp_path, progress_logger, monkeypatch):
+def test_a_log_file_has_each_line_once_after_several_epochs(tmp_path, progress_logger, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for epoch in range(1, 6):
         bar = progress_bar.progress_bar(
@@ -53,7 +53,7 @@ def test_a_log_file_has_each_line_once_however_many_epochs_there_were(tmp_path, 
     assert sum(isinstance(handler, logging.FileHandler) for handler in progress_logger.handlers) == 1
 
 
-def test_another_log_file_is_opened_beside_the_first(tmp_path, progress_logger):
+def test_a_second_log_file_does_not_close_the_first(tmp_path, progress_logger):
     paths = [tmp_path / "first.log", tmp_path / "second.log"]
     for path in paths:
         bar = progress_bar.progress_bar([], "simple", 100, str(path))
@@ -61,7 +61,7 @@ def test_another_log_file_is_opened_beside_the_first(tmp_path, progress_logger):
     assert all(len(path.read_text().splitlines()) == 1 for path in paths)
 
 
-def test_without_a_log_file_none_is_opened(progress_logger):
+def test_no_log_file_is_opened_without_the_flag(progress_logger):
     before = len(progress_logger.handlers)
     progress_bar.progress_bar([], log_format="simple")
     assert len(progress_logger.handlers) == before
@@ -75,7 +75,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_the_pool_of_fairseq_still_waits_for_a_killed_process_for_ever():
+def test_fairseqs_pool_still_waits_forever_for_a_killed_process():
     """``compat.binarizing_in`` can go when this fails."""
     assert binarizer.Pool == dictionary.Pool == multiprocessing.Pool
     with binarizer.Pool(processes=2) as pool:
@@ -85,7 +85,7 @@ def test_the_pool_of_fairseq_still_waits_for_a_killed_process_for_ever():
             result.get(timeout=2)
 
 
-def test_fairseq_gets_a_pool_of_ours_and_its_own_back():
+def test_fairseqs_pool_is_replaced_and_restored():
     stock = binarizer.Pool, dictionary.Pool
     with ProcessPool(2) as ours:
         with pytest.raises(KeyError), compat.binarizing_in(ours):
@@ -105,7 +105,7 @@ def test_fairseq_gets_a_pool_of_ours_and_its_own_back():
     assert (binarizer.Pool, dictionary.Pool) == stock
 
 
-# What the changes mend is still there without them. A change whose test fails here can go.
+# The problems that the changes solve still exist without them. A change whose test fails here can go.
 
 
 def test_fairseq_still_opens_a_log_file_for_every_epoch(tmp_path, progress_logger):
@@ -116,7 +116,7 @@ def test_fairseq_still_opens_a_log_file_for_every_epoch(tmp_path, progress_logge
     assert len(log.read_text().splitlines()) > 2
 
 
-def test_torch_still_refuses_what_fairseq_keeps_in_checkpoints(tmp_path):
+def test_torch_still_refuses_classes_in_fairseqs_checkpoints(tmp_path):
     allowed = torch.serialization.get_safe_globals()
     path = tmp_path / "checkpoint.pt"
     torch.save({"args": argparse.Namespace(arch="transformer"), "best": np.float64(1)}, path)
@@ -129,7 +129,7 @@ def test_torch_still_refuses_what_fairseq_keeps_in_checkpoints(tmp_path):
     assert torch.load(path)["args"].arch == "transformer"
 
 
-def test_fairseq_still_ends_at_a_torn_checkpoint(tmp_path):
+def test_fairseq_still_fails_on_a_truncated_checkpoint(tmp_path):
     path = tmp_path / "checkpoint_last.pt"
     torch.save({"model": {}, "args": None}, tmp_path / "checkpoint1.pt")
     path.write_bytes((tmp_path / "checkpoint1.pt").read_bytes()[:100])
@@ -137,7 +137,7 @@ def test_fairseq_still_ends_at_a_torn_checkpoint(tmp_path):
         checkpoint_utils.load_checkpoint_to_cpu.__wrapped__(str(path))
 
 
-def test_fairseq_still_counts_batches_whatever_is_in_them():
+def test_fairseq_still_resumes_after_the_same_number_of_batches():
     def iterator(size: int) -> iterators.EpochBatchIterator:
         batches = [list(range(first, min(first + size, 12))) for first in range(0, 12, size)]
         return iterators.EpochBatchIterator(TensorDataset(torch.arange(12)), list, batches)
@@ -156,7 +156,7 @@ def test_fairseq_still_counts_batches_whatever_is_in_them():
     assert resumed.iterations_in_epoch == 1
 
 
-def test_fairseq_still_looks_alignments_up_as_positions():
+def test_fairseq_still_uses_alignments_as_positions_of_words():
     target = Dictionary()
     tokens = target.encode_line("<unk>", add_if_not_exist=False).long()
     pairs = [(0, 0), (1, 1)]
@@ -165,7 +165,7 @@ def test_fairseq_still_looks_alignments_up_as_positions():
     assert utils.post_process_prediction(tokens, "Xanadu", pairs, {}, target, None)[1] == "Xanadu"
 
 
-def test_fairseq_still_takes_a_flag_without_a_file_for_a_file(tmp_path, monkeypatch):
+def test_fairseq_still_opens_the_default_of_replace_unk_as_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError):
         utils.load_align_dict.__wrapped__("@@ ")
@@ -191,7 +191,7 @@ def test_fairseq_still_imports_a_plugin_by_the_name_of_its_folder():
     assert "importlib.import_module(module_name)" in source
 
 
-def test_transformers_still_takes_any_torchaudio_for_usable(monkeypatch):
+def test_transformers_still_assumes_that_torchaudio_works(monkeypatch):
     """``compat.stand_in_for_broken_torchaudio`` can go when this fails."""
     pytest.importorskip("transformers")
     found = inspect.getsource(importlib.import_module("transformers.utils.import_utils"))

@@ -1,4 +1,4 @@
-"""Errors say where they are and keep that on their way through processes; flags that do not go together are refused."""
+"""Errors name the place of the problem, also across processes; incompatible flags are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tree_fairseq import errors
 
 
-def test_place_stands_before_the_message():
+def test_the_place_precedes_the_message():
     error = errors.UnclosedTreeError("never closed", "train.en", 3, 7, "Close it.")
     assert str(error) == "train.en:3:7: never closed. Close it."
 
@@ -27,11 +27,11 @@ def test_place_stands_before_the_message():
         ({"hint": "Mend it."}, "wrong. Mend it."),
     ],
 )
-def test_absent_parts_are_left_out(place, shown):
+def test_missing_parts_of_the_place_are_left_out(place, shown):
     assert str(errors.InputError("wrong", **place)) == shown
 
 
-def test_at_fills_in_the_place_and_keeps_the_rest():
+def test_at_adds_the_place_and_keeps_the_rest():
     error = errors.EmptyTreeError("empty", column=5, hint="Remove it.").at("dev.mrg", 9)
     assert type(error) is errors.EmptyTreeError
     assert (error.path, error.line, error.column, error.hint) == ("dev.mrg", 9, 5, "Remove it.")
@@ -54,7 +54,7 @@ def test_input_errors_survive_pickling():
         assert str(copy) == str(error)
 
 
-def test_all_errors_have_one_base():
+def test_all_errors_have_the_same_base_class():
     classes = [
         value for value in vars(errors).values() if inspect.isclass(value) and value.__module__ == errors.__name__
     ]
@@ -62,13 +62,13 @@ def test_all_errors_have_one_base():
     assert all(inspect.getdoc(error_class) for error_class in classes)
 
 
-def test_errors_are_also_what_callers_already_catch():
+def test_errors_are_subclasses_of_the_builtin_errors_that_callers_catch():
     assert issubclass(errors.TreeFormatError, ValueError)
     assert issubclass(errors.DestinationExistsError, FileExistsError)
     assert issubclass(errors.DiskFullError, OSError)
 
 
-def test_options_that_are_off_or_missing_were_not_given():
+def test_options_that_are_off_or_missing_do_not_count_as_given():
     args = Namespace(print_alignment="hard", replace_unk=None, sampling=False, lm_path="", beam=5, thresholdtgt=0)
     names = ("print_alignment", "replace_unk", "sampling", "lm_path", "beam", "constraints", "thresholdtgt")
     given = {flag for flag, is_given in errors.given_flags(args, *names).items() if is_given}

@@ -1,4 +1,4 @@
-"""The examples of README's section "Extend", as written there."""
+"""The examples in the section "Extend" of README run as they are written there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are complete or absent, and a full disk is reported with the bytes that are needed."""
+"""Files are complete or absent, and the report of a full disk names the bytes that are needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def thousand_bytes(monkeypatch):
 
 
 @pytest.mark.parametrize("sync", [True, False])
-def test_a_file_gets_its_name_when_it_is_complete(tmp_path, sync):
+def test_a_file_gets_its_name_only_when_it_is_complete(tmp_path, sync):
     path = tmp_path / "x"
     with atomic_file(path, "wb", sync=sync) as file:
         file.write(b"abc")
@@ -34,7 +34,7 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path, sync):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_the_mode_is_that_of_any_new_file(tmp_path, mask):
+def test_a_file_has_the_permissions_of_any_new_file(tmp_path, mask):
     before = os.umask(mask)
     try:
         (tmp_path / "plain").touch()
@@ -44,13 +44,13 @@ def test_the_mode_is_that_of_any_new_file(tmp_path, mask):
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 
 
-def test_text_is_utf_8_and_keeps_its_line_ends(tmp_path):
+def test_text_is_utf_8_and_keeps_line_ends(tmp_path):
     with atomic_file(tmp_path / "x") as file:
         file.write("é\n\u2028\r\n")
     assert (tmp_path / "x").read_bytes() == "é\n\u2028\r\n".encode()
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+def test_a_failure_leaves_only_the_old_file(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"old")
     with pytest.raises(RuntimeError), atomic_file(path, "wb") as file:
@@ -59,7 +59,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x"]
 
 
-def test_a_device_is_written_and_not_replaced(tmp_path):
+def test_a_device_is_written_to_instead_of_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     write_json(tmp_path / "pipe", 1)
@@ -82,7 +82,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, thousand_bytes, number):
     assert os.listdir(tmp_path) == []
 
 
-def test_other_errors_of_the_system_stay_as_they_are(tmp_path, monkeypatch):
+def test_other_system_errors_are_not_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "fsync", full(errno.EIO))
     with pytest.raises(OSError) as caught:
         write_json(tmp_path / "x", 1)
@@ -121,11 +121,11 @@ def test_the_report_adds_the_needed_bytes_to_the_error_of_one_file(tmp_path, mon
     assert message.count("give the same command again") == 1
 
 
-def test_the_report_leaves_other_errors_as_they_are(tmp_path):
+def test_the_report_does_not_change_other_errors(tmp_path):
     for error in (
         PermissionError(errno.EACCES, "no"),
         FileNotFoundError("x"),
-        DiskFullError("said before"),
+        DiskFullError("reported before"),
         ValueError("x"),
     ):
         with pytest.raises(type(error)) as caught, reporting_full_disk(tmp_path, 1):
@@ -133,7 +133,7 @@ def test_the_report_leaves_other_errors_as_they_are(tmp_path):
         assert caught.value is error
 
 
-def test_room_is_looked_for_before_writing(tmp_path, thousand_bytes):
+def test_free_space_is_checked_before_writing(tmp_path, thousand_bytes):
     require_room(tmp_path, 1000, "the trees")
     with pytest.raises(DiskFullError, match="the trees.*1001 bytes are needed, 1000 are free"):
         require_room(tmp_path, 1001, "the trees")

@@ -1,4 +1,4 @@
-"""Commands by way of the fork server behave as in processes of their own."""
+"""Commands that run in the fork server behave as in processes of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def command(*words: str, **options) -> subprocess.CompletedProcess:
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, **options)
 
 
-def test_streams_folder_environment_and_status(tmp_path):
+def test_streams_folder_environment_and_exit_status_are_passed_on(tmp_path):
     code = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ['MARK'], sys.argv); sys.exit('no')"
     done = command("python", "-c", code, "a b", input="text", cwd=tmp_path)
     assert done.stdout.split("\n")[0] == f"text {tmp_path} set ['-c', 'a b']"
@@ -37,12 +37,12 @@ def test_exit_status(words, status):
     assert command(*words).returncode == status
 
 
-def test_a_script_imports_its_neighbours(tmp_path):
+def test_a_script_can_import_files_beside_it(tmp_path):
     (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
     (tmp_path / "script.py").write_text("import neighbour, sys\nprint(neighbour.VALUE, sys.argv[1:])\n")
     assert command("python", str(tmp_path / "script.py"), "x").stdout == "7 ['x']\n"
 
 
-def test_commands_do_not_see_each_other():
+def test_commands_do_not_affect_each_other():
     command("python", "-c", "import tree_fairseq; tree_fairseq.mark = 1")
     assert command("python", "-c", "import tree_fairseq; print(hasattr(tree_fairseq, 'mark'))").stdout == "False\n"

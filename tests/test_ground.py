@@ -1,4 +1,4 @@
-"""Trees and parsing work without torch and fairseq: importing them in a fresh interpreter loads neither."""
+"""The rooms of trees and parsing work without torch and fairseq: a new interpreter that imports them loads neither."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAVY = {"tree_fairseq.parsing.stanza_parser", "tree_fairseq.parsing.worker_pool
 
 
 def modules_of(package) -> list[str]:
-    """The names of all modules of a package and its subpackages, without the heavy ones."""
+    """Returns the names of all modules of a package and its subpackages, without those that need torch."""
     names = [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
     return [name for name in names if name not in HEAVY]
 
@@ -41,7 +41,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("modules", CASES.values(), ids=CASES)
-def test_it_loads_neither_torch_nor_fairseq(modules):
+def test_importing_a_room_loads_neither_torch_nor_fairseq(modules):
     assert modules
     done = subprocess.run(
         [sys.executable, "-c", PROBE, *modules], cwd=ROOT, capture_output=True, text=True, timeout=120

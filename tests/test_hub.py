@@ -1,4 +1,4 @@
-"""Loading a model from Python: defaults, and what is said where something is missing."""
+"""Loading a model from Python: defaults, and messages about missing files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tree_fairseq.errors import DataFolderError
 TREE = make_pairs(1, 2)[0].tree
 
 
-def test_one_folder_may_hold_everything(trained, tmp_path):
-    """As a model is passed on: a checkpoint, dictionaries and tree.json."""
+def test_one_folder_may_hold_checkpoint_and_dictionaries(trained, tmp_path):
+    """Models are shared in this form: a checkpoint, dictionaries and tree.json."""
     folder = tmp_path / "model"
     folder.mkdir()
     for name in ("dict.en.txt", "dict.de.txt", "dict.label.en.txt", "tree.json"):
@@ -34,7 +34,7 @@ def test_the_best_checkpoint_is_the_default_and_others_have_names(trained):
     assert best.equal(first_weight("checkpoint_best.pt")) and not best.equal(early)
 
 
-def test_an_ensemble(trained):
+def test_several_checkpoints_form_an_ensemble(trained):
     model = hub.from_pretrained(trained.folder, "checkpoint3.pt:checkpoint4.pt", data_name_or_path=trained.data)
     assert len(model.models) == 2
     assert len(model.translate([TREE], beam=2)) == 1

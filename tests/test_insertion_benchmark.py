@@ -1,4 +1,4 @@
-"""What the benchmark of insertions compares: the same trees either way, and forms that look like a domain's."""
+"""Parts of the benchmark of insertion: both ways of decoding give the same trees; made-up forms resemble a domain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTATION = notation_named("bracket")
     ids=["no limit", "steps", "nodes"],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_sentence_by_sentence_the_same_trees_grow(limits, seed):
+def test_decoding_one_sentence_at_a_time_gives_the_same_trees(limits, seed):
     model = Reluctant(build_insertion(seed=seed).double())
     net_input = Examples(*[1] * 12, seed=seed).net_input()
     found = [
@@ -37,7 +37,7 @@ def test_sentence_by_sentence_the_same_trees_grow(limits, seed):
         assert len({tree.steps for tree in expected}) > 1
 
 
-def test_made_up_forms_are_as_large_as_the_domains_and_can_be_told_from_their_questions():
+def test_made_up_forms_have_the_domains_size_and_follow_from_their_questions():
     splits = made_up()
     assert {split: len(examples) for split, examples in splits.items()} == MADE_UP_SIZES
     assert splits == made_up() != made_up(seed=1)

@@ -1,4 +1,4 @@
-"""How many files of the package a piece of work passes through: a reader who follows it has to open that many."""
+"""Counts the files through which a piece of work passes, because a reader who follows it has to open all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, Trajector
 from tree_fairseq.trees.text import inspect_text
 
 
-def test_an_sst_tree_to_its_class(tmp_path):
+def test_from_an_sst_tree_to_its_class(tmp_path):
     write_trees(tmp_path, train=20)
     classify("--input-format", "trees", *prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin")
     task, args = tiny_classes.task_of(tmp_path / "bin"), Namespace(arch="tree_transformer_classifier_tiny")
@@ -47,7 +47,7 @@ OVERNIGHT = (
 )
 
 
-def test_an_overnight_line_to_the_slot_loss(tmp_path):
+def test_from_an_overnight_line_to_the_slot_loss(tmp_path):
     for split in ("train", "valid"):
         (tmp_path / f"{split}.nl").write_text("articles published in 2004\n")
         (tmp_path / f"{split}.lf").write_text(f"{OVERNIGHT}\n")
@@ -73,7 +73,7 @@ def test_an_overnight_line_to_the_slot_loss(tmp_path):
     "parser, line",
     [("brackets", "(ROOT (S (NP (DT the) (NN boat)) (VBZ sinks)))"), ("right-branching", "the boat sinks")],
 )
-def test_a_line_to_its_bytes_on_disk(tmp_path, parser, line):
+def test_from_a_line_to_its_bytes_on_disk(tmp_path, parser, line):
     for split in ("train", "valid"):
         write_lines(tmp_path / f"{split}.en", [line, line])
         write_lines(tmp_path / f"{split}.de", ["das Boot sinkt", "das Boot sinkt"])

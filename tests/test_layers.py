@@ -1,4 +1,4 @@
-"""Imports point one way, methods do not know each other, and files have the size of one idea."""
+"""Imports point in one direction, methods do not import each other, and files have a reasonable size."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-def test_every_room_has_its_place():
+def test_every_room_belongs_to_a_layer():
     rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in files()}
     assert rooms == set().union(*LAYERS)
 
 
 @pytest.mark.parametrize("path", files(), ids=name_of)
-def test_imports_point_one_way(path):
+def test_imports_point_to_lower_layers(path):
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     for module in imports(path):
         top = module.split(".")[0]
@@ -92,14 +92,14 @@ def test_imports_point_one_way(path):
 
 
 @pytest.mark.parametrize("path", files(), ids=name_of)
-def test_a_file_holds_one_idea(path):
+def test_files_are_neither_too_long_nor_too_short(path):
     lines = path.read_text(encoding="utf-8").count("\n")
     assert lines <= LONGEST_FILE, f"{name_of(path)} has {lines} lines: two ideas in one file?"
     if not path.name.startswith("__"):
         assert lines >= SHORTEST_FILE, f"{name_of(path)} has {lines} lines: which file does the idea belong to?"
 
 
-def test_no_two_files_share_a_name_by_accident():
+def test_files_share_names_only_on_purpose():
     """A base name that several rooms use is one of the house's own names for a part of a method."""
     parts = {
         "__init__",

@@ -1,4 +1,4 @@
-"""The quickstart, at toy size, on its own corpus and on somebody's folder."""
+"""The quickstart, at toy size, on its own corpus and on a user's folder."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def check(out: Path, printed: str, train_pairs: int) -> None:
     assert picture.tag.endswith("svg") and "NP" in [text.strip() for text in picture.itertext()]
 
 
-def test_on_its_own_corpus_and_again(tmp_path):
+def test_it_runs_on_its_own_corpus(tmp_path):
     out = tmp_path / "out"
     check(out, quickstart("--toy", "--out", str(out)).stdout, 200)
-    # What stands there is made again; a log of the first run tells that Stanza parsed, with the bundled model.
+    # The log shows that Stanza parsed with the bundled model.
     log = (out / "logs/preprocess.log").read_text(encoding="utf-8")
     assert "200 parsed" in log and "0 lines with a flat tree" in log
     assert json.loads((out / "data-bin/tree.json").read_text(encoding="utf-8"))
 
 
-def test_on_somebodys_folder(tmp_path):
+def test_it_runs_on_a_users_folder(tmp_path):
     folder, out = tmp_path / "mine", tmp_path / "out"
     folder.mkdir()
     drawn = [(" ".join(tree.leaves()), sentence) for tree, sentence in islice(pairs(seed=6, max_length=14), 130)]
@@ -71,7 +71,7 @@ def test_on_somebodys_folder(tmp_path):
     ("arguments", "message"),
     [(("--nonsense",), "unknown option --nonsense"), (("--updates",), "--updates needs a value")],
 )
-def test_wrong_arguments(arguments, message):
+def test_wrong_arguments_are_refused(arguments, message):
     done = quickstart(*arguments, succeeds=False)
     assert message in done.stderr and "usage:" in done.stderr
 

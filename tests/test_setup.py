@@ -1,4 +1,4 @@
-"""Setting up: the lock, ``make``, ``pip install .``, the path for ``--user-dir``."""
+"""Installation: the lock file, ``make``, ``pip install .``, the path for ``--user-dir``."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def house(tmp_path):
     return tmp_path, make, calls
 
 
-def test_make_installs_in_order_once_per_lock(house):
+def test_make_installs_in_order_and_once_for_each_lock_file(house):
     folder, make, calls = house
     assert make().returncode == 0
     steps = calls()
@@ -79,7 +79,7 @@ def test_make_installs_in_order_once_per_lock(house):
     assert len(calls()) == 3
 
 
-def test_an_interrupted_install_is_done_again(house):
+def test_an_interrupted_installation_is_repeated(house):
     folder, make, calls = house
     (folder / "fail").touch()
     assert make().returncode != 0
@@ -89,7 +89,7 @@ def test_an_interrupted_install_is_done_again(house):
     assert len(calls()) == 3
 
 
-def test_a_broken_environment_is_made_again(house):
+def test_a_broken_environment_is_replaced(house):
     folder, make, calls = house
     make()
     calls()
@@ -98,7 +98,7 @@ def test_a_broken_environment_is_made_again(house):
     assert len(calls()) == 3
 
 
-def test_an_old_python_is_refused_clearly(tmp_path):
+def test_an_old_python_is_refused_with_a_clear_message(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "requirements.lock").touch()
     old = tmp_path / "bin"
@@ -115,7 +115,7 @@ def test_an_old_python_is_refused_clearly(tmp_path):
     assert not (tmp_path / ".venv").exists()
 
 
-def test_everything_is_pinned():
+def test_all_requirements_are_pinned():
     lines = [
         line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.startswith("#")
     ]
@@ -138,7 +138,7 @@ def test_everything_is_pinned():
     } <= set(names)
 
 
-def test_continuous_integration_does_what_a_newcomer_would():
+def test_continuous_integration_runs_the_commands_for_newcomers():
     commands = [line for line in (ROOT / ".ci/run").read_text().splitlines() if line and not line.startswith("#")]
     assert commands[-1] == "exec make test"
     assert [line for line in commands if "make" in line] == ["make lint", "exec make test"]

@@ -1,4 +1,4 @@
-"""Unknown words of a translation are replaced by what they are aligned with."""
+"""Unknown words of a translation are replaced by the words to which they are aligned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOFT = [["0.8", "0.1", "0.1"], ["0.1", "0.2", "0.7"], ["0.1", "0.6", "0.3"]]
 
 
 @pytest.mark.parametrize("alignment", [HARD, SOFT, list(reversed(HARD))])
-def test_a_word_is_copied_or_translated(alignment):
+def test_an_unknown_word_is_replaced_by_a_copy_or_a_translation(alignment):
     words = ["der", "<unk>", "<unk>"]
     assert replace_unknown_words(words, SOURCE, alignment, {}, "<unk>") == ["der", "sleeps", "Xanadu"]
     assert replace_unknown_words(words, SOURCE, alignment, {"sleeps": "schläft"}, "<unk>") == [
@@ -28,11 +28,11 @@ def test_a_word_is_copied_or_translated(alignment):
 
 
 @pytest.mark.parametrize("alignment", [[], [(0, 0)], [(3, 1)]])
-def test_a_word_that_is_aligned_with_nothing_stays(alignment):
+def test_a_word_without_alignment_stays(alignment):
     assert replace_unknown_words(["der", "<unk>"], SOURCE, alignment, {}, "<unk>") == ["der", "<unk>"]
 
 
-def test_nothing_unknown_needs_no_alignment():
+def test_known_words_need_no_alignment():
     assert replace_unknown_words(["der", "Hund"], SOURCE, torch.empty(0), {}, "<unk>") == ["der", "Hund"]
 
 
@@ -44,19 +44,19 @@ def predict(tokens: str, align_dict, remove_bpe=None):
     return utils.post_process_prediction(ids, "the Xanadu sleeps", HARD, align_dict, target, remove_bpe)
 
 
-def test_positions_are_those_before_subwords_are_joined():
+def test_alignments_refer_to_positions_before_subwords_are_joined():
     _, text, _ = predict("Leucht@@ turm zzz", {}, remove_bpe="subword_nmt")
     assert text == "Leuchtturm Xanadu"
     ids, text, alignment = predict("Leucht@@ turm zzz", {})
     assert text == "Leucht@@ turm Xanadu" and len(ids) == 4 and alignment == HARD
 
 
-def test_without_the_flag_fairseq_does_as_before():
+def test_without_the_flag_fairseq_is_unchanged():
     _, text, _ = predict("der zzz", None)
     assert text == "der <unk>"
 
 
-def test_mending_twice_changes_nothing():
+def test_applying_the_change_twice_has_no_effect():
     before = utils.post_process_prediction
     compat.mend_fairseq()
     assert utils.post_process_prediction is before

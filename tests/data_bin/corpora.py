@@ -1,4 +1,4 @@
-"""Small parallel corpora with trees, and the preprocessing command called on them."""
+"""Small parallel corpora with trees, and the command that preprocesses them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TAGS = ["NN", "DT", "VBZ", "-LRB-", "."]
 
 
 def random_forest(chooser: random.Random, max_words: int = 9) -> Forest:
-    """The trees of a line: none at times, two at times, with unary chains."""
+    """Makes the trees of a line, sometimes two or zero, with unary chains."""
     sentences = chooser.choice([1, 1, 1, 1, 2, 0])
     return tuple(_random_tree(chooser, chooser.randint(1, max_words)) for _ in range(sentences))
 
@@ -108,7 +108,7 @@ def prefixes(folder: Path, *splits: str) -> list[str]:
 
 
 def folder_bytes(folder: Path) -> dict[str, bytes]:
-    """All files of a folder but those that hold times: the log."""
+    """The bytes of all files of a folder but the log, which contains times."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

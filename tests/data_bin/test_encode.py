@@ -1,4 +1,4 @@
-"""Chunks against encoding tree by tree, chains against collapsing trees, and processes that die."""
+"""Encoding of chunks compared with encoding of single trees, chains with collapsed trees; processes that die."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def chains_of(tree: Tree) -> Counter:
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(strategies.forests(), max_size=6), st.integers(1, 4))
-def test_against_encoding_tree_by_tree(tmp_path_factory, forests, chunk_lines):
+def test_chunks_equal_the_encoding_of_each_tree(tmp_path_factory, forests, chunk_lines):
     folder = tmp_path_factory.mktemp("encode")
     path = write_lines(folder / "text", [write_forest(forest) for forest in forests])
     lines = []
@@ -81,7 +81,7 @@ def test_against_encoding_tree_by_tree(tmp_path_factory, forests, chunk_lines):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_first_bad_line_is_reported(tmp_path, workers):
+def test_the_first_malformed_line_is_reported(tmp_path, workers):
     lines = ["(NN a)"] * 30
     lines[17] = "(NN a"
     lines[25] = "(S (NN a) b)"
@@ -95,7 +95,7 @@ def test_the_first_bad_line_is_reported(tmp_path, workers):
         encoded(tasks_of(path, 3, ParserOptions(name="brackets")), workers)
 
 
-def test_a_bad_line_can_have_a_flat_tree(tmp_path):
+def test_a_malformed_line_gets_a_flat_tree_if_requested(tmp_path):
     path = write_lines(tmp_path / "train.en", ["(NN a)", "(S (NN a) (VB b)", ""])
     options = ParserOptions(name="brackets", on_parse_error="flat")
     [chunk] = encoded(tasks_of(path, options=options))
@@ -104,7 +104,7 @@ def test_a_bad_line_can_have_a_flat_tree(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_sentences_are_parsed(tmp_path, workers):
+def test_sentences_are_parsed_with_any_number_of_workers(tmp_path, workers):
     path = write_lines(tmp_path / "train.en", ["a b c", "", "( d"] * 5)
     chunks = encoded(tasks_of(path, 4, ParserOptions(name="right-branching")), workers)
     assert b"".join(chunk.text for chunk in chunks) == path.read_bytes()
@@ -132,7 +132,7 @@ def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
     assert sum(len(chunk.trees.leaf_counts) for chunk in encoded(tasks_of(path, 5), 3)) == 40
 
 
-def test_deep_trees(tmp_path):
+def test_deep_trees_are_encoded(tmp_path):
     forests = [(strategies.deep_tree(20_000),), (strategies.deep_tree(20_000, branching=False),)]
     path = write_lines(tmp_path / "train.en", [write_forest(forest) for forest in forests])
     [chunk] = encoded(tasks_of(path))
@@ -143,7 +143,7 @@ def test_deep_trees(tmp_path):
     assert chunk.chains == {}
 
 
-def test_a_chunk_of_nothing(tmp_path):
+def test_a_chunk_may_have_no_lines(tmp_path):
     path = tmp_path / "train.en"
     path.write_bytes(b"")
     [chunk] = encoded([ChunkTask(path, Chunk(0, 0, 1), None)], 2)

@@ -1,4 +1,4 @@
-"""The grammar of training data: collected, written and read again."""
+"""The grammar of training data is collected, written and read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_rules_do_not_depend_on_the_traversal(traversal, binarization, rules):
     assert collect_grammar([encoding.encode(TREE), encoding.encode(TREE)], encoding) == rules
 
 
-def test_an_only_symbol_and_a_following_sibling():
+def test_rules_of_single_symbols_and_of_siblings():
     encoding = SymbolEncoding("dfs", "lcrs")
     assert collect_grammar([["a^0"]], encoding) == {(ROOT, 0, "a^0")}
     symbols = encoding.encode(Tree("f", (Tree("a"), Tree("b"))))
@@ -33,7 +33,7 @@ def test_an_only_symbol_and_a_following_sibling():
 
 
 @pytest.mark.parametrize("line", [[], ["f^1"], ["a^0", "a^0"], ["a"]])
-def test_a_line_that_is_no_tree_is_named(line):
+def test_the_message_names_a_line_that_is_not_a_tree(line):
     encoding = SymbolEncoding("dfs", "none")
     with pytest.raises(SymbolTreeError, match="line 2"):
         collect_grammar([["a^0"], line], encoding)
@@ -41,7 +41,7 @@ def test_a_line_that_is_no_tree_is_named(line):
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), arities=st.lists(st.integers(0, 2), max_size=3), binarization=st.sampled_from(["lcrs", "none"]))
-def test_what_is_written_is_read_again(data, arities, binarization, tmp_path_factory):
+def test_a_written_grammar_can_be_read(data, arities, binarization, tmp_path_factory):
     vocabulary = Vocabulary.of([0, *arities], "dfs", binarization)
     trees = data.draw(st.lists(st.sampled_from(vocabulary.trees(4)), max_size=3))
     dictionary = vocabulary.dictionary
@@ -56,14 +56,14 @@ def test_what_is_written_is_read_again(data, arities, binarization, tmp_path_fac
 
 
 @pytest.mark.parametrize("line", ["<root> 0", "<root> zero a^0", "<root> -1 a^0", "", "a b c d"])
-def test_a_line_that_is_no_rule_is_named(line, tmp_path):
+def test_the_message_names_a_line_that_is_not_a_rule(line, tmp_path):
     path = tmp_path / "grammar.lf.txt"
     path.write_text(f"<root> 0 a^0\n{line}\n")
     with pytest.raises(CorruptFileError, match="grammar.lf.txt:2"):
         load_grammar(path, Vocabulary.of([0], "dfs", "none").dictionary)
 
 
-def test_a_symbol_that_the_dictionary_lacks_is_named(tmp_path):
+def test_the_message_names_a_symbol_that_the_dictionary_lacks(tmp_path):
     path = tmp_path / "grammar.lf.txt"
     write_grammar(path, {(ROOT, 0, "a^0"), ("f^1", 0, "a^0")})
     with pytest.raises(DictionaryMismatchError, match="grammar.lf.txt:2"):

@@ -1,4 +1,4 @@
-"""The label dictionary: what is in it, in which order, and how joined chains are found."""
+"""The label dictionary: its entries, their order, and the labels of joined chains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_sorted_by_count_and_name_after_the_special_symbols():
 
 @settings(deadline=None, max_examples=50)
 @given(st.sets(good_labels), st.dictionaries(good_labels, st.integers(1, 5)))
-def test_every_label_is_there_once_and_survives_the_file(tmp_path_factory, inventory, counts):
+def test_every_label_occurs_once_and_is_kept_in_the_file(tmp_path_factory, inventory, counts):
     path = tmp_path_factory.mktemp("labels") / label_dictionary_name("en")
     dictionary = build_label_dictionary(inventory, counts, {})
     save_label_dictionary(dictionary, path)
@@ -49,7 +49,7 @@ def test_labels_named_as_special_symbols_are_refused(label):
         build_label_dictionary([], {label: 1}, {})
 
 
-def test_missing_and_damaged_files(tmp_path):
+def test_missing_and_damaged_files_are_refused(tmp_path):
     path = tmp_path / "dict.label.en.txt"
     with pytest.raises(MissingTreesError, match="dict.label.en.txt"):
         load_label_dictionary(path)

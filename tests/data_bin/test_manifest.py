@@ -1,4 +1,4 @@
-"""The manifest comes back as it was written, and the files it names are compared with it."""
+"""The manifest is read as it was written, and files are compared with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_what_is_saved_comes_back(tmp_path):
+def test_a_saved_manifest_can_be_loaded(tmp_path):
     options = ParserOptions(name="stanza", lang="de", max_parse_failures=0.5, ssplit="punct")
     split = SplitRecord("train.de-en.de", 3, 20, 31, [2], 1, ["train.de-en.de.tree.bin"])
     side = SideRecord(
@@ -38,7 +38,7 @@ def test_what_is_saved_comes_back(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["tree.json"]
 
 
-def test_what_preprocessing_notes(folder):
+def test_preprocessing_records_files_and_options(folder):
     manifest = Manifest.load(folder)
     assert (manifest.source_lang, manifest.target_lang, list(manifest.sides)) == ("en", "de", ["en"])
     assert manifest.side("en").options == ParserOptions(name="brackets", lang="en")
@@ -49,7 +49,7 @@ def test_what_preprocessing_notes(folder):
     assert manifest.files["dict.en.txt"] == FileRecord.of(folder / "dict.en.txt")
 
 
-def test_a_forgotten_split_takes_its_files_along(folder):
+def test_removing_a_split_removes_its_files(folder):
     manifest = Manifest.load(folder)
     manifest.forget_splits(manifest.side("en"), ["valid"])
     assert not [name for name in manifest.files if name.startswith("valid.en-de.en")]
@@ -58,7 +58,7 @@ def test_a_forgotten_split_takes_its_files_along(folder):
         manifest.split("en", "valid")
 
 
-def test_lines_with_other_numbers_of_leaves_are_named(folder):
+def test_the_message_names_lines_with_other_numbers_of_leaves(folder):
     trees = TreeStore(folder / "train.en-de.en.tree")
     require_equal_lengths(trees, folder / "train.en-de.en")
     lengths = TreeStore(folder / "valid.en-de.en.tree").leaf_counts

@@ -1,4 +1,4 @@
-"""Malformed arrays are found exactly where decoding them fails."""
+"""Checks of arrays find exactly the lines that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def damaged_lines(draw):
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(damaged_lines(), max_size=5))
-def test_against_decoding(lines):
+def test_damage_is_found_exactly_if_decoding_fails(lines):
     assert malformed_lines(block_of(lines)).tolist() == [not is_forest(*line) for line in lines]
 
 
-def test_very_deep_lines():
+def test_very_deep_lines_are_checked():
     deep = encode((strategies.deep_tree(20_000),)).spans
     chain = encode((strategies.deep_tree(20_000, branching=False),)).spans
     wrong = deep.copy()

@@ -1,4 +1,4 @@
-"""The building place: who may use it, what is kept, and what happens when a command is stopped in between."""
+"""The staging folder: who may use it, what it keeps, and how a stopped command is continued."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tree_fairseq.errors import DestinationExistsError
 
 
 def sealed(destination, command, **files: str) -> Staging:
-    """A building place whose output is complete."""
+    """Makes a staging folder whose output is complete."""
     with Staging(destination, command) as staging:
         output = staging.new_output()
         for name, content in files.items():
@@ -22,7 +22,7 @@ def sealed(destination, command, **files: str) -> Staging:
     return staging
 
 
-def test_published_files_are_in_place_and_the_rest_is_gone(tmp_path):
+def test_publishing_moves_the_files_and_removes_the_rest(tmp_path):
     destination = tmp_path / "deep" / "data-bin"
     with Staging(destination, {"a": 1}) as staging:
         assert staging.path == tmp_path / "deep" / "data-bin.building"
@@ -35,7 +35,7 @@ def test_published_files_are_in_place_and_the_rest_is_gone(tmp_path):
     assert [path.name for path in destination.parent.iterdir()] == ["data-bin"]
 
 
-def test_files_appear_in_the_asked_order(tmp_path, monkeypatch):
+def test_files_are_published_in_the_requested_order(tmp_path, monkeypatch):
     staging = sealed(tmp_path / "bin", {}, a="A", b="B", c="C", z="Z")
     moved = []
     replace = os.replace
@@ -47,7 +47,7 @@ def test_files_appear_in_the_asked_order(tmp_path, monkeypatch):
     assert moved == ["a", "c", "z", "b"]
 
 
-def test_the_same_command_finds_what_it_left(tmp_path):
+def test_the_same_command_finds_its_unfinished_work(tmp_path):
     for attempt in range(2):
         with Staging(tmp_path / "bin", {"inputs": ["x"], "n": 1}) as staging:
             kept = staging.folder("encoded") / "chunk"
@@ -57,7 +57,7 @@ def test_the_same_command_finds_what_it_left(tmp_path):
             staging.new_output()
 
 
-def test_another_command_starts_afresh_but_keeps_parses(tmp_path, caplog):
+def test_another_command_starts_anew_but_keeps_parses(tmp_path, caplog):
     with Staging(tmp_path / "bin", {"n": 1}) as staging:
         staging.folder("encoded")
         staging.folder("parsed/train.en")
@@ -73,7 +73,7 @@ def test_another_command_starts_afresh_but_keeps_parses(tmp_path, caplog):
     assert "another command" in caplog.text
 
 
-def test_another_command_that_was_stopped_while_it_cleared_away_is_no_hindrance(tmp_path):
+def test_a_command_that_was_stopped_while_it_removed_files_does_not_block_others(tmp_path):
     staging = sealed(tmp_path / "bin", {"n": 1})
     (staging.path / "command.json").unlink()
     assert not Staging(tmp_path / "bin", {"n": 2}).is_ready
@@ -81,7 +81,7 @@ def test_another_command_that_was_stopped_while_it_cleared_away_is_no_hindrance(
         assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
+def test_a_folder_of_somebody_else_is_not_touched(tmp_path):
     (tmp_path / "bin.building").mkdir()
     (tmp_path / "bin.building" / "thesis.tex").write_text("")
     with pytest.raises(DestinationExistsError, match="bin.building"), Staging(tmp_path / "bin", {}):
@@ -89,14 +89,14 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
     assert (tmp_path / "bin.building" / "thesis.tex").exists()
 
 
-def test_what_a_kill_left_of_the_record_is_no_hindrance(tmp_path):
+def test_an_unfinished_record_of_a_killed_command_does_not_block_others(tmp_path):
     (tmp_path / "bin.building").mkdir()
     (tmp_path / "bin.building" / ".command.json.0123abcd.tmp").write_text('{"n"')
     with Staging(tmp_path / "bin", {}) as staging:
         assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
 
 
-def test_two_processes_do_not_build_the_same(tmp_path):
+def test_two_processes_cannot_build_the_same_folder(tmp_path):
     def second():
         with Staging(tmp_path / "bin", {}):
             pass
@@ -106,7 +106,7 @@ def test_two_processes_do_not_build_the_same(tmp_path):
     assert in_child(second) == 0
 
 
-def test_a_stopped_move_is_finished(tmp_path):
+def test_an_interrupted_publication_is_completed(tmp_path):
     staging = sealed(tmp_path / "bin", {"n": 1}, a="A", b="B")
     ready = json.loads((staging.path / "READY.json").read_text())
     (tmp_path / "bin").mkdir()
@@ -124,7 +124,7 @@ def test_a_stopped_move_is_finished(tmp_path):
     assert not staging.path.exists()
 
 
-def test_what_only_waits_to_be_cleared_is_cleared(tmp_path):
+def test_only_published_staging_folders_are_removed(tmp_path):
     clear_published(tmp_path / "bin")
     staging = sealed(tmp_path / "bin", {"n": 1}, a="A")
     clear_published(tmp_path / "bin")
@@ -143,7 +143,7 @@ def test_what_only_waits_to_be_cleared_is_cleared(tmp_path):
     assert (tmp_path / "bin.building").exists()
 
 
-def test_the_parse_cache_moves_along_and_stays(tmp_path):
+def test_the_parse_cache_is_published_and_used_again(tmp_path):
     with Staging(tmp_path / "bin", {}) as staging:
         staging.parse_cache.mkdir()
         (staging.parse_cache / "parses").write_text("1")
@@ -154,7 +154,7 @@ def test_the_parse_cache_moves_along_and_stays(tmp_path):
         assert staging.parse_cache == tmp_path / "bin" / "parse-cache"
 
 
-def test_a_linked_destination_is_built_beside_what_it_points_to(tmp_path):
+def test_a_linked_destination_is_built_beside_its_target(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     assert staging_path(tmp_path / "link") == tmp_path / "real.building"

@@ -1,4 +1,4 @@
-"""Token files of every kind are read as fairseq reads them, and damage is named."""
+"""Token files of every kind are read as fairseq reads them, and messages name the damage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, L
 
 @pytest.fixture(scope="module", params=SUPPORTED)
 def stock_folder(request, tmp_path_factory):
-    """A folder of stock fairseq's, and its text."""
+    """A folder that stock fairseq made, and its text."""
     corpus = write_corpus(tmp_path_factory.mktemp("corpus"), train=40)
     folder = tmp_path_factory.mktemp("stock") / "bin"
     run_preprocess(
@@ -53,7 +53,7 @@ def test_lengths_ids_and_words(stock_folder):
     require_same_tokens(text, prefix, dictionary)
 
 
-def test_another_text_is_named_by_line(stock_folder, tmp_path):
+def test_the_message_names_the_line_of_another_text(stock_folder, tmp_path):
     _, folder, text = stock_folder
     dictionary = load_dictionary(folder, "en")
     lines = read_lines(text)
@@ -70,7 +70,7 @@ def test_another_text_is_named_by_line(stock_folder, tmp_path):
 
 @pytest.mark.parametrize("impl", ["mmap", "cached"])
 @pytest.mark.parametrize("suffix", ["bin", "idx"])
-def test_cut_files_are_damaged(tmp_path, impl, suffix):
+def test_truncated_files_are_refused(tmp_path, impl, suffix):
     corpus = write_corpus(tmp_path, train=5)
     run_preprocess("--trainpref", corpus / "leaves/train", "--destdir", tmp_path / "bin", "--dataset-impl", impl)
     path = tmp_path / "bin" / f"train.en-de.en.{suffix}"
@@ -84,7 +84,7 @@ def test_cut_files_are_damaged(tmp_path, impl, suffix):
         token_lengths(tmp_path / "bin/train.en-de.en")
 
 
-def test_ids_outside_the_dictionary(tmp_path):
+def test_ids_outside_the_dictionary_are_refused(tmp_path):
     corpus = write_corpus(tmp_path, train=5)
     run_preprocess("--trainpref", corpus / "leaves/train", "--destdir", tmp_path / "bin", "--padding-factor", 1)
     prefix = tmp_path / "bin/train.en-de.en"
@@ -100,7 +100,7 @@ def test_ids_outside_the_dictionary(tmp_path):
         list(token_ids(prefix, dictionary))
 
 
-def test_dictionaries_that_are_missing_or_damaged(tmp_path):
+def test_missing_or_damaged_dictionaries_are_refused(tmp_path):
     with pytest.raises(MissingTreesError, match="dict.en.txt"):
         load_dictionary(tmp_path, "en")
     for content in (b"no count\n", b"a 1\na 1\n", b"\xff\xfe 1\n"):

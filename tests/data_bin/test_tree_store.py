@@ -1,4 +1,4 @@
-"""The store gives back what was written, is valid for fairseq, and refuses damaged files."""
+"""The store returns the trees that were written, is valid for fairseq, and refuses damaged files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ many_forests = st.lists(strategies.forests(), max_size=6)
 
 @settings(deadline=None, max_examples=60)
 @given(many_forests, st.integers(1, 3))
-def test_what_was_written_comes_back(tmp_path_factory, forests, parts):
+def test_written_trees_can_be_read(tmp_path_factory, forests, parts):
     prefix = tmp_path_factory.mktemp("store") / "train.en-de.en.tree"
     names = write_store(prefix, forests, parts)
     store = TreeStore(prefix)
@@ -68,7 +68,7 @@ def test_what_was_written_comes_back(tmp_path_factory, forests, parts):
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(strategies.forests(), min_size=1, max_size=6), st.data())
-def test_a_block_is_the_lines_one_after_the_other(tmp_path_factory, forests, data):
+def test_a_block_has_the_lines_in_their_order(tmp_path_factory, forests, data):
     prefix = tmp_path_factory.mktemp("store") / "tree"
     names = write_store(prefix, forests)
     first = data.draw(st.integers(0, len(forests)))
@@ -89,7 +89,7 @@ def test_fairseq_reads_the_files(tmp_path):
         assert dataset[index].tolist() == [tree.num_leaves, *rows.tolist()]
 
 
-def test_values_beyond_sixteen_bits_survive(tmp_path):
+def test_values_of_more_than_sixteen_bits_are_kept(tmp_path):
     block = TreeBlock(
         np.array([70_000], np.int32), np.array([1], np.int32), np.array([[70_001, 0, 70_000, 65_536]], np.int32)
     )
@@ -99,7 +99,7 @@ def test_values_beyond_sixteen_bits_survive(tmp_path):
     assert (tree.num_leaves, *(int(column[0]) for column in tree[1:])) == (70_000, 70_001, 0, 70_000, 65_536)
 
 
-def test_a_store_without_lines(tmp_path):
+def test_a_store_may_have_no_lines(tmp_path):
     assert write_store(tmp_path / "tree", []) == []
     store = TreeStore(tmp_path / "tree")
     assert len(store) == 0 and len(store.leaf_counts) == 0 and len(store.block().rows) == 0
@@ -114,20 +114,20 @@ def test_a_pickled_store_opens_its_files_again(tmp_path):
 
 
 @pytest.mark.parametrize("index", [-1, 1, 10**12])
-def test_lines_that_do_not_exist(tmp_path, index):
+def test_missing_lines_are_refused(tmp_path, index):
     write_store(tmp_path / "tree", [(strategies.deep_tree(4),)])
     with pytest.raises(IndexError):
         TreeStore(tmp_path / "tree")[index]
 
 
-def test_an_error_while_writing_leaves_no_index(tmp_path):
+def test_no_index_is_left_after_an_error_while_writing(tmp_path):
     with pytest.raises(ValueError, match="do not make up"), TreeStoreWriter(tmp_path / "tree") as writer:
         writer.add(TreeBlock(np.array([1], np.int32), np.array([2], np.int32), np.zeros((1, 4), np.int32)))
     assert not (tmp_path / "tree.idx").exists()
 
 
 @pytest.mark.parametrize("suffix", ["bin", "idx"])
-def test_any_cut_is_noticed(tmp_path, suffix):
+def test_any_truncation_is_noticed(tmp_path, suffix):
     write_store(tmp_path / "tree", [(strategies.deep_tree(4),), ()])
     path = tmp_path / f"tree.{suffix}"
     content = path.read_bytes()

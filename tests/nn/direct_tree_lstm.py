@@ -1,4 +1,4 @@
-"""LSTMs over trees, node by node as the papers' equations have them."""
+"""LSTMs over trees, computed node by node from the papers' equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins for pretrained encoders: small ones with weights of chance, written to disk as their library does."""
+"""Small encoders with random weights, saved by their library, in place of pretrained ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def library():
-    """The package ``transformers``; skips the test where it is not installed."""
+    """The package ``transformers``; skips the test if it is not installed."""
     if importlib.util.find_spec("transformers") is None:
         pytest.skip("the package transformers is not installed")
     return pretrained_library.library()

@@ -1,4 +1,4 @@
-"""Forests as span lists, drawn by hypothesis, and their padded batches."""
+"""Random forests as lists of spans for hypothesis, and their padded batches."""
 
 from __future__ import annotations
 

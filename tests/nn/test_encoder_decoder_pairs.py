@@ -1,4 +1,4 @@
-"""Every encoder of the registry with every decoder that its modality allows: they train ten updates and generate."""
+"""Every registered encoder trains ten updates and generates with every decoder that its modality allows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder_of(corpus, tmp_path_factory):
-    """Makes the folder of some preprocessing once."""
+    """Preprocesses once for each set of flags and returns the folder."""
     made: dict[tuple, Path] = {}
 
     def folder(source: str, target: str, *options: str) -> Path:
@@ -96,7 +96,7 @@ def task_over(data: Path, name: str, source: str, target: str):
 
 
 def losses_of_updates(task, model, criterion, batch: dict) -> list[float]:
-    """The loss of a batch before each update of training on it."""
+    """Trains on one batch and returns its loss before each update."""
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     optimizer.backward = lambda loss: loss.backward()
     losses = []
@@ -125,7 +125,7 @@ def trains_and_generates(task, decoder: Decoder, *flags: str) -> None:
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("decoder", list(DECODERS))
-def test_a_source_with_parses(folder_of, albert, encoder, decoder):
+def test_encoders_of_constituency_trees_with_all_decoders(folder_of, albert, encoder, decoder):
     decoder = DECODERS[decoder]
     flags = [decoder.option, encoder, *(("--encoder-path", str(albert)) if encoder == "pretrained" else ())]
     task = task_over(folder_of("nl", "lf", *PARSED, *decoder.preprocessing), decoder.task, "nl", "lf")
@@ -134,7 +134,7 @@ def test_a_source_with_parses(folder_of, albert, encoder, decoder):
 
 @pytest.mark.parametrize("encoder", ["transformer", "treeformer", "tree_positional", "tree_lstm"])
 @pytest.mark.parametrize("decoder", ["stock", "structural"])
-def test_a_source_of_symbol_trees(folder_of, encoder, decoder):
+def test_encoders_of_symbol_trees_with_all_decoders(folder_of, encoder, decoder):
     """To a sequence, or, from parses that become symbol trees, to symbol trees."""
     structural = ("--task", "structural_translation")
     if decoder == "stock":
@@ -146,12 +146,12 @@ def test_a_source_of_symbol_trees(folder_of, encoder, decoder):
     trains_and_generates(task, DECODERS[decoder], DECODERS[decoder].option, encoder)
 
 
-def test_all_encoders_are_in_the_table():
+def test_the_table_of_encoders_is_complete():
     assert set(encoders.ENCODERS) == set(ENCODERS)
 
 
 @pytest.mark.parametrize("decoder", list(DECODERS))
-def test_an_encoder_of_constituents_needs_them(folder_of, decoder):
+def test_an_encoder_of_constituents_needs_trees(folder_of, decoder):
     decoder = DECODERS[decoder]
     if decoder.task == "tree_translation":
         options = ("--task", "structural_translation", "--source-modality", "tree")
@@ -162,7 +162,7 @@ def test_an_encoder_of_constituents_needs_them(folder_of, decoder):
         task.build_model(arguments(decoder.arch, decoder.option, "tree"))
 
 
-def test_insertion_has_no_sources_of_symbol_trees(folder_of):
+def test_insertion_refuses_sources_of_symbol_trees(folder_of):
     with pytest.raises(InputError, match="--source-modality"):
         folder_of("nl", "lf", "--task", "tree_insertion", *PARSED, "--source-modality", "constituency")
 

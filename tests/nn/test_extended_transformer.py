@@ -1,4 +1,4 @@
-"""Vectors of words from a file."""
+"""Word vectors from a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def vector(number: float, width: int = 8) -> str:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_vectors_of_a_file(arch, vectors):
+def test_vectors_are_read_from_a_file(arch, vectors):
     path = vectors("2 8", f"s1 {vector(0.5)}", f"other {vector(2)}")
     words = class_task().source_dictionary
     table = build_classifier(arch, "--encoder-embed-path", path).encoder.embed_tokens.weight
@@ -35,13 +35,13 @@ def test_vectors_of_a_file(arch, vectors):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_frozen_vectors(arch):
+def test_frozen_vectors_are_not_trained(arch):
     model = build_classifier(arch, "--freeze-embeddings")
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     assert frozen == ["encoder.embed_tokens.weight"]
 
 
-def test_vectors_of_another_width(vectors):
+def test_vectors_of_another_width_are_refused(vectors):
     path = vectors("1 7", f"s1 {vector(0.5, 7)}")
     with pytest.raises(InputError, match="'s1' has 7 numbers, but --encoder-embed-dim is 8"):
         build_classifier(ARCHITECTURES[0], "--encoder-embed-path", path)
@@ -55,18 +55,18 @@ def test_vectors_of_another_width(vectors):
         (["1 8", "s1 one two"], "a line is not a word and its vector"),
     ],
 )
-def test_files_that_hold_no_vectors(vectors, lines, message):
+def test_files_without_vectors_are_refused(vectors, lines, message):
     path = vectors(*lines)
     with pytest.raises(InputError, match=message) as raised:
         build_classifier(ARCHITECTURES[1], "--encoder-embed-path", path)
     assert path in str(raised.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="there are no vectors"):
         build_classifier(ARCHITECTURES[1], "--encoder-embed-path", str(tmp_path / "none"))
 
 
-def test_words_are_drawn_as_fairseq_s_transformer_draws_them():
+def test_word_vectors_are_initialised_as_in_fairseqs_transformer():
     table = build_classifier("lstm_classifier_tiny", "--encoder-embed-dim", "400").encoder.embed_tokens.weight
     assert torch.isclose(table[4:].std(), torch.tensor(400**-0.5, dtype=table.dtype), rtol=0.1)

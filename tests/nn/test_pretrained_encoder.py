@@ -1,4 +1,4 @@
-"""Pretrained encoders from a local folder: a small BERT with weights of chance stands for one."""
+"""Pretrained encoders from a local folder, tested with a small BERT of random weights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def batch(left_pad: bool) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
-def test_states_are_those_of_the_library(folder, left_pad, caplog):
+def test_states_equal_those_of_the_library(folder, left_pad, caplog):
     transformers = library()
     encoder = PretrainedEncoder.from_folder(SOURCE, folder).eval()
     assert "2 of 21 symbols" in caplog.text, "s18 and s19 are no pieces"
@@ -75,7 +75,7 @@ def test_states_are_those_of_the_library(folder, left_pad, caplog):
     assert (encoder.width, encoder.max_positions()) == (16, 23)
 
 
-def test_rows_can_be_moved(folder):
+def test_rows_can_be_reordered(folder):
     encoder = PretrainedEncoder.from_folder(SOURCE, folder).eval()
     order = torch.tensor([2, 0, 0])
     with torch.no_grad():
@@ -92,7 +92,7 @@ def test_rows_can_be_moved(folder):
 # In the model
 
 
-def test_it_encodes_for_insertions_and_learns(folder):
+def test_it_encodes_for_insertion_and_learns(folder):
     model = build(
         insertion_task(), "--insertion-encoder", "pretrained", "--encoder-path", str(folder), arch=TINY
     ).train()
@@ -102,7 +102,7 @@ def test_it_encodes_for_insertions_and_learns(folder):
     assert model.decoder.layers[0].encoder_attn.kdim == 16
 
 
-def test_a_checkpoint_needs_no_folder(folder, tmp_path):
+def test_a_checkpoint_loads_without_the_folder(folder, tmp_path):
     copy = tmp_path / "encoder"
     shutil.copytree(folder, copy)
     args = arguments(TINY, "--insertion-encoder", "pretrained", "--encoder-path", str(copy))
@@ -116,7 +116,7 @@ def test_a_checkpoint_needs_no_folder(folder, tmp_path):
     assert json.loads(args.pretrained_description)["config"]["model_type"] == "bert"
 
 
-# What is refused
+# Refusals
 
 
 def refused(path, message: str, symbols=SOURCE) -> None:
@@ -124,7 +124,7 @@ def refused(path, message: str, symbols=SOURCE) -> None:
         PretrainedEncoder.from_folder(symbols, path)
 
 
-def test_folders_that_are_none(tmp_path, folder):
+def test_missing_and_incomplete_folders_are_refused(tmp_path, folder):
     library()
     refused(None, "--encoder-path DIR")
     refused(tmp_path / "nowhere", "has no config.json")
@@ -141,7 +141,7 @@ def test_pickled_weights_are_never_loaded(tmp_path, folder):
     refused(pickled, "weights in pytorch_model.bin could run code and are not loaded.*save_pretrained")
 
 
-def test_torn_or_incomplete_weights(tmp_path, folder):
+def test_truncated_or_incomplete_weights_are_refused(tmp_path, folder):
     from safetensors.torch import load_file, save_file
 
     torn = tmp_path / "torn"
@@ -158,7 +158,7 @@ def test_torn_or_incomplete_weights(tmp_path, folder):
     refused(torn, "lacks 16 of the encoder's, such as encoder.layer.1")
 
 
-def test_other_kinds_of_model(tmp_path, folder):
+def test_other_kinds_of_model_are_refused(tmp_path, folder):
     transformers = library()
     other = tmp_path / "t5"
     shutil.copytree(folder, other, ignore=shutil.ignore_patterns("*.safetensors", "config.json"))
@@ -168,24 +168,24 @@ def test_other_kinds_of_model(tmp_path, folder):
     refused(other, "a model of type t5 is not just an encoder")
 
 
-def test_made_up_words_that_fill_a_dictionary_are_not_missed(folder, caplog):
+def test_words_that_pad_the_dictionary_do_not_count_as_unknown(folder, caplog):
     PretrainedEncoder.from_folder(
         folder=folder, dictionary=dictionary("s0", "##ly", "madeupword0000", "madeupword0001")
     )
     assert "unknown" not in caplog.text
 
 
-def test_a_folder_without_the_tokenizer_s_files(tmp_path, folder):
+def test_a_folder_without_tokenizer_files_is_refused(tmp_path, folder):
     bare = tmp_path / "bare"
     shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("vocab.txt"))
     refused(bare, "no tokenizer can be loaded.*vocab.txt.*belong beside config.json")
 
 
-def test_sources_that_are_no_pieces(folder):
+def test_sources_that_are_not_split_into_pieces_are_refused(folder):
     refused(folder, "none of the 2 symbols .* such as 'boat'", dictionary("the", "boat"))
 
 
-def test_the_package_may_be_missing(monkeypatch, tmp_path):
+def test_the_message_names_the_missing_package(monkeypatch, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"")
 

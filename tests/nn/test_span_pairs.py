@@ -1,4 +1,4 @@
-"""The task's data sets: trees stay with their sentences whatever fairseq does to the order."""
+"""Data sets of the task: trees stay with their sentences in every order that fairseq makes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load(data: object, split: str, epoch: int = 1, combine: bool = False, **opti
 
 
 def assert_trees_belong(task, dataset, trees: list[str], batch_size: int = 5) -> None:
-    """Every row of every batch has the words and the reduced tree of its line."""
+    """Asserts that every row of every batch has the words and the reduced tree of its line."""
     with data_utils.numpy_seed(3):
         batches = dataset.batch_by_size(dataset.ordered_indices(), max_sentences=batch_size)
     assert sorted(np.concatenate(batches)) == list(range(len(trees)))
@@ -72,7 +72,7 @@ def test_trees_follow_their_sentences(data_bin, left_pad_source):
     assert_trees_belong(task, dataset, TRAIN)
 
 
-def test_order_and_batches_are_stock(data_bin):
+def test_order_and_batches_equal_those_of_fairseq(data_bin):
     _, dataset = load(data_bin, "train")
     stock = stock_dataset(data_bin, "train")
     indices = []
@@ -89,7 +89,7 @@ def test_order_and_batches_are_stock(data_bin):
     assert kept[0][1] == kept[1][1] != []
 
 
-def test_nodes_are_counted_on_demand(data_bin):
+def test_nodes_count_as_tokens_if_requested(data_bin):
     task, dataset = load(data_bin, "train", count_nodes=True)
     stock = stock_dataset(data_bin, "train")
     for index, tree in enumerate(TRAIN):
@@ -102,8 +102,8 @@ def test_nodes_are_counted_on_demand(data_bin):
     assert len(counted) > len(stock.batch_by_size(indices, 100))
 
 
-def test_a_test_set_is_kept_to_its_last_line(data_bin):
-    """fairseq drops a last batch whose size is no multiple of --required-batch-size-multiple, 8 by default."""
+def test_a_test_set_keeps_its_last_batch(data_bin):
+    """fairseq drops a last batch whose size is not a multiple of --required-batch-size-multiple, 8 by default."""
     for split, is_kept in (("valid", True), ("train", False)):
         _, dataset = load(data_bin, split)
         batches = dataset.batch_by_size(np.arange(13), max_sentences=8, required_batch_size_multiple=8)
@@ -111,13 +111,13 @@ def test_a_test_set_is_kept_to_its_last_line(data_bin):
         assert np.concatenate(batches).tolist() == list(range(13 if is_kept else 8))
 
 
-def test_no_lines_make_no_batch(data_bin):
+def test_an_empty_split_has_no_batches(data_bin):
     _, dataset = load(data_bin, "valid")
     assert dataset.batch_by_size(np.zeros(0, np.int64), max_tokens=100, required_batch_size_multiple=8) == []
     assert dataset.collater([]) == {}
 
 
-def test_workers_of_a_loader_get_a_copy(data_bin):
+def test_a_data_set_can_be_pickled_for_workers(data_bin):
     task, dataset = load(data_bin, "valid", unary_chains="join")
     assert_trees_belong(task, pickle.loads(pickle.dumps(dataset)), VALID)
 
@@ -127,7 +127,7 @@ def test_workers_of_a_loader_get_a_copy(data_bin):
 
 @pytest.fixture(scope="module")
 def two_folders(corpus, data_bin, tmp_path_factory) -> tuple[Path, Path]:
-    """Another folder with the dictionaries of the first; it has its own training trees."""
+    """A second folder with the dictionaries of the first and its own training trees."""
     source = tmp_path_factory.mktemp("second")
     write_pairs(source / "train", make_pairs(24, 40))
     for split in ("valid", "test"):
@@ -137,7 +137,7 @@ def two_folders(corpus, data_bin, tmp_path_factory) -> tuple[Path, Path]:
     return data_bin, source / "data-bin"
 
 
-def test_folders_take_turns_by_epoch(two_folders):
+def test_folders_alternate_by_epoch(two_folders):
     data = ":".join(map(str, two_folders))
     for epoch, trees in ((1, TRAIN), (2, [pair.tree for pair in make_pairs(24, 40)]), (3, TRAIN)):
         task, dataset = load(data, "train", epoch=epoch)
@@ -146,7 +146,7 @@ def test_folders_take_turns_by_epoch(two_folders):
     assert_trees_belong(task, dataset, VALID)
 
 
-def test_parts_of_a_split_are_joined_and_the_first_repeated(two_folders, tmp_path):
+def test_parts_of_a_split_are_joined_and_the_first_is_upsampled(two_folders, tmp_path):
     folder = shutil.copytree(two_folders[0], tmp_path / "data-bin")
     source = tmp_path / "text"
     source.mkdir()
@@ -231,7 +231,7 @@ def test_folders_with_different_labels_are_refused(data_bin, tmp_path):
 # New text
 
 
-def test_packed_trees_unpack(data_bin):
+def test_packed_trees_are_unpacked(data_bin):
     task, dataset = load(data_bin, "valid")
     source_spans = dataset.collater([dataset[index] for index in range(5)])["net_input"]["source_spans"]
     unpacked = unpack_spans(pack_spans(source_spans))
@@ -239,7 +239,7 @@ def test_packed_trees_unpack(data_bin):
     assert all(torch.equal(unpacked[name], source_spans[name]) for name in unpacked)
 
 
-def test_new_lines_are_read_as_the_data_were(data_bin):
+def test_new_lines_are_read_like_the_data(data_bin):
     task, valid = load(data_bin, "valid")
     tokens, lengths = task.get_interactive_tokens_and_lengths(VALID, lambda line: pytest.fail("a tree was encoded"))
     assert isinstance(tokens, NewLines)

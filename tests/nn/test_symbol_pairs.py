@@ -1,4 +1,4 @@
-"""Batches of symbol trees: parents and branches by column, no EOS where a tree ends by itself."""
+"""Batches of symbol trees: parents and branches of each column, and no EOS, because a tree ends by itself."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def paths_of_tree(tree):
 
 
 @given(st.lists(symbol_trees(), min_size=1, max_size=4), st.sampled_from(ENCODINGS), st.booleans())
-def test_columns_lead_to_every_place_of_the_tree(forest, encoding, left_pad):
+def test_parents_and_branches_give_the_path_of_every_node(forest, encoding, left_pad):
     dictionary = dictionary_of(forest, encoding)
     tokens = encoded(forest, dictionary)
     pairs = LanguagePairDataset(
@@ -101,7 +101,7 @@ def test_columns_lead_to_every_place_of_the_tree(forest, encoding, left_pad):
 
 
 @given(symbol_trees(), st.sampled_from(ENCODINGS))
-def test_targets_have_no_eos_and_inputs_begin_with_start(tree, encoding):
+def test_targets_have_no_eos_and_inputs_begin_with_it(tree, encoding):
     dictionary = dictionary_of([tree], encoding)
     [tokens] = encoded([tree], dictionary)
     words = ListDataset([torch.tensor([5, 2])], [2])
@@ -117,13 +117,13 @@ def test_targets_have_no_eos_and_inputs_begin_with_start(tree, encoding):
     assert dictionary.tree(tokens) == tree and dictionary.string(tokens) == notation_named("bracket").write(tree)
 
 
-def test_a_row_that_is_no_tree_is_refused():
+def test_a_row_that_is_not_a_tree_is_refused():
     dictionary = dictionary_of([Tree("f", [Tree("x")])], ENCODINGS[0])
     with pytest.raises(SymbolTreeError, match="sentence 1"):
         collate_symbol_trees(torch.tensor([[dictionary.index("f^2"), dictionary.eos()]]), dictionary.table())
 
 
-def test_unknown_symbols_keep_their_arity_and_incomplete_trees_are_shown_as_symbols():
+def test_unknown_symbols_keep_their_arity_and_incomplete_trees_are_written_as_symbols():
     dictionary = dictionary_of([Tree("f", [Tree("x")])], ENCODINGS[0])
     assert dictionary[dictionary.index("strange^2")] == unknown_symbol(2)
     assert dictionary.index("strange^7") == dictionary.index("strange") == dictionary.unk()

@@ -1,4 +1,4 @@
-"""Collated trees, and how a batch of them is laid over padded leaves."""
+"""Collated trees, and their spans over padded leaves."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_collated_trees_are_padded_with_empty_spans():
 
 
 @pytest.mark.parametrize("trees", [[], [NONE], [NONE, NONE]])
-def test_nothing_to_collate(trees):
+def test_an_empty_list_of_trees_is_collated(trees):
     assert all(column.shape == (len(trees), 0) for column in collate_trees(trees, PAD).values())
 
 
 def test_collated_trees_move_with_a_batch():
-    """fairseq moves dicts of tensors, and casts none of integers."""
+    """fairseq moves dicts of tensors and does not cast integers."""
     sample = {"net_input": {"source_spans": collate_trees([SMALL], PAD)}}
     moved = utils.apply_to_sample(lambda tensor: tensor.clone() + 1, sample)
     assert moved["net_input"]["source_spans"]["label"].tolist() == [[8, 9]]
@@ -49,7 +49,7 @@ def test_collated_trees_move_with_a_batch():
 
 @settings(max_examples=40, deadline=None)
 @given(lengths=st.lists(st.integers(2, 5), min_size=1, max_size=4), extra=st.integers(0, 3), left_pad=st.booleans())
-def test_spans_lie_over_the_words_on_whichever_side_the_padding_is(lengths, extra, left_pad):
+def test_spans_cover_the_words_with_padding_on_either_side(lengths, extra, left_pad):
     width = max(lengths) + 1 + extra
     tokens = torch.full((len(lengths), width), PAD)
     for row, length in enumerate(lengths):
@@ -66,7 +66,7 @@ def test_spans_lie_over_the_words_on_whichever_side_the_padding_is(lengths, extr
             assert covered.tolist() == list(range(first_word, 100 + length))  # words, never EOS or padding
 
 
-def test_padding_nodes_are_no_nodes():
+def test_padding_does_not_count_as_nodes():
     tokens = torch.tensor([[PAD, 5, 6, EOS], [5, 6, 7, EOS]])
     batch = TreeBatch.from_net_input(collate_trees([SINGLE, SMALL], PAD), tokens, PAD)
     assert batch.is_node.tolist() == [[True, False], [True, True]]

@@ -1,4 +1,4 @@
-"""The Tree-LSTM and the levels it goes up by, against their definitions."""
+"""The Tree-LSTM and its levels, compared with their definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, TreeLSTM, by_bra
 
 @st.composite
 def batches(draw, degree: int):
-    """Trees whose nodes stand in any columns, as places, parents and branches, and a mask."""
+    """Trees whose nodes are in random columns: parents, branches and a mask."""
     trees = draw(st.lists(places(degree, 7).filter(_is_proper), min_size=1, max_size=3))
     width = max(map(len, trees)) + draw(st.integers(0, 2))
     orders = [draw(st.permutations(range(width)))[: len(tree)] for tree in trees]
@@ -28,7 +28,7 @@ def _is_proper(tree) -> bool:
 
 @settings(max_examples=20, deadline=None)
 @given(data=st.data(), degree=st.integers(1, 4), full=st.booleans(), seed=st.integers(0, 99))
-def test_it_is_the_recursion_of_the_paper(data, degree, full, seed):
+def test_it_equals_the_recursion_of_the_paper(data, degree, full, seed):
     tree, mask, roots = data.draw(batches(degree))
     torch.manual_seed(seed)
     lstm = TreeLSTM(3, 2, degree, full).double()
@@ -57,12 +57,12 @@ def test_it_is_the_recursion_of_the_paper(data, degree, full, seed):
         torch.testing.assert_close(ours, theirs)
 
 
-def test_forget_gates_look_at_siblings_in_binary_trees_only():
+def test_forget_gates_read_siblings_only_in_binary_trees():
     assert TreeLSTM(3, 2, 2).full_forget_gates and not TreeLSTM(3, 2, 3).full_forget_gates
     assert TreeLSTM(3, 2, 20).from_children.weight.shape == (20, 8, 2)
 
 
-def test_several_roots_in_a_row():
+def test_a_row_may_have_several_roots():
     torch.manual_seed(0)
     lstm = TreeLSTM(3, 2, 2)
     features = torch.randn(1, 4, 3)
@@ -72,13 +72,13 @@ def test_several_roots_in_a_row():
     torch.testing.assert_close(h[:, 2:], alone)
 
 
-def test_no_nodes_at_all():
+def test_a_batch_may_have_no_nodes():
     h, c = TreeLSTM(3, 2, 2)(torch.randn(2, 4, 3), *torch.full((2, 2, 4), -1), torch.zeros(2, 4, dtype=torch.bool))
     assert h.shape == c.shape == (2, 4, 2) and not h.any()
 
 
-def test_a_deep_tree():
-    """A chain: no recursion, and its end is seen by its root."""
+def test_a_deep_tree_needs_no_recursion():
+    """The root of a chain depends on its last node."""
     depth = 1200
     torch.manual_seed(0)
     lstm = TreeLSTM(1, 1, 1)
@@ -93,7 +93,7 @@ def test_a_deep_tree():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision(dtype):
+def test_half_precision_is_close_to_full_precision(dtype):
     torch.manual_seed(0)
     lstm, features = TreeLSTM(8, 8, 2), torch.randn(1, 3, 8)
     tree = torch.tensor([[-1, 0, 0]]), torch.tensor([[-1, 0, 1]]), torch.ones(1, 3, dtype=torch.bool)
@@ -108,7 +108,7 @@ def test_half_precision(dtype):
 
 @settings(max_examples=30, deadline=None)
 @given(data=st.data(), degree=st.integers(1, 3))
-def test_levels_are_where_nodes_stand(data, degree):
+def test_levels_agree_with_parents_and_branches(data, degree):
     tree, mask, _ = data.draw(batches(degree))
     levels = TreeLevels.of(tree["parents"], tree["branches"], mask, degree)
     width = mask.size(1)

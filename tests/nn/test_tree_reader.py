@@ -1,4 +1,4 @@
-"""What a model reads of a stored tree, against the same reduction on trees of objects."""
+"""Reduces stored trees for a model, compared with the same reduction of tree objects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def twin(forest: Forest, join: bool) -> list[tuple[str, int, int, int]]:
 
 
 def reader(*forests_to_know: Forest, join: bool = False) -> TreeReader:
-    """A reader whose dictionary knows the labels, and where asked the chains, of some forests."""
+    """A reader whose dictionary has the labels of some forests, and their chains if requested."""
     chains = {
         tuple(label.split("+")): 1 for forest in forests_to_know for label, *_ in twin(forest, True) if "+" in label
     }
@@ -67,7 +67,7 @@ def test_reduction_equals_the_definition(join, forest):
 
 @settings(max_examples=40, deadline=None)
 @given(forest=forests(plain_trees(), min_trees=1))
-def test_fewer_nodes_than_leaves_and_no_span_twice(forest):
+def test_reduced_trees_have_fewer_nodes_than_leaves_and_different_spans(forest):
     rows = rows_of(reader(), forest)
     spans = [(start, end) for _, start, end, _ in rows]
     assert len(set(spans)) == len(spans) <= sum(len(tree.leaves()) - 1 for tree in forest)
@@ -84,12 +84,12 @@ def test_an_unseen_chain_is_unknown_and_counted():
     assert rows_of(reader(seen), unseen) == [("NP", 0, 2, 0)]  # the lowest label of a chain is known
 
 
-def test_a_split_word_is_a_node():
+def test_a_word_that_is_split_becomes_a_node():
     forest = split_words(read_forest("(S (NP (NN boat)) (VBZ sleeps))"), [["bo@@", "at"], ["sleeps"]])
     assert rows_of(reader(), forest) == [("S", 0, 3, 0), ("NN", 0, 2, 1)]
 
 
-def test_a_deep_chain_and_a_deep_tree():
+def test_deep_chains_and_deep_trees_are_reduced():
     assert rows_of(reader(), (deep_tree(20_000, branching=False),)) == []
     nodes = reader().from_spans(encode((deep_tree(20_000),)))
     assert len(nodes) == 19_999 and nodes.depth.tolist() == list(range(19_999))
@@ -120,7 +120,7 @@ def with_labels(read: TreeReader, spans: SpanForest) -> np.ndarray:
 
 @settings(max_examples=25, deadline=None)
 @given(lines=st.lists(forests(plain_trees()), max_size=6))
-def test_counts_and_items_of_a_store(tmp_path_factory, lines):
+def test_counts_agree_with_the_trees_of_a_store(tmp_path_factory, lines):
     read = reader()
     trees = store(tmp_path_factory.mktemp("store"), read, lines)
     reduced = ReducedTrees(trees, read)
@@ -132,7 +132,7 @@ def test_counts_and_items_of_a_store(tmp_path_factory, lines):
         ]
 
 
-def test_counts_across_blocks(tmp_path, monkeypatch):
+def test_nodes_are_counted_across_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("tree_fairseq.nn.tree_batch._LINES_AT_A_TIME", 2)
     lines = [
         read_forest(line) for line in ("(S (NN a) (NN b))", "", "(NN a)", "(S (NP (NN a) (NN b)) (VBZ c))", "(NN b)")
@@ -140,12 +140,12 @@ def test_counts_across_blocks(tmp_path, monkeypatch):
     assert kept_counts(store(tmp_path, reader(), lines)).tolist() == [1, 0, 0, 2, 0]
 
 
-def test_an_empty_line():
+def test_an_empty_line_has_no_nodes():
     empty = np.zeros(0, np.int32)
     assert len(reader()(StoredTree(0, empty, empty, empty, empty))) == 0
 
 
-def test_share_of_leaves_in_a_treebank():
+def test_the_share_of_leaves_in_a_treebank_agrees_with_the_paper():
     """The paper counts 0.58 to 0.66 of a source's positions as leaves."""
     if not GUM.is_dir():
         pytest.skip(f"{GUM} is not there")

@@ -18,7 +18,7 @@ PAD, EOS = 1, 2
 
 
 def dictionary(*symbols: str) -> Dictionary:
-    """fairseq's special symbols and these."""
+    """Makes a dictionary of fairseq's special symbols and the given ones."""
     made = Dictionary()
     for symbol in symbols:
         made.add_symbol(symbol)
@@ -26,7 +26,7 @@ def dictionary(*symbols: str) -> Dictionary:
 
 
 def tiny_task(words: int = 20, labels: int = 6, joined: bool = False) -> SimpleNamespace:
-    """What a model asks its task for: three dictionaries."""
+    """The attributes of a task that a model reads: three dictionaries."""
     source = dictionary(*(f"s{k}" for k in range(words)))
     target = source if joined else dictionary(*(f"t{k}" for k in range(words + 3)))
     names = dictionary(*(f"L{k}" for k in range(labels)))
@@ -49,7 +49,7 @@ def arguments(arch: str, *flags: str) -> argparse.Namespace:
 
 
 def build(task, *flags: str, arch: str = "tree_transformer_tiny", seed: int = 0):
-    """A model ready to be evaluated."""
+    """Builds a model in evaluation mode."""
     torch.manual_seed(seed)
     return ARCH_MODEL_REGISTRY[arch].build_model(arguments(arch, *flags), task).eval()
 
@@ -108,7 +108,7 @@ def stack(sentences: list[np.ndarray], left_pad: bool, shift_eos: bool = False, 
 
 
 def net_input(pairs: list[Pair], left_pad: bool = True, width: int = 0) -> dict:
-    """The arguments of a model."""
+    """Collates the arguments of a model."""
     return {
         "src_tokens": stack([pair.source for pair in pairs], left_pad, width=width),
         "src_lengths": torch.tensor([len(pair.source) + 1 for pair in pairs]),
@@ -118,6 +118,6 @@ def net_input(pairs: list[Pair], left_pad: bool = True, width: int = 0) -> dict:
 
 
 def pairs(task, *lengths: int, seed: int = 0) -> list[Pair]:
-    """One random pair a length."""
+    """Makes a random pair for each length."""
     random = np.random.default_rng(seed)
     return [Pair(random, length, task) for length in lengths]

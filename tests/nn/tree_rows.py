@@ -1,4 +1,4 @@
-"""Random trees of any branching whose words and labels are ids, and the rows that models read them from."""
+"""Random trees of any branching whose words and labels are ids, and the rows from which models read them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _without_preterminal(node: Tree, children: list[Tree]) -> Tree:
 
 
 def tree_of(nested: Sequence | str) -> Tree:
-    """The tree of a word, or of a label and what stands below it."""
+    """Makes the tree of a word, or of a label and its children."""
     return Tree(nested) if isinstance(nested, str) else Tree(nested[0], map(tree_of, nested[1:]))
 
 
@@ -54,7 +54,7 @@ def node_arrays(tree: Tree) -> NodeArrays:
 
 
 def collate_documents(documents: Sequence[Sequence[Tree]], extra: int = 0) -> dict[str, torch.Tensor]:
-    """What encoders of documents read.
+    """Collates the inputs of encoders of documents.
 
     Args:
         documents: their trees

@@ -1,4 +1,4 @@
-"""The processes that a process has started, looked up in /proc."""
+"""Finds the child processes of a process in /proc."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def parse_log(tmp_path, monkeypatch) -> Path:
-    """Where the fake parsers of this process and its children note what they parsed."""
+    """The file in which the fake parsers of this process and its children record sentences."""
     path = tmp_path / "parsed.log"
     monkeypatch.setenv(LOG_VARIABLE, str(path))
     return path

@@ -1,7 +1,7 @@
 """Parsers for the tests: quick, and faulty on demand. A parsing process finds them by importing this module.
 
-What they parsed is appended to the file named by ``FAKE_PARSER_LOG``, a sentence a line, so that tests can count. Words
-steer them: see `FaultyParser`.
+They append each parsed sentence to the file named by ``FAKE_PARSER_LOG``, so that tests can count. Words in a sentence
+cause faults: see `FaultyParser`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ToyParser:
 
 
 class FaultyParser(ToyParser):
-    """Goes wrong where a sentence has one of these words.
+    """Fails if a sentence has one of these words.
 
     ``RAISE``: an exception for the whole batch. ``NONE``: no tree. ``LEAVES``: a tree over other words. ``DROP``: no
     place in the result at all.

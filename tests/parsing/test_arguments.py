@@ -1,4 +1,4 @@
-"""The flags about trees, and how many sentences may fail."""
+"""The flags about trees, and the limit of sentences that may fail."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def options(*flags):
     return options_from_arguments(parser.parse_args(flags))
 
 
-def test_without_flags_the_defaults_hold():
+def test_defaults_apply_without_flags():
     assert options() == ParserOptions()
 
 
-def test_every_flag_arrives():
+def test_every_flag_reaches_the_options():
     flags = {
         "--tree-parser": "random",
         "--tree-lang": "de",
@@ -68,7 +68,7 @@ def test_every_flag_arrives():
     assert all(getattr(given, name) != value for name, value in default.to_json().items())
 
 
-def test_a_share_stays_a_share():
+def test_a_limit_may_be_a_share_of_sentences():
     assert options("--max-parse-failures", "2%").max_parse_failures == 0.02
 
 
@@ -84,14 +84,14 @@ def test_impossible_values_are_refused(flags):
     ("limit", "sentences", "allowed"),
     [(0, 100, 0), (3, 100, 3), (0.01, 1000, 10), (0.01, 5, 1), (0.0, 100, 0), (0.5, 3, 1), (1, 10, 1)],
 )
-def test_counts_and_shares(limit, sentences, allowed):
+def test_limits_as_counts_and_as_shares(limit, sentences, allowed):
     assert allowed_failures(limit, sentences) == allowed
     check_failures(limit, allowed, sentences, [], "x")
     with pytest.raises(TooManyParseFailuresError):
         check_failures(limit, allowed + 1, sentences, [1], "x")
 
 
-def test_the_error_says_where():
+def test_the_error_names_the_lines():
     with pytest.raises(TooManyParseFailuresError) as raised:
         check_failures(0.01, 30, 200, list(range(5, 35)), "train.en")
     message = str(raised.value)
@@ -105,7 +105,7 @@ def test_the_error_says_where():
 
 
 @pytest.mark.parametrize(("text", "limit"), [("25", 25), ("0.01", 0.01), ("1%", 0.01), ("0", 0), ("50%", 0.5)])
-def test_the_flag(text, limit):
+def test_the_flag_accepts_counts_and_shares(text, limit):
     assert parse_limit(text) == limit and type(parse_limit(text)) is type(limit)
 
 

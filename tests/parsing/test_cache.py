@@ -1,4 +1,4 @@
-"""The cache of parses: by content, by several processes at once, whole after any kill."""
+"""The cache of parses: keys follow content, several processes write at once, and a kill leaves it intact."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tree_fairseq.parsing.cache import FILE_NAME, ParseCache, ParseKeys
 KEYS = ParseKeys({"name": "toy", "version": 1}, "words")
 
 
-def test_what_was_put_is_found(tmp_path):
+def test_stored_values_are_found(tmp_path):
     with ParseCache(tmp_path / "deep" / "folder") as cache:
         cache.put_many({KEYS.key("a"): "(X a)", KEYS.key("b"): "(X b)"})
         assert cache.get_many([KEYS.key("a"), KEYS.key("c"), KEYS.key("a")]) == {KEYS.key("a"): "(X a)"}
@@ -25,7 +25,7 @@ def test_what_was_put_is_found(tmp_path):
         assert cache.get_many([KEYS.key("b")]) == {KEYS.key("b"): "(X b)"}
 
 
-def test_many_keys_at_once(tmp_path):
+def test_many_keys_are_read_at_once(tmp_path):
     values = {KEYS.key(str(number)): f"(X {number})" for number in range(2345)}
     with ParseCache(tmp_path) as cache:
         cache.put_many(values)
@@ -33,7 +33,7 @@ def test_many_keys_at_once(tmp_path):
         assert cache.get_many([]) == {}
 
 
-def test_keys_follow_everything_that_decides_a_tree():
+def test_keys_depend_on_everything_that_determines_a_tree():
     others = [
         ParseKeys({"name": "toy", "version": 2}, "words"),
         ParseKeys({"name": "other", "version": 1}, "words"),
@@ -50,7 +50,7 @@ def test_keys_follow_everything_that_decides_a_tree():
     assert ParseKeys({"version": 1, "name": "toy"}, "words").key("a b") == KEYS.key("a b")
 
 
-def test_failures_belong_to_their_run(tmp_path):
+def test_failures_are_stored_for_their_run_only(tmp_path):
     key = KEYS.key("a")
     with ParseCache(tmp_path) as cache:
         cache.put_many({key: None})
@@ -71,7 +71,7 @@ def test_a_known_value_is_not_replaced(tmp_path):
         assert cache.get_many([KEYS.key("a")]) == {KEYS.key("a"): "first"}
 
 
-def test_facts(tmp_path):
+def test_facts_are_stored(tmp_path):
     with ParseCache(tmp_path) as cache:
         assert cache.get_fact("x") is None
         cache.put_fact("x", "1")
@@ -80,21 +80,21 @@ def test_facts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"this is no database at all, but it is long enough", b"SQLite format 3\x00" + bytes(200)]
+    "content", [b"this is not a database, but it is long enough", b"SQLite format 3\x00" + bytes(200)]
 )
-def test_a_damaged_file_is_named(tmp_path, content):
+def test_the_message_names_a_damaged_file(tmp_path, content):
     (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(CorruptFileError, match="delete it"):
         ParseCache(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_the_message_names_a_folder_that_is_not_writable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataFolderError, match="--parse-cache|folder"):
         ParseCache(tmp_path / "file" / "cache")
 
 
-def test_a_full_disk_is_named_and_nothing_half_is_kept(tmp_path):
+def test_a_full_disk_is_reported_and_leaves_no_partial_batch(tmp_path):
     with ParseCache(tmp_path) as cache:
         cache.put_many({KEYS.key("a"): "(X a)"})
         # sqlite's own limit acts as the end of the disk does.
@@ -136,7 +136,7 @@ def _write_forever(folder):
 
 
 @pytest.mark.parametrize("moment", [0.01, 0.03, 0.08, 0.2])
-def test_a_killed_writer_leaves_whole_batches(tmp_path, moment):
+def test_a_killed_writer_leaves_complete_batches(tmp_path, moment):
     context = multiprocessing.get_context("fork")
     with ParseCache(tmp_path):
         pass

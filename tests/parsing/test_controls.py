@@ -1,4 +1,4 @@
-"""Control trees, against definitions by recursion."""
+"""Control trees, compared with recursive definitions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_fixed_shapes(words):
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=25), st.integers(0, 3))
-def test_random_trees_are_binary_and_follow_from_the_words(words, seed):
+def test_random_trees_are_binary_and_determined_by_the_words(words, seed):
     tree = parse("random", words, seed)
     assert tree.leaves() == words
     assert all(node.is_leaf or node.is_preterminal or len(node.children) == 2 for node in tree.preorder())
@@ -57,7 +57,7 @@ def test_long_sentences_need_no_recursion():
 
 
 @pytest.mark.parametrize("name", ["right-branching", "balanced", "random"])
-def test_what_is_said_of_the_parser(name):
+def test_the_identity_names_the_parser_and_its_seed(name):
     parser = build_parser(ParserOptions(name=name, seed=3))
     assert parser.identity()["name"] == name and parser.inventory() == ["X"]
     assert parser.parse([[]]) == [None]

@@ -1,4 +1,4 @@
-"""Whole files: any number of processes, ranks and interruptions gives the same bytes, and nothing is parsed twice."""
+"""Whole files: all numbers of processes, ranks and interruptions give the same bytes; each sentence is parsed once."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_two_ranks_share_the_work(text, tmp_path, parse_log):
     assert set(Counter(noted(parse_log)).values()) == {1}
 
 
-def test_a_second_run_starts_nothing(text, tmp_path, parse_log, monkeypatch):
+def test_a_second_run_starts_no_process(text, tmp_path, parse_log, monkeypatch):
     first = parse(text, tmp_path / "out")
     monkeypatch.setattr(corpus, "_where_answered", None)
     calls = len(noted(parse_log))
@@ -93,7 +93,7 @@ def test_new_shards_come_from_the_cache(text, tmp_path, parse_log):
     assert content(first) == content(second) and len(noted(parse_log)) == calls
 
 
-def test_changed_text_is_parsed_and_the_rest_is_not(text, tmp_path, parse_log):
+def test_only_changed_text_is_parsed_again(text, tmp_path, parse_log):
     parse(text, tmp_path / "out", cache=tmp_path / "cache")
     parse_log.unlink()
     lines = text.read_text(encoding="utf-8").splitlines()
@@ -139,7 +139,7 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize("batches", [0, 1, 3, 8])
-def test_an_interrupted_run_goes_on(text, tmp_path, parse_log, monkeypatch, batches):
+def test_an_interrupted_run_is_continued(text, tmp_path, parse_log, monkeypatch, batches):
     expected = content(parse(text, tmp_path / "whole"))
     parse_log.unlink()
     put = ParseCache.put_many
@@ -168,7 +168,7 @@ def test_an_interrupted_run_without_its_cache_starts_again(text, tmp_path):
     assert content(parse(text, tmp_path / "out", cache=tmp_path / "cache")) == expected
 
 
-def test_failures_are_counted_and_stay_the_same(tmp_path, parse_log):
+def test_failures_are_counted_and_not_tried_again(tmp_path, parse_log):
     lines = [f"w{index} x" for index in range(40)]
     lines[7] += " NONE"
     lines[23] = "a b . c RAISE . d"
@@ -187,7 +187,7 @@ def test_failures_are_counted_and_stay_the_same(tmp_path, parse_log):
 
 @pytest.mark.parametrize("ssplit", ["none", "punct"])
 @pytest.mark.parametrize("limit", [1, 0, 0.02])
-def test_too_many_failures_end_the_run_and_say_where(tmp_path, ssplit, limit):
+def test_too_many_failures_end_the_run_and_name_the_place(tmp_path, ssplit, limit):
     lines = [f"w{index} x" for index in range(40)]
     lines[7] = lines[30] = "a NONE"
     text = write_text(tmp_path / "text", lines)
@@ -199,14 +199,14 @@ def test_too_many_failures_end_the_run_and_say_where(tmp_path, ssplit, limit):
     assert summary.failed == [8, 31]
 
 
-def test_the_first_failure_stops_if_wanted(tmp_path):
+def test_the_first_failure_ends_the_run_if_requested(tmp_path):
     text = write_text(tmp_path / "text", ["a b", "c NONE", "d"])
     with pytest.raises(LeafMismatchError, match=r"text:2: .*c NONE"):
         parse(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_ready_made_trees(tmp_path, workers, monkeypatch):
+def test_existing_trees_are_read(tmp_path, workers, monkeypatch):
     monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
     lines = ["(S (NN a))", "", " (S (NN b))  (S (NN -LRB-)) "] * 10
     summary = parse(
@@ -217,7 +217,7 @@ def test_ready_made_trees(tmp_path, workers, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_broken_trees_stop_with_their_place(tmp_path, workers, monkeypatch):
+def test_malformed_trees_end_the_run_and_name_the_place(tmp_path, workers, monkeypatch):
     monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
     text = write_text(tmp_path / "trees.txt", ["(S (NN a))"] * 24 + ["(S (NN a)"] + ["(S (NN b))"] * 9)
     with pytest.raises(TreeFormatError, match=r"trees.txt:25:1: "):
@@ -234,19 +234,19 @@ def test_controls_need_no_cache(tmp_path, name, text):
     assert content(summary) == content(parse(text, tmp_path / "again", ParserOptions(name=name, seed=4), workers=2))
 
 
-def test_a_bad_line_is_named(tmp_path):
+def test_the_message_names_a_malformed_line(tmp_path):
     text = tmp_path / "text"
     text.write_bytes("a\nb\u2028c\n".encode())
     with pytest.raises(LineBreakError, match="text:2:2"):
         parse(text, tmp_path / "out")
 
 
-def test_an_empty_file(tmp_path):
+def test_a_file_may_be_empty(tmp_path):
     summary = parse(write_text(tmp_path / "text", []), tmp_path / "out")
     assert summary.lines == 0 and summary.shards == []
 
 
-def test_raw_text(tmp_path):
+def test_raw_text_is_tokenised_and_parsed(tmp_path):
     text = write_text(tmp_path / "text", ["He sleeps. She reads.", "", "NONE, sorry.", "He sleeps. She reads."])
     options = ParserOptions(name="toy", tokenize="stanza", ssplit="punct", max_parse_failures=1)
     expected = "(S (NP (T2 He)) (VP (T6 sleeps) (T1 .))) (S (NP (T3 She)) (VP (T5 reads) (T1 .)))"

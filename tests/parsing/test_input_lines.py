@@ -1,4 +1,4 @@
-"""Lines as the user wrote them: ready-made trees, several sentences on a line, and Moses' entities."""
+"""Input lines: existing trees, several sentences on a line, and Moses' entities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
 
-def test_good_lines_are_read():
+def test_well_formed_lines_are_read():
     forest, failed = read_bracketed("(S (NP (NN a))) (S (NN -LRB-))", "stop")
     assert write_forest(forest) == "(S (NP (NN a))) (S (NN -LRB-))" and not failed
     assert read_bracketed("", "stop") == ((), False)
@@ -33,7 +33,7 @@ def test_good_lines_are_read():
         ("(S (NN ) (NN a))", "a"),
     ],
 )
-def test_broken_brackets_leave_the_words(line, words):
+def test_malformed_brackets_keep_the_words(line, words):
     with pytest.raises(TreeFormatError) as stopped:
         read_bracketed(line, "stop", "trees.txt", 7)
     assert str(stopped.value).startswith("trees.txt:7:")
@@ -44,7 +44,7 @@ def test_broken_brackets_leave_the_words(line, words):
 @pytest.mark.parametrize(
     "line", ["just text", "(S (NN a)) b", "(NN a\u00a0b)", "()", "(", "(S 1=b 0=a)", "(S (N 1=b) (N 0=a))", "(NN"]
 )
-def test_words_in_doubt_stop_in_any_case(line):
+def test_ambiguous_words_are_always_refused(line):
     with pytest.raises(TreeFormatError, match="trees.txt:7"):
         read_bracketed(line, "flat", "trees.txt", 7)
 
@@ -78,18 +78,18 @@ def test_any_line_is_read_or_refused(line):
         (". a", [".", "a"]),
     ],
 )
-def test_cut_after_final_punctuation(line, sentences):
+def test_sentences_end_after_final_punctuation(line, sentences):
     words = line.split()
     assert [" ".join(words[start:end]) for start, end in split_sentences(words)] == sentences
 
 
-def test_a_blank_line_has_no_sentence():
+def test_a_blank_line_has_no_sentences():
     assert split_sentences([]) == []
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "B", ".", "?", '"', "''", "...", "'", ")", "("]), max_size=20))
-def test_the_spans_cover_the_line(words):
+def test_spans_of_sentences_cover_the_line(words):
     spans = split_sentences(words)
     assert [start for start, _ in spans] == [0, *(end for _, end in spans)][: len(spans)]
     assert all(start < end for start, end in spans)
@@ -118,7 +118,7 @@ def test_entities_become_characters(word, seen):
     assert unescape_entities(word) == seen
 
 
-def test_equal_to_moses_own_inverse():
+def test_unescaping_equals_that_of_moses():
     detokenizer = MosesDetokenizer()
     for word in ("&apos;s", "&quot;", "&#91;x&#93;", "&#124;", "&lt;&gt;", "&amp;", "a&amp;b", "none"):
         assert unescape_entities(word) == detokenizer.unescape_xml(word)

@@ -1,4 +1,4 @@
-"""From lines to forests: the leaves are the tokens, whatever stands between."""
+"""From lines to forests: the leaves equal the tokens after all steps in between."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_entities_can_be_kept():
     assert parser.calls == [[["it", "&apos;s"]]]
 
 
-def test_blank_lines_keep_their_place():
+def test_blank_lines_keep_their_position():
     parser = ToyParser()
     assert written(toy(parser=parser), "", "a", "  ", "b c") == [
         "",
@@ -99,8 +99,8 @@ def test_several_sentences_make_a_forest():
     )
 
 
-def test_equal_to_the_slow_road():
-    """The same on trees, without strings in between."""
+def test_strings_equal_trees_of_objects():
+    """The slow way works on tree objects, without strings in between."""
     generator = random.Random(1)
     for _ in range(50):
         words = ["".join(generator.choices("ab(", k=generator.randint(1, 5))) for _ in range(generator.randint(1, 6))]
@@ -109,7 +109,7 @@ def test_equal_to_the_slow_road():
         assert line.forest == split_words((ToyParser().tree(words),), pieces)
 
 
-def test_words_are_split_by_a_model(bpe_codes):
+def test_words_are_split_by_a_subword_model(bpe_codes):
     options = ParserOptions(name="toy", subword_model=bpe_codes)
     (line,) = toy(options).parse_lines(["the weather"])
     leaves = forest_leaves(line.forest)
@@ -135,7 +135,7 @@ def test_a_failed_sentence_gets_a_flat_tree(fault):
     assert write_forest(lines[1].forest).startswith("(S ")
 
 
-def test_a_failed_sentence_stops_where_the_user_wants_it():
+def test_a_failed_sentence_ends_the_run_if_requested():
     with pytest.raises(LeafMismatchError, match=r"corpus.en:8: .*leaves.*a LEAVES"):
         toy(ParserOptions(name="faulty", on_parse_error="stop"), FaultyParser()).parse_lines(
             ["b", "a LEAVES"], first_line=7, path="corpus.en"
@@ -147,12 +147,12 @@ def test_line_breaks_inside_a_line_are_refused():
         toy().parse_lines(["a", "b\x0cc"], first_line=3)
 
 
-def test_no_break_space_parts_tokens_as_in_fairseq():
+def test_no_break_space_separates_tokens_as_in_fairseq():
     (line,) = toy().parse_lines(["a\u00a0b\u3000c"])
     assert forest_leaves(line.forest) == "a\u00a0b\u3000c".split() == ["a", "b", "c"]
 
 
-def test_leaves_that_look_discontinuous_are_refused_with_their_line():
+def test_the_message_names_the_line_of_leaves_that_look_discontinuous():
     with pytest.raises(TreeFormatError, match="x.en:5"):
         toy().parse_lines(["1=b 0=a"], first_line=5, path="x.en")
 
@@ -167,7 +167,7 @@ def test_each_sentence_is_parsed_once(tmp_path, parse_log):
         assert noted(parse_log).count("c") == 2
 
 
-def test_a_failure_is_tried_again_later(tmp_path, parse_log):
+def test_a_failed_sentence_is_parsed_again_later(tmp_path, parse_log):
     with ParseCache(tmp_path) as cache:
         parser = FaultyParser()
         for _ in range(2):
@@ -175,14 +175,14 @@ def test_a_failure_is_tried_again_later(tmp_path, parse_log):
     assert noted(parse_log) == ["a NONE", "a NONE"]
 
 
-def test_a_cache_that_was_tampered_with_is_not_believed(tmp_path):
+def test_a_cached_tree_over_other_words_is_not_used(tmp_path):
     with ParseCache(tmp_path) as cache:
         parser = toy(cache=cache)
         cache.put_many({parser.parse_keys().key("a b"): "(S (NP (T1 a)) (VP (T1 c)))"})
         assert written(parser, "a b") == ["(S (NP (T1 a)) (VP (T1 b)))"]
 
 
-def test_the_inventory_is_remembered(tmp_path):
+def test_the_inventory_is_cached(tmp_path):
     with ParseCache(tmp_path) as cache:
         inventory = toy(cache=cache).inventory()
         assert {"S", "NP", "VP", "T1", "FRAG", "XX"} <= set(inventory)
@@ -195,7 +195,7 @@ def test_the_inventory_is_remembered(tmp_path):
     assert "S" not in toy().tags() and {"T1", "XX"} <= set(toy().tags())
 
 
-def test_stripping_reaches_the_inventory():
+def test_function_tags_are_stripped_from_the_inventory():
     class Functional(ToyParser):
         def inventory(self):
             return ["NP-SBJ", "NP", "-LRB-"]
@@ -208,7 +208,7 @@ def test_stripping_reaches_the_inventory():
     ]
 
 
-def test_the_identity_tells_lines_that_are_read_otherwise():
+def test_the_identity_depends_on_options_that_change_trees():
     options = [
         ParserOptions(name="toy", **change)
         for change in (
@@ -224,11 +224,11 @@ def test_the_identity_tells_lines_that_are_read_otherwise():
     assert toy(ParserOptions(name="toy", batch_size=7, max_parse_failures=5)).identity() == toy().identity()
 
 
-def test_what_interactive_has_to_hand_over():
+def test_interactive_passes_encoded_text_only_to_parsers():
     assert toy().wants_encoded_text
     assert not LineParser(ParserOptions(name="brackets")).wants_encoded_text
 
 
-def test_raw_text_needs_a_parser_that_can():
+def test_raw_text_needs_a_parser_that_tokenises():
     with pytest.raises(ParserError, match="--tree-tokenize stanza"):
         LineParser(ParserOptions(name="balanced", tokenize="stanza"))

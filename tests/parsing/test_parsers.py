@@ -24,7 +24,7 @@ from tree_fairseq.parsing.parsers import (
 from tree_fairseq.trees.bracket import write_forest
 
 
-def test_options_survive_json():
+def test_options_are_kept_in_json():
     options = ParserOptions(
         name="random", seed=7, max_parse_failures=3, parser_dir="models", ssplit="punct", subword_model="codes"
     )
@@ -56,7 +56,7 @@ def test_impossible_values_are_refused(changes):
         ParserOptions(**changes)
 
 
-def test_faulty_brackets_stop_and_faulty_parses_do_not_by_default():
+def test_by_default_malformed_brackets_are_errors_and_failed_parses_are_not():
     assert ParserOptions(name="brackets").on_parse_error == "stop"
     assert ParserOptions(name="stanza").on_parse_error == "flat"
     assert ParserOptions(name="brackets", on_parse_error="flat").on_parse_error == "flat"
@@ -70,29 +70,29 @@ def test_parsers_are_found_by_name():
     assert factory_module("brackets") is None
 
 
-def test_an_unknown_parser_is_refused_with_the_known_ones():
+def test_the_message_about_an_unknown_parser_names_the_known_ones():
     with pytest.raises(ParserUnavailableError, match="the parsers are balanced, brackets, "):
         build_parser(ParserOptions(name="berkeley"))
 
 
-def test_ready_made_trees_have_no_parser():
+def test_existing_trees_have_no_parser():
     with pytest.raises(ParserError, match="read, not parsed"):
         build_parser(ParserOptions(name="brackets"))
 
 
-def test_registering_again_replaces(monkeypatch):
+def test_registering_a_name_again_replaces_the_parser(monkeypatch):
     monkeypatch.setattr(parsers, "_REGISTRY", dict(parsers._REGISTRY))
     parsers.register_parser("mine", expensive=False)(lambda options: "first")
     parsers.register_parser("mine")(lambda options: "second")
     assert build_parser(ParserOptions(name="mine")) == "second" and is_expensive("mine")
 
 
-def test_a_flat_tree_is_flat():
+def test_a_flat_tree_has_one_level():
     assert write_forest((flat_tree(["a", "(", "b"]),)) == "(FRAG (XX a) (XX -LRB-) (XX b))"
 
 
-def test_the_example_of_the_documentation(tmp_path, monkeypatch):
-    """The module of the docstring, named by --tree-parser, with the processes of a corpus."""
+def test_the_example_of_the_docstring_works(tmp_path, monkeypatch):
+    """Its module is named by --tree-parser and imported by the processes of a corpus."""
     example = parsers.__doc__.partition("::\n")[2].partition("\nParses are cached")[0]
     (tmp_path / "my_parsers.py").write_text(textwrap.dedent(example))
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""Pieces joined to words and put into trees again, and models that split words."""
+"""Pieces are joined to words and put into trees again; models split words."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def sentencepiece_model(tmp_path_factory):
         ("a@@b", "none"),
     ],
 )
-def test_the_marks_tell_how_a_line_is_split(line, kind):
+def test_marks_show_how_a_line_is_split(line, kind):
     assert subword_kind(line.split(), ParserOptions()) == kind
     assert subword_kind(line.split(), ParserOptions(subwords="none")) == "none"
 
 
-def test_pieces_are_joined():
+def test_pieces_are_joined_to_words():
     assert join_pieces("un@@ for@@ tunate man".split(), ParserOptions()) == SplitWords(
         ["unfortunate", "man"], [["un@@", "for@@", "tunate"], ["man"]]
     )
@@ -85,7 +85,7 @@ def test_pieces_are_joined():
     st.lists(st.sampled_from(["a", "b@@", "▁c", "▁", "@@", "d▁", "▁@@"]), max_size=10),
     st.sampled_from(["auto", "none", "bpe", "sentencepiece"]),
 )
-def test_all_pieces_are_tokens_in_order(tokens, kind):
+def test_all_pieces_are_tokens_in_their_order(tokens, kind):
     split = join_pieces(tokens, ParserOptions(subwords=kind))
     assert [piece for pieces in split.pieces for piece in pieces] == tokens
     assert len(split.words) == len(split.pieces) and all(split.words) and all(split.pieces)
@@ -112,7 +112,7 @@ def test_sentencepiece_covers_every_word_and_character(sentencepiece_model):
 
 
 @pytest.mark.parametrize("name", ["missing.model", "missing.codes"])
-def test_a_missing_model_is_named(tmp_path, name):
+def test_the_message_names_a_missing_model(tmp_path, name):
     with pytest.raises(ParserUnavailableError, match=name):
         load_subword_model(str(tmp_path / name))
     with pytest.raises(ParserUnavailableError, match=name):
@@ -120,13 +120,13 @@ def test_a_missing_model_is_named(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["bad.model", "bad.codes"])
-def test_a_broken_model_is_named(tmp_path, name):
-    (tmp_path / name).write_text("this is no model\nof any kind at all\n")
+def test_the_message_names_a_damaged_model(tmp_path, name):
+    (tmp_path / name).write_text("this is not a model\nof any kind\n")
     with pytest.raises(ParserUnavailableError, match=name):
         load_subword_model(str(tmp_path / name))
 
 
-def test_the_hash_is_of_the_contents(bpe_codes, sentencepiece_model):
+def test_the_hash_depends_on_the_content(bpe_codes, sentencepiece_model):
     assert subword_model_hash(None) is None
     assert subword_model_hash(bpe_codes) == subword_model_hash(bpe_codes) != subword_model_hash(sentencepiece_model)
 
@@ -154,7 +154,7 @@ def test_raw_text_of_a_line_in_pieces(line, text, parts):
 
 @settings(deadline=None)
 @given(st.text(alphabet="ab ,.é'", max_size=30))
-def test_raw_text_comes_back_from_its_pieces(sentencepiece_model, text):
+def test_raw_text_is_restored_from_its_pieces(sentencepiece_model, text):
     model = sentencepiece.SentencePieceProcessor(model_file=sentencepiece_model)
     pieces = model.encode(text, out_type=str)
     # SentencePiece writes single blanks and none at the ends.
@@ -169,7 +169,7 @@ WORDS = st.one_of(
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(WORDS, st.lists(WORDS, min_size=1, max_size=3)), min_size=1, max_size=8), st.randoms())
-def test_equal_to_splitting_the_tree(split, generator):
+def test_splicing_pieces_into_text_equals_splitting_the_tree(split, generator):
     words, pieces = [word for word, _ in split], [parts for _, parts in split]
     tree = ControlParser("random", lambda width, _: generator.randrange(1, width)).parse([words])[0]
     written = write_forest((tree,))
@@ -190,6 +190,6 @@ def test_a_tree_over_other_words_is_refused():
         assert splice_pieces(written, words, [[word] for word in words]) is None
 
 
-def test_the_result_reads_back():
+def test_spliced_pieces_can_be_read():
     spliced = splice_pieces("(S (-LRB- -LRB-) (NN x))", ["(", "x"], [["("], ["\\-LRB-", ")"]])
     assert [leaf for tree in read_forest(spliced) for leaf in tree.leaves()] == ["(", "\\-LRB-", ")"]

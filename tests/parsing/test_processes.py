@@ -1,4 +1,4 @@
-"""The pool of processes: results in their order, errors that arrive, and no process that outlives its command."""
+"""The pool of processes: ordered results, errors that reach the caller, and processes that end with their command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add(first: int, second: int = 0) -> int:
 
 
 def double(number: int) -> int:
-    """Later tasks are done sooner."""
+    """Doubles a number; later tasks finish sooner."""
     time.sleep(0.05 if number % 4 == 0 else 0)
     return 2 * number
 
@@ -74,7 +74,7 @@ def sleep_long(path: str) -> None:
 
 
 class Stubborn(Exception):
-    """Cannot be pickled."""
+    """An error that cannot be pickled."""
 
     def __reduce__(self):
         raise TypeError("not me")
@@ -94,12 +94,12 @@ def big(size: int) -> bytes:
 
 class TestForked:
     @pytest.mark.parametrize("workers", [1, 3])
-    def test_results_come_in_the_order_of_the_tasks(self, workers):
+    def test_results_have_the_order_of_the_tasks(self, workers):
         with ProcessPool(workers) as pool:
             assert list(pool.map(double, range(40), "doubled")) == [2 * number for number in range(40)]
             assert list(pool.map(double, [], "doubled")) == []
 
-    def test_the_same_processes_serve_again(self):
+    def test_processes_are_reused(self):
         with ProcessPool(2) as pool:
             first = set(pool.map(process_of, range(8), "slept"))
             assert len(first) == 2 and os.getpid() not in first
@@ -109,7 +109,7 @@ class TestForked:
         await_end(list(first), seconds=1)
 
     @pytest.mark.parametrize("failing", [{5}, {5, 6}, {5, 6, 7, 30}])
-    def test_the_first_task_that_fails_is_reported_and_no_other_begun(self, tmp_path, failing):
+    def test_the_first_failure_is_reported_and_no_other_task_starts(self, tmp_path, failing):
         got = []
         with ProcessPool(3) as pool:
             with pytest.raises(KeyError, match="5") as raised:
@@ -121,13 +121,13 @@ class TestForked:
             # The pool is as good as new.
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
 
-    def test_a_caller_may_give_up(self):
+    def test_a_caller_may_stop_early(self):
         with ProcessPool(2) as pool:
             for _ in pool.map(double, range(40), "doubled"):
                 break
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
 
-    def test_results_and_exceptions_of_submitted_calls_come_back(self):
+    def test_submitted_calls_return_results_and_exceptions(self):
         with ProcessPool(2) as pool:
             results = [pool.submit(partial(add, number, second=1), "added") for number in range(5)]
             wrong = pool.submit(partial(add, "a"), "added")
@@ -136,7 +136,7 @@ class TestForked:
             with pytest.raises(TypeError):
                 wrong()
 
-    def test_errors_that_cannot_be_pickled_arrive_as_text(self):
+    def test_errors_that_cannot_be_pickled_are_sent_as_text(self):
         with ProcessPool(2) as pool, pytest.raises(RuntimeError, match="Stubborn: number 0") as raised:
             list(pool.map(raise_stubborn, range(3), "raised"))
         assert "in raise_stubborn" in str(raised.value.__cause__)
@@ -154,7 +154,7 @@ class TestForked:
             assert [result() for result in results[:8]] == [1 << 22] * 8
             assert [len(result()) for result in results[8:11]] == [1 << 22] * 3
 
-    def test_a_killed_process_ends_the_waiting(self):
+    def test_waiting_ends_if_a_process_is_killed(self):
         started = time.monotonic()
         with ProcessPool(2) as pool:
             with pytest.raises(WorkerDiedError, match=r"that encoded x \(pid \d+\) was killed by SIGKILL.*--workers"):
@@ -196,7 +196,7 @@ class TestForked:
 
 
 class TestFresh:
-    def test_answers_come_back_with_their_requests(self):
+    def test_answers_belong_to_their_requests(self):
         with ProcessPool(2) as pool:
             answers = ask(pool, "toy", *"abcdefghij")
             assert answers == [([letter], ([f"(S (NP (T1 {letter})))"], {})) for letter in "abcdefghij"]
@@ -207,7 +207,7 @@ class TestFresh:
             pool.end_fresh()
             assert children(program="parsing import processes") == []
 
-    def test_without_a_request_nothing_is_started(self):
+    def test_no_process_starts_without_a_request(self):
         with ProcessPool(1) as pool:
             assert ask(pool, "toy") == [] and children(program="parsing import processes") == []
 
@@ -224,14 +224,14 @@ class TestFresh:
             with pytest.raises(ParserUnavailableError, match=r"cpu (\d+)$"):
                 ask(pool, "environment", "a")
 
-    def test_errors_keep_their_kind_and_place(self):
+    def test_errors_keep_their_class_and_place(self):
         with ProcessPool(1) as pool:
             call = request("brackets", "lines", (["(S (NN a)"], 12, "x.txt"))
             with pytest.raises(TreeFormatError) as raised:
                 list(pool.stream(answer_in_process, [call], "read x"))
         assert raised.value.line == 12 and raised.value.path == "x.txt"
 
-    def test_faults_of_the_program_come_with_their_traceback(self):
+    def test_unexpected_errors_have_their_traceback(self):
         with ProcessPool(1) as pool, pytest.raises(ParserError, match="KeyError.*nonsense|Traceback"):
             list(pool.stream(answer_in_process, [request("toy", "nonsense", ["a"])], "parsed x"))
 

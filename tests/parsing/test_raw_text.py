@@ -1,4 +1,4 @@
-"""Raw text: tokens from the parser, pieces by the characters that they cover."""
+"""Raw text: the parser finds tokens, and pieces are assigned to them by their characters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_parser_finds_the_tokens():
     assert forest(raw(), "   ") == ()
 
 
-def test_sentences_of_a_line():
+def test_a_line_may_have_several_sentences():
     assert len(forest(raw(), "He sleeps. She reads.")) == 1
     assert len(forest(raw(ssplit="punct"), "He sleeps. She reads.")) == 2
 
@@ -61,13 +61,13 @@ def test_codes_split_the_parsers_tokens(bpe_codes):
     assert leaves[-1] == "." and len(leaves) > 3
 
 
-def test_a_failed_line_is_cut_at_white_space():
+def test_a_failed_line_is_split_at_white_space():
     (parsed,) = raw().parse_lines(["NONE of it, really."])
     assert parsed.failed and write_forest(parsed.forest) == "(FRAG (XX NONE) (XX of) (XX it,) (XX really.))"
 
 
 @pytest.mark.parametrize("drop", [0, 1, 2])
-def test_a_parser_that_loses_text_is_not_believed(drop):
+def test_a_line_fails_if_the_parser_loses_text(drop):
     class Losing(ToyTextParser):
         def _parse_line(self, line):
             parsed = super()._parse_line(line)
@@ -91,6 +91,6 @@ def test_lines_are_cached_by_text_and_sentence_splitting(tmp_path, parse_log):
         assert forest_leaves(forest(parser, "He")) == ["He"]
 
 
-def test_interactive_hands_over_what_was_trained_on():
+def test_interactive_passes_encoded_text_only_for_pieces():
     assert not raw().wants_encoded_text
     assert raw(subwords="sentencepiece").wants_encoded_text

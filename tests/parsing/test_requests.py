@@ -1,4 +1,4 @@
-"""Batches of similar length, and what becomes of those that fail."""
+"""Batches of similar length, and the recovery of batches that fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tree_fairseq.parsing.requests import is_out_of_memory, parse_recovering, pl
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 3000), max_size=60), st.integers(1, 20))
-def test_a_plan_has_every_item_once_and_keeps_its_bounds(sizes, batch_size):
+def test_a_plan_has_every_item_once_and_respects_its_limits(sizes, batch_size):
     batches = plan_batches(sizes, batch_size)
     assert sorted(position for batch in batches for position in batch) == list(range(len(sizes)))
     for batch in batches:
@@ -39,7 +39,7 @@ def recover(sentences, parser=None):
     return (*parse_recovering(parser.parse, sentences, leaves_agree), parser)
 
 
-def test_what_goes_well_is_parsed_once():
+def test_a_batch_without_faults_is_parsed_once():
     trees, reasons, parser = recover(["a b", "c"])
     assert [tree.leaves() for tree in trees] == [["a", "b"], ["c"]] and not reasons
     assert len(parser.calls) == 1
@@ -47,7 +47,7 @@ def test_what_goes_well_is_parsed_once():
 
 @pytest.mark.parametrize("fault", ["RAISE", "NONE", "LEAVES", "DROP", "HUGE"])
 @pytest.mark.parametrize("place", range(5))
-def test_one_faulty_sentence_costs_no_other(fault, place):
+def test_one_faulty_sentence_does_not_affect_the_others(fault, place):
     sentences = [f"w{index} w" for index in range(5)]
     sentences[place] += f" {fault}"
     trees, reasons, _ = recover(sentences)
@@ -55,19 +55,19 @@ def test_one_faulty_sentence_costs_no_other(fault, place):
     assert all(tree.leaves() == sentence.split() for tree, sentence in zip(trees, sentences) if tree)
 
 
-def test_the_reason_is_told():
+def test_the_reason_of_a_failure_is_returned():
     assert "out of memory" in recover(["a HUGE"])[1][0]
     assert "KeyError" in recover(["a RAISE"])[1][0]
     assert "leaves" in recover(["a LEAVES"])[1][0]
     assert "no tree" in recover(["a NONE"])[1][0]
 
 
-def test_results_out_of_order_are_not_believed():
+def test_results_in_the_wrong_order_are_not_used():
     trees, reasons, _ = recover(["a SWAP", "b b", "c c"])
     assert [tree.leaves() for tree in trees] == [["a", "SWAP"], ["b", "b"], ["c", "c"]] and not reasons
 
 
-def test_a_batch_too_big_for_memory_is_halved():
+def test_a_batch_that_exceeds_memory_is_halved():
     released = []
     parser = FaultyParser()
     sentences = [[f"w{index}", "MEMORY"] for index in range(8)]
@@ -77,7 +77,7 @@ def test_a_batch_too_big_for_memory_is_halved():
     assert len(released) == 7
 
 
-def test_errors_that_concern_all_are_not_hidden():
+def test_errors_that_affect_all_sentences_are_raised():
     def unavailable(sentences):
         raise ParserUnavailableError("no model")
 
@@ -85,7 +85,7 @@ def test_errors_that_concern_all_are_not_hidden():
         parse_recovering(unavailable, [["a"], ["b"]], leaves_agree)
 
 
-def test_an_empty_batch_asks_nothing():
+def test_an_empty_batch_is_not_parsed():
     assert parse_recovering(None, [], leaves_agree) == ([], {})
 
 

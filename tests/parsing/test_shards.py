@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and a folder that knows what it is made from."""
+"""Shards are complete or absent, and their folder records its source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_damaged_report_means_that_the_shard_is_missing(tmp_path):
     assert folder.missing() == [0]
 
 
-def test_shards_are_taken_up_again(tmp_path):
+def test_existing_shards_are_used_again(tmp_path):
     folder = opened(tmp_path)
     assert folder.missing() == [0, 1]
     write(folder, 1, "(FRAG a)", "", first_line=3)
@@ -55,7 +55,7 @@ def test_shards_of_another_source_are_removed(tmp_path):
     assert sorted(os.listdir(folder.folder)) == ["corpus.json", "notes.txt"]
 
 
-def test_a_run_that_the_cache_does_not_know_is_not_continued(tmp_path):
+def test_a_run_without_its_cache_is_not_continued(tmp_path):
     with ParseCache(tmp_path / "known") as known, ParseCache(tmp_path / "other") as other:
         folder = opened(tmp_path, cache=known)
         write(folder, 0, "(X a)")
@@ -69,7 +69,7 @@ def test_a_finished_run_needs_no_cache(tmp_path):
         assert opened(tmp_path, count=1, cache=other).missing() == []
 
 
-def test_joining_checks_what_it_joins(tmp_path):
+def test_joining_checks_the_shards(tmp_path):
     folder = opened(tmp_path)
     write(folder, 0, "(X a)")
     write(folder, 1, "(X b)", "(X c)")

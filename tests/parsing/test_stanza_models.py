@@ -1,4 +1,4 @@
-"""Which files a Stanza parser is made of; the files here hold nothing."""
+"""The files of a Stanza parser; the files of these tests are empty."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RESOURCES = {
 
 @pytest.fixture
 def official(tmp_path):
-    """Stanza's own layout, as its download leaves it."""
+    """Stanza's own layout, as after its download."""
     (tmp_path / "resources.json").write_text(json.dumps(RESOURCES))
     for lang, entry in RESOURCES.items():
         if isinstance(entry, dict):
@@ -88,7 +88,7 @@ FLAT = {
 }
 
 
-def test_a_flat_folder(tmp_path):
+def test_a_flat_folder_is_read(tmp_path):
     for name in ("constituency.pt", "tagger.pt", "pretrain.pt", "tokenizer.pt", "README.md"):
         make(tmp_path / name)
     assert names(tmp_path) == FLAT
@@ -97,21 +97,21 @@ def test_a_flat_folder(tmp_path):
     assert names(tmp_path, tokenize="stanza") == {**FLAT, "tokenize_model_path": "tokenizer.pt"}
 
 
-def test_a_flat_folder_without_word_vectors(tmp_path):
+def test_a_flat_folder_may_lack_word_vectors(tmp_path):
     for name in ("constituency.pt", "tagger.pt", "forward_charlm.pt"):
         make(tmp_path / name)
     assert set(names(tmp_path).values()) == {"constituency.pt", "tagger.pt", "forward_charlm.pt"}
 
 
 @pytest.mark.parametrize("missing", ["constituency.pt", "tagger.pt", "tokenizer.pt"])
-def test_a_missing_file_is_named(tmp_path, missing):
+def test_the_message_names_a_missing_file(tmp_path, missing):
     for name in {"constituency.pt", "tagger.pt", "pretrain.pt", "tokenizer.pt"} - {missing}:
         make(tmp_path / name)
     with pytest.raises(ParserUnavailableError, match=f"lacks {missing}"):
         find_models(tmp_path, ParserOptions(tokenize="stanza"))
 
 
-def test_stanzas_layout(official):
+def test_stanzas_layout_is_read(official):
     expected = {
         "pos_model_path": "en/pos/combined_charlm.pt",
         "pos_pretrain_path": "en/pretrain/conll17.pt",
@@ -125,7 +125,7 @@ def test_stanzas_layout(official):
     assert names(official, tokenize="stanza") == {**expected, **tokenizers}
 
 
-def test_a_package_is_a_model_or_a_whole_set(official):
+def test_a_package_may_be_one_model_or_a_set(official):
     one = names(official, package="ptb3-revised_nocharlm")
     assert one["constituency_model_path"].endswith("_nocharlm.pt") and one["pos_model_path"].endswith(
         "combined_charlm.pt"
@@ -146,26 +146,26 @@ def test_a_language_without_a_model_is_refused(official, lang):
     assert "en, tr" in str(raised.value) and "--tree-parser brackets" in str(raised.value)
 
 
-def test_a_file_that_the_list_names_and_the_folder_lacks(official):
+def test_the_message_names_a_listed_file_that_is_missing(official):
     (official / "en/pretrain/fasttext.pt").unlink()
     with pytest.raises(ParserUnavailableError, match="en/pretrain/fasttext.pt.*stanza.download"):
         find_models(official, ParserOptions())
 
 
 @pytest.mark.parametrize("content", ["{", "[]"])
-def test_a_broken_list(tmp_path, content):
+def test_a_malformed_list_is_refused(tmp_path, content):
     make(tmp_path / "resources.json", content)
     with pytest.raises(ParserUnavailableError, match="resources.json"):
         find_models(tmp_path, ParserOptions())
 
 
-def test_an_empty_or_missing_folder(tmp_path):
+def test_an_empty_or_missing_folder_is_refused(tmp_path):
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ParserUnavailableError, match="stanza.download"):
             find_models(folder, ParserOptions())
 
 
-def test_the_digest_is_of_the_contents(tmp_path):
+def test_the_digest_depends_on_the_content(tmp_path):
     digests = set()
     for name, content in (("constituency.pt", "a"), ("tagger.pt", "a"), ("pretrain.pt", "a")):
         make(tmp_path / name, content)
@@ -179,7 +179,7 @@ def test_the_digest_is_of_the_contents(tmp_path):
     assert len(digests) == 4
 
 
-def test_the_command_is_one_command():
+def test_the_download_command_is_one_line():
     parts = shlex.split(download_command("de"))
     assert parts[:2] == ["python", "-c"] and len(parts) == 3
     compile(parts[2], "command", "exec")

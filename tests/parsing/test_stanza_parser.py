@@ -1,4 +1,4 @@
-"""Stanza itself, with real models: few sentences, since each test that loads them costs seconds."""
+"""Stanza with real models, on few sentences, because each test that loads them takes seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parser(english_models):
 SENTENCES = ["the man sleeps .", "x", "the man sees the woman that sleeps .", "( the man )", "&amp; ! ? 17 Ω straße"]
 
 
-def test_trees_over_the_words_whatever_the_batch(parser):
+def test_trees_cover_the_words_in_every_batch(parser):
     sentences = [sentence.split() for sentence in SENTENCES]
     trees = parser.parse(sentences)
     assert [tree.leaves() for tree in trees] == sentences
@@ -35,7 +35,7 @@ def test_trees_over_the_words_whatever_the_batch(parser):
     assert parser.parse(sentences[::-1])[::-1] == trees
 
 
-def test_empty_sentences_keep_their_place(parser):
+def test_empty_sentences_keep_their_position(parser):
     trees = parser.parse([[], ["the", "man"], []])
     assert trees[0] is None is trees[2] and trees[1].leaves() == ["the", "man"]
     assert parser.parse([]) == [] and parser.parse([[]]) == [None]
@@ -52,7 +52,7 @@ def test_every_word_has_a_tag_and_every_label_is_in_the_inventory(parser):
     assert {node.label for node in nodes} != set(parser.inventory())
 
 
-def test_threads_and_garbage_collection_are_left_as_they_were(parser):
+def test_threads_and_garbage_collection_are_restored(parser):
     before = torch.get_num_threads()
     seen = []
     document = parser._parse_document
@@ -73,8 +73,8 @@ def test_threads_and_garbage_collection_are_left_as_they_were(parser):
         torch.set_num_threads(before)
 
 
-def test_a_sentence_on_which_the_model_gives_up_moves_no_other(parser, monkeypatch):
-    """Stanza drops it from its results and says nothing."""
+def test_a_sentence_without_a_tree_does_not_shift_the_others(parser, monkeypatch):
+    """Stanza leaves it out of its results without a message."""
     model = parser._model()
     whole = model.parse_tagged_words
 
@@ -88,7 +88,7 @@ def test_a_sentence_on_which_the_model_gives_up_moves_no_other(parser, monkeypat
     ]
 
 
-def test_memory_that_runs_out_halves_the_batch(parser, monkeypatch):
+def test_lack_of_memory_halves_the_batch(parser, monkeypatch):
     model = parser._model()
     whole = model.parse_tagged_words
     sizes = []
@@ -106,7 +106,7 @@ def test_memory_that_runs_out_halves_the_batch(parser, monkeypatch):
 
 
 class TestTags:
-    """The trap: which of the tagger's two columns the parser reads is said by a setting that may be wrong."""
+    """A setting that may be wrong names the column of tags that the parser reads."""
 
     @staticmethod
     def pipeline(xpos, upos, learned, uses_xpos):
@@ -124,8 +124,8 @@ class TestTags:
         )
         assert not caplog.records
 
-    def test_the_other_column_is_read_where_the_named_one_is_empty(self, caplog):
-        """A parser trained on gold tags reads upos, of which a tagger of Penn tags has none."""
+    def test_the_other_column_is_read_if_the_named_one_is_empty(self, caplog):
+        """A parser trained on gold tags reads upos, which a tagger of Penn tags leaves empty."""
         assert choose_tag_column(self.pipeline(["NN", "DT"], ["_"], ["NN", "DT", "VB"], False)) == "xpos"
         assert "xpos tags; these are used" in caplog.text
 
@@ -133,7 +133,7 @@ class TestTags:
         with pytest.raises(ParserUnavailableError, match="DET NOUN.*was trained on.*DT NN"):
             choose_tag_column(self.pipeline(["_"], ["NOUN", "DET"], ["NN", "DT"], True))
 
-    def test_a_word_without_a_tag_has_an_unknown_one(self):
+    def test_a_word_without_a_tag_gets_an_unknown_tag(self):
         sentence = SimpleNamespace(
             words=[
                 SimpleNamespace(text="a", xpos="DT"),
@@ -144,7 +144,7 @@ class TestTags:
         assert tag_words([sentence], "xpos") == [[("a", "DT"), ("b", "XX"), ("c", "XX")]]
         assert tag_words([], "xpos") == []
 
-    def test_no_tags_at_all_are_noticed(self):
+    def test_a_column_without_tags_is_refused(self):
         with pytest.raises(ParserUnavailableError, match="no word a tag in its column upos"):
             tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)] * 5)] * 4, "upos")
         # One odd word proves nothing.
@@ -159,7 +159,7 @@ class TestTags:
         assert misled.parse(sentences) == parser.parse(sentences)
 
 
-def test_models_that_cannot_be_read_are_named(tmp_path):
+def test_the_message_names_models_that_cannot_be_read(tmp_path):
     for name in ("constituency.pt", "tagger.pt", "pretrain.pt"):
         (tmp_path / name).write_bytes(b"no model")
     with pytest.raises(ParserUnavailableError, match="cannot load its models.*constituency.pt"):
@@ -178,13 +178,13 @@ def test_nothing_is_written_into_the_users_folder(tmp_path, english_models, monk
     assert (tmp_path / "xdg/tree_fairseq/stanza_resources/resources.json").read_text().strip() == "{}"
 
 
-def test_without_a_home_a_temporary_folder_serves(tmp_path, monkeypatch):
+def test_a_temporary_folder_is_used_without_a_home(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert os.access(stanza_parser.cache_folder(), os.W_OK)
 
 
-def test_moses_and_subwords_through_the_real_parser(parser):
+def test_moses_entities_and_subwords_with_the_real_parser(parser):
     (line,) = LineParser(ParserOptions(), parser).parse_lines(["the m@@ an &apos;s wo@@ man sleeps ."])
     written = write_forest(line.forest)
     assert forest_leaves(line.forest) == "the m@@ an &apos;s wo@@ man sleeps .".split()
@@ -196,7 +196,7 @@ def test_moses_and_subwords_through_the_real_parser(parser):
     assert joined == write_forest(whole.forest)
 
 
-def test_a_tree_is_sensible(gum_models):
+def test_a_tree_is_plausible(gum_models):
     parser = stanza_parser.StanzaParser(ParserOptions(parser_dir=str(gum_models), device="cpu"))
     assert (
         write_forest((parser.parse(["the old man sleeps .".split()])[0],))

@@ -80,7 +80,7 @@ def options(folder, **changes):
     return ParserOptions(parser_dir=str(folder), device="cpu", tokenize="stanza", **changes)
 
 
-def test_tokens_and_sentences_are_stanzas(raw_text_models):
+def test_tokens_and_sentences_equal_those_of_stanza(raw_text_models):
     lines = ["The man sleeps. The woman reads a book.", "", "  the   old man  ", "x\u00a0y <A>z ½ (a)  …"]
     one, blank, spaced, odd = LineParser(options(raw_text_models)).parse_lines(lines)
     assert forest_leaves(one.forest) == "The man sleeps . The woman reads a book .".split() and len(one.forest) == 1
@@ -91,13 +91,13 @@ def test_tokens_and_sentences_are_stanzas(raw_text_models):
     assert [tree.leaves()[-1] for tree in split[0].forest] == [".", "."]
 
 
-def test_pieces_are_laid_over_stanzas_tokens(raw_text_models):
+def test_pieces_are_assigned_to_stanzas_tokens(raw_text_models):
     (line,) = LineParser(options(raw_text_models)).parse_lines(["▁The ▁wo man ▁sleep s."])
     assert forest_leaves(line.forest) == "▁The ▁wo man ▁sleep s.".split()
     assert "(NN (NN_sub ▁wo) (NN_sub man))" in write_forest(line.forest)
 
 
-def test_a_file_through_a_process_and_again_from_the_cache(english_models, tmp_path, monkeypatch):
+def test_a_file_is_parsed_by_a_process_and_then_read_from_the_cache(english_models, tmp_path, monkeypatch):
     chooser = random.Random(1)
     lines = [" ".join(chooser.choices([*WORDS, "wo@@ man", "&apos;s"], k=chooser.randint(0, 9))) for _ in range(40)]
     text = write_text(tmp_path / "text.en", lines)
@@ -122,7 +122,7 @@ def test_a_file_through_a_process_and_again_from_the_cache(english_models, tmp_p
 
 
 def token(start, end, *words):
-    """A token as Stanza has it; words without a span of their own have none."""
+    """Makes a token of Stanza; its words may lack spans."""
     return SimpleNamespace(
         start_char=start, end_char=end, words=[SimpleNamespace(start_char=span[0], end_char=span[1]) for span in words]
     )
@@ -155,7 +155,7 @@ def test_words_that_are_parts_of_a_token_stay_leaves():
 
 
 @pytest.mark.parametrize("spans", [[(4, 6), (5, 9)], [(4, 6), (6, 8)], [(4, 4), (4, 9)], [(6, 9), (4, 6)]])
-def test_words_that_do_not_cut_their_token_are_joined(spans):
+def test_words_that_do_not_divide_their_token_are_joined(spans):
     parsed = merge_multiword_tokens(
         "she don't",
         [SimpleNamespace(tokens=[token(0, 3, (0, 3)), token(4, 9, *spans)])],
@@ -168,14 +168,14 @@ def test_labels_with_brackets_can_be_written():
     assert to_label("$(") == "$-LRB-" and to_label("-LRB-") == "-LRB-" and to_label("NP") == "NP"
 
 
-def test_conversion_is_stanzas_own_tree():
+def test_the_converted_tree_equals_stanzas_tree():
     tree_reader = pytest.importorskip("stanza.models.constituency.tree_reader")
     text = "(ROOT (S (NP (DT the) (NN -LRB-)) (VP (VBZ sleeps) (ADVP (RB well)))))"
     (parsed,) = tree_reader.read_trees(text)
     assert write_forest((to_tree(parsed),)) == text
 
 
-def test_conversion_of_a_deep_tree():
+def test_a_deep_tree_is_converted():
     parsed = SimpleNamespace(label="w", children=())
     for _ in range(20_000):
         parsed = SimpleNamespace(label="X", children=(parsed,))

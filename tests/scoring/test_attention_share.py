@@ -1,4 +1,4 @@
-"""Attention on tree nodes, beside the same figures counted position by position."""
+"""The share of attention on tree nodes, compared with sums position by position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sample(task, *lengths, left_pad=True, seed=0):
 
 
 def counted_by_hand(model, batches):
-    """One layer after the other, one head, target token and position after the other."""
+    """Loops over layers, sentences, target tokens, heads and positions."""
     shares = []
     for layer in range(len(model.decoder.layers)):
         node = end = node_best = end_best = rows = 0
@@ -53,7 +53,7 @@ def counted_by_hand(model, batches):
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
-def test_equals_the_count_by_hand(left_pad):
+def test_shares_equal_loops_over_positions(left_pad):
     task = tiny_task()
     model = build(task, seed=3)
     batches = [sample(task, 5, 9, 2, left_pad=left_pad), sample(task, 7, seed=1, left_pad=left_pad)]
@@ -75,7 +75,7 @@ def test_equals_the_count_by_hand(left_pad):
     assert "nodes among words and nodes" in table(shares)
 
 
-def test_known_weights():
+def test_shares_of_given_weights():
     share = LayerShare()
     kinds = torch.tensor([[0, 1, 2, 2]])
     weights = torch.tensor(
@@ -88,14 +88,14 @@ def test_known_weights():
     assert summary["node_argmax"] == summary["node_argmax_of_tree"] == 0.5
 
 
-def test_kinds_follow_the_padding_side():
+def test_kinds_of_positions_with_padding_on_either_side():
     left = position_kinds(torch.tensor([[PAD, 5, EOS], [6, 7, EOS]]), 4, EOS)
     right = position_kinds(torch.tensor([[5, EOS, PAD], [6, 7, EOS]]), 4, EOS)
     assert left.tolist() == [[0, 0, 1, 2], [0, 0, 1, 2]]
     assert right.tolist() == [[0, 1, 0, 2], [0, 0, 1, 2]]
 
 
-def test_watching_leaves_the_model_as_it_was():
+def test_watching_does_not_change_the_model():
     task = tiny_task()
     model = build(task, seed=3)
     batch = sample(task, 5, 9)

@@ -1,4 +1,4 @@
-"""BLEU in its readings, beside BLEU written out."""
+"""BLEU in its readings, compared with its equations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ngrams(line, order):
 
 
 def bleu_written_out(hypotheses, references):
-    """Papineni et al. (2002), equation by equation; every order must match somewhere."""
+    """Computes the equations of Papineni et al. (2002); every order must match somewhere."""
     precisions = []
     for order in range(1, 5):
         matched = total = 0
@@ -43,7 +43,7 @@ def bleu_written_out(hypotheses, references):
     return 100 * penalty * math.exp(sum(map(math.log, precisions)) / 4)
 
 
-def test_tokenised_bleu_is_bleu():
+def test_tokenised_bleu_equals_the_equations():
     side = Side("tokenized_bleu", REFERENCES, tokenize="none")
     for hypotheses in (CLOSE, FAR, [line.rsplit(" ", 2)[0] for line in REFERENCES]):
         score, signature = corpus_bleu(side, hypotheses)
@@ -51,14 +51,14 @@ def test_tokenised_bleu_is_bleu():
     assert "tok:none" in signature and "version:" in signature
 
 
-def test_case_counts_unless_told():
+def test_case_counts_without_lowercase():
     upper = [line.capitalize() for line in REFERENCES]
     assert corpus_bleu(Side("sacrebleu", upper), REFERENCES)[0] < 100
     score, signature = corpus_bleu(Side("sacrebleu", upper, lowercase=True), REFERENCES)
     assert score == pytest.approx(100) and "case:lc" in signature and "tok:13a" in signature
 
 
-def test_compounds_are_three_tokens():
+def test_compounds_become_three_tokens():
     assert split_compounds("a well-known re-use - x-y-z -") == (
         "a well ##AT##-##AT## known re ##AT##-##AT## use - x ##AT##-##AT## y ##AT##-##AT## z -"
     )
@@ -86,7 +86,7 @@ def test_bleu_by_length_scores_each_part_alone():
     assert rows[2]["bleu"] == pytest.approx(expected)
 
 
-def test_bootstrap_tells_a_difference_from_none():
+def test_bootstrap_distinguishes_a_difference_from_chance():
     side = Side("sacrebleu", REFERENCES)
     better = paired_bootstrap(side, FAR, CLOSE, samples=200)
     assert better["difference"] == pytest.approx(corpus_bleu(side, CLOSE)[0] - corpus_bleu(side, FAR)[0])

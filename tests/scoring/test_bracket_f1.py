@@ -1,4 +1,4 @@
-"""Unlabelled F1 by hand, and beside it the trees that know nothing."""
+"""Unlabelled F1 of small trees and of controls that ignore the words."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_trivial_spans_labels_and_chains_do_not_count():
     assert inner_spans(FLAT) == inner_spans(PAIR) == set()
 
 
-def test_the_two_means():
-    # Of 4 spans 2 are gold's 2; of 4 none: 2 / 3 and 0.
+def test_mean_over_sentences_and_f1_of_the_corpus():
+    # The gold tree has 2 spans. GOOD has 4, with both of them: F1 is 2 / 3. RIGHT has 4 others: 0.
     one = bracket_f1([(GOLD, GOOD)])
     assert (one.sentence, one.corpus) == (pytest.approx(200 / 3), pytest.approx(200 / 3))
     both = bracket_f1([(GOLD, GOOD), (GOLD, RIGHT), (PAIR, PAIR)])
@@ -32,7 +32,7 @@ def test_the_two_means():
 
 
 def test_sentences_without_gold_spans():
-    """Recall is 1; precision too, where the other tree has none either."""
+    """Recall is 1, and precision is 1 if the other tree has no spans either."""
     binary = read_forest("(S (A a) (X (B b) (C c)))")
     assert bracket_f1([(FLAT, binary)]).sentence == 0
     assert bracket_f1([(FLAT, FLAT)]).sentence == 100
@@ -40,19 +40,19 @@ def test_sentences_without_gold_spans():
     assert bracket_f1([(word, word), (FLAT, FLAT)]).sentences == 1
 
 
-def test_a_gold_tree_equals_itself():
+def test_a_gold_tree_compared_with_itself_has_100():
     score = bracket_f1([(GOLD, GOLD)])
     assert (score.sentence, score.corpus) == (100, 100)
 
 
-def test_trees_that_do_not_belong_together():
+def test_trees_over_different_words_are_refused():
     with pytest.raises(ScoringError, match="sentence 2: 2 words, but 3 in the gold tree"):
         bracket_f1([(GOLD, GOLD), (FLAT, PAIR)])
     with pytest.raises(ScoringError, match="two words"):
         bracket_f1([((), ())])
 
 
-def test_beside_trees_that_know_nothing():
+def test_comparison_with_controls():
     scores = compare([GOLD, FLAT, PAIR, ()], [GOOD, None, PAIR, ()], seed=1)
     assert list(scores) == ["induced", "right-branching", "left-branching", "balanced", "random", "gold, binary"]
     assert {score.sentences for score in scores.values()} == {2}

@@ -1,4 +1,4 @@
-"""Scoring a run of predicted classes, from files to files."""
+"""Scores runs of predicted classes, from files to files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_lines(path, lines):
 
 
 def write_outputs(folder, names, subset="test"):
-    """As fairseq-generate prints them: in batch order, with the probabilities of all classes."""
+    """Writes the output of fairseq-generate: in batch order, with the probabilities of all classes."""
     rows = []
     for number, name in reversed(list(enumerate(names))):
         other = "0" if name == "1" else "1"
@@ -85,7 +85,7 @@ def test_classes_of_trees_are_their_roots(tmp_path):
     assert [(row["sentences"], row["accuracy"]) for row in found["by_length"]["test"]] == [(1, 0), (1, 100)]
 
 
-def test_groups_stand_beside_the_test_set(workspace, capsys):
+def test_groups_are_read_beside_the_references(workspace, capsys):
     write_lines(
         workspace / "text" / "test.groups", ["attractors_0", "attractors_1", "attractors_1", "", "attractors_0 long"]
     )
@@ -113,7 +113,7 @@ def test_differences_from_another_run(workspace):
     assert row["p_value"] == 0.5 and "McNemar" in row["signature"]
 
 
-def test_several_sets_have_their_labels(workspace):
+def test_labels_of_sets_end_the_names_of_metrics(workspace):
     write_lines(workspace / "text" / "test1.tsv", ["x\t1"])
     write_outputs(workspace / "runs" / "tree", ["1"], "test1")
     assert score(workspace, "--sets", "test=", "test1=new") == 0
@@ -121,7 +121,7 @@ def test_several_sets_have_their_labels(workspace):
     assert (metrics["accuracy"], metrics["accuracy_new"], metrics["macro_f1_new"]) == (60, 100, 100)
 
 
-def test_one_file_of_references(workspace, caplog):
+def test_references_may_be_one_file(workspace, caplog):
     assert score(workspace, references="text/test.tsv") == 0
     assert scores(workspace)["metrics"]["accuracy"] == 60
     assert score(workspace, "--sets", "test=", "test1=x", references="text/test.tsv") == 1
@@ -141,27 +141,27 @@ def test_one_file_of_references(workspace, caplog):
         (lambda w: write_lines(w / "text/test.groups", ["a"]), "has 1 lines"),
     ],
 )
-def test_what_does_not_fit_is_named(workspace, caplog, break_it, message):
+def test_messages_about_files_that_do_not_fit(workspace, caplog, break_it, message):
     break_it(workspace)
     assert score(workspace) == 1
     assert message in caplog.text
     assert not (workspace / "runs/tree/score.json").exists()
 
 
-def test_a_run_that_was_not_scored_is_no_baseline(workspace, caplog):
+def test_a_baseline_must_be_scored_first(workspace, caplog):
     assert score(workspace, "--against", str(workspace / "runs" / "stock")) == 1
     assert "outcomes.json is missing: score that run first" in caplog.text
 
 
 def f1(pairs, name):
-    """From its definition: the harmonic mean of precision and recall, 0 where no prediction is right."""
+    """Computes the harmonic mean of precision and recall; 0 if no prediction is right."""
     right = sum(ours == theirs == name for ours, theirs in pairs)
     predicted, there = sum(ours == name for ours, _ in pairs), sum(theirs == name for _, theirs in pairs)
     return 2 * (right / predicted) * (right / there) / (right / predicted + right / there) if right else 0.0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), min_size=1, max_size=40), st.data())
-def test_metrics_as_the_definitions_say(pairs, data):
+def test_metrics_equal_their_definitions(pairs, data):
     judgement = ClassJudgement([ours for ours, _ in pairs], [theirs for _, theirs in pairs])
     some = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, unique=True))
     for indices, chosen in ((None, pairs), (some, [pairs[index] for index in some])):

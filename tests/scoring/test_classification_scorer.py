@@ -8,7 +8,7 @@ from fairseq.scoring import build_scorer
 import tree_fairseq  # noqa: F401  (registers the scorer)
 
 
-def test_figures_and_matrix():
+def test_metrics_and_confusion_matrix():
     scorer = build_scorer("classification", Dictionary())
     for right, predicted in (("pos", "pos"), ("pos", "neg"), ("neg", "neg"), ("neg", "neg")):
         scorer.add_string(right, predicted)
@@ -21,5 +21,5 @@ def test_figures_and_matrix():
     assert [line.split() for line in table] == [["neg", "pos"], ["neg", "2", "0"], ["pos", "1", "1"]]
 
 
-def test_no_examples():
+def test_a_scorer_without_examples():
     assert build_scorer("classification", Dictionary()).result_string() == "no examples"

@@ -1,4 +1,4 @@
-"""Compounds of CoGnition: what is right, error rates, the command."""
+"""Compounds of CoGnition: right translations, error rates, the command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_parts_of_compounds(text, compound, kind):
 
 
 @pytest.mark.parametrize("text", ["", "dog", "he liked"])
-def test_what_is_no_compound(text):
+def test_text_that_is_not_a_compound_is_refused(text):
     with pytest.raises(ScoringError, match=f"{text!r} is not a compound"):
         read_compound(text)
 
@@ -56,7 +56,7 @@ def test_what_is_no_compound(text):
         ("liked the car", "车", True),  # needs no translation
     ],
 )
-def test_right_and_wrong(text, translation, right):
+def test_right_and_wrong_translations(text, translation, right):
     assert is_right(read_compound(text), translation, LEXICON) is right
 
 
@@ -65,7 +65,7 @@ def every_place(word, text):
 
 
 def right_by_enumeration(compound, translation):
-    """The definition, with all places of all translations written out."""
+    """Applies the definition to all places of all translations."""
     places = {
         part: [place for word in LEXICON[part] for place in every_place(word, translation)] for part in compound.parts
     }
@@ -79,7 +79,7 @@ def right_by_enumeration(compound, translation):
     )
 
 
-def test_equal_to_the_enumeration_of_all_places():
+def test_is_right_equals_the_enumeration_of_all_places():
     generator = random.Random(1)
     words = [word for translations in LEXICON.values() for word in translations if word] + ["我", "的"]
     found = set()
@@ -101,7 +101,7 @@ def test_equal_to_the_enumeration_of_all_places():
     assert len(found) == 6
 
 
-def test_words_without_translations_are_named(tmp_path):
+def test_messages_name_words_without_translations(tmp_path):
     with pytest.raises(ScoringError, match="no translation of 'bee'"):
         is_right(read_compound("the bee"), "蜂", LEXICON)
     (tmp_path / "lexicon").write_text("dog\t狗/犬\nthe\t/\ncat 猫\n", encoding="utf-8")
@@ -111,7 +111,7 @@ def test_words_without_translations_are_named(tmp_path):
         read_lexicon(tmp_path / "none")
 
 
-def test_a_compound_is_right_in_all_its_sentences():
+def test_a_compound_must_be_right_in_all_its_sentences():
     assert in_all_contexts([True] * 9 + [False]) == [True, False]
     with pytest.raises(ScoringError, match="7 sentences are not 5 for each compound"):
         in_all_contexts([True] * 7)
@@ -160,7 +160,7 @@ def test_command(folder, capsys):
     assert "points right over bad" in capsys.readouterr().out
 
 
-def test_sentences_of_a_compound_stand_together(folder, caplog):
+def test_sentences_of_a_compound_must_be_consecutive(folder, caplog):
     (folder / "words" / "test1.compound").write_text("the dog\n" * 4 + "saw the dog\n" * 6, encoding="utf-8")
     assert command(folder, "good") == 1
     assert "test1.compound:1: not 5 lines of one compound" in caplog.text

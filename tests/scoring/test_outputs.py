@@ -1,4 +1,4 @@
-"""Reading what fairseq-generate wrote."""
+"""Reads the output of fairseq-generate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Generate test with beam=5: BLEU4 = 1.0
 """
 
 
-def test_best_hypotheses_in_the_order_of_the_data(tmp_path):
+def test_best_hypotheses_have_the_order_of_the_data(tmp_path):
     path = tmp_path / "generate-test.txt"
     path.write_text(OUTPUT)
     assert read_hypotheses(path) == ["", "second hypothesis", "third"]
@@ -44,19 +44,19 @@ def test_incomplete_outputs_are_refused(tmp_path, text, message):
         read_hypotheses(path)
 
 
-def test_steps_and_what_is_unfinished(tmp_path):
+def test_steps_and_marks_of_unfinished_hypotheses(tmp_path):
     path = tmp_path / "generate-test.txt"
     path.write_text("H-1\t-1\ta\nU-1\tpartial invalid\nI-1\t7\nH-1\t-2\tb\nI-1\t9\nH-0\t-1\tc\nI-0\t4\n")
     outputs = read_outputs(path)
     assert outputs.steps == {0: 4, 1: 7} and outputs.unfinished == {1: {"partial", "invalid"}}
 
 
-def test_line_counts_are_compared(tmp_path):
+def test_a_wrong_number_of_lines_is_refused(tmp_path):
     (tmp_path / "words").write_text("a\nb\n")
     assert read_text(tmp_path / "words", 2) == ["a", "b"]
     with pytest.raises(ScoringError, match="has 2 lines, the hypotheses are 3"):
         read_text(tmp_path / "words", 3)
 
 
-def test_detokenize():
+def test_detokenized_text():
     assert detokenize(["it &apos;s &quot; fine &quot; ( really ) !", ""], "en") == ['it\'s "fine" (really)!', ""]

@@ -1,4 +1,4 @@
-"""Scoring a run of predicted numbers, from files to files, and ``--scoring regression``."""
+"""Scores runs of predicted numbers, from files to files, and ``--scoring regression``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def score(folder, *flags, run="tree"):
     return RegressionRuns.main(["--run", str(folder / "runs" / run), "--references", str(folder / "text"), *flags])
 
 
-def test_figures_and_the_result(workspace, capsys):
+def test_metrics_and_the_result(workspace, capsys):
     write_run(workspace / "runs" / "stock", ["5", "2", "1", "0"])
     assert score(workspace, run="stock") == 0
     assert (
@@ -59,7 +59,7 @@ def test_figures_and_the_result(workspace, capsys):
     assert "over stock" in capsys.readouterr().out and result["sentences"] == {"test": 4}
 
 
-def test_the_scorer_of_generate():
+def test_the_scorer_of_fairseq_generate():
     scorer = build_scorer("regression", Dictionary())
     assert scorer.result_string() == "no examples"
     for row, predicted in zip(ROWS, PREDICTED):
@@ -83,7 +83,7 @@ def test_the_scorer_of_generate():
         (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:3], "1"]), "test.tsv:4: the last column is not a number"),
     ],
 )
-def test_what_does_not_fit_is_named(workspace, caplog, break_it, message):
+def test_messages_about_files_that_do_not_fit(workspace, caplog, break_it, message):
     break_it(workspace)
     assert score(workspace) == 1
     assert message in caplog.text

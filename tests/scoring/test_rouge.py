@@ -1,6 +1,4 @@
-"""ROUGE: against its definition, on tokens as they are; differences of runs; the command. Skipped without
-rouge-score.
-"""
+"""ROUGE compared with its definition; differences of runs; the command. Skipped without rouge-score."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def longest_common(left, right):
 
 
 @needs_library
-def test_equal_to_the_definition():
+def test_rouge_equals_its_definition():
     generator = random.Random(2)
     sides = [
         [generator.choices(["a", "b", "#.#", "'s", "C"], k=generator.randrange(1, 7)) for _ in range(40)]
@@ -58,7 +56,7 @@ def test_equal_to_the_definition():
     assert 0 < found["rouge2"].mean() < found["rougeL"].mean() <= found["rouge1"].mean()
 
 
-def test_differences_of_the_same_and_of_others():
+def test_differences_of_equal_and_of_different_runs():
     generator = np.random.default_rng(3)
     scores = generator.random(60)
     assert difference(scores, scores)["p_value"] == 1
@@ -67,7 +65,7 @@ def test_differences_of_the_same_and_of_others():
     assert difference(scores, scores[::-1])["p_value"] > 0.5  # the same values, of other sentences
 
 
-def test_without_the_library_the_way_out_is_named(monkeypatch):
+def test_the_message_names_the_missing_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
     with pytest.raises(ScoringError, match="pip install 'rouge-score"):
         rouge(["a"], ["a"])

@@ -1,4 +1,4 @@
-"""Scoring a run's folder: metrics, differences, result files."""
+"""Scores runs of translations: metrics, differences, result files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def score(workspace, run, *flags):
     return TranslationScorer.main(arguments)
 
 
-def test_all_metrics_stand_in_the_result(workspace, capsys):
+def test_the_result_has_all_metrics(workspace, capsys):
     result_path = workspace / "result.json"
     against = str(workspace / "runs" / "stock")
     flags = ["--sets", "test=2016", "--compound-split", "--primary", "tokenized_bleu_2016", "--describe", "arch=a"]
@@ -60,7 +60,7 @@ def test_all_metrics_stand_in_the_result(workspace, capsys):
     assert "paired bootstrap" in printed and "tok:13a" in printed
 
 
-def test_runs_are_collected(workspace):
+def test_the_result_collects_all_runs(workspace):
     for run in ("stock", "tree"):
         assert score(workspace, run, "--result", str(workspace / "result.json")) == 0
     result = json.loads((workspace / "result.json").read_text())
@@ -68,7 +68,7 @@ def test_runs_are_collected(workspace):
     assert result["runs"][0]["metrics"]["sacrebleu"] < result["score"]
 
 
-def test_another_run_may_stand_at_the_top(workspace, caplog):
+def test_another_run_may_be_the_main_run(workspace, caplog):
     top = ["--result", str(workspace / "result.json"), "--main-run", str(workspace / "runs" / "tree")]
     assert score(workspace, "stock", *top) == 1
     assert "score that run first" in caplog.text
@@ -77,7 +77,7 @@ def test_another_run_may_stand_at_the_top(workspace, caplog):
     assert result["description"]["run"] == "tree" and len(result["runs"]) == 2
 
 
-def test_references_are_detokenised_where_no_others_are(workspace):
+def test_references_are_detokenised_without_raw_ones(workspace):
     (workspace / "words" / "raw" / "test.de").unlink()
     assert score(workspace, "tree") == 0
     scores = read_scores(workspace / "runs" / "tree" / SCORE_FILE)
@@ -93,19 +93,19 @@ def test_references_are_detokenised_where_no_others_are(workspace):
         (lambda w: (w / "words/raw/test.de").write_text("a\n"), "has 1 lines, the hypotheses are 3"),
     ],
 )
-def test_what_does_not_fit_is_named(workspace, caplog, break_it, message):
+def test_messages_about_files_that_do_not_fit(workspace, caplog, break_it, message):
     break_it(workspace)
     assert score(workspace, "tree") == 1
     assert message in caplog.text
     assert not (workspace / "runs" / "tree" / "score.json").exists()
 
 
-def test_unknown_primary_metric_is_refused(workspace, caplog):
+def test_an_unknown_primary_metric_is_refused(workspace, caplog):
     assert score(workspace, "tree", "--primary", "chrf", "--result", str(workspace / "result.json")) == 1
     assert "the primary metric chrf was not measured" in caplog.text
 
 
-def test_metrics_are_numbers_at_the_top(tmp_path):
+def test_the_result_has_metrics_as_numbers_at_the_top_level(tmp_path):
     current = {"metrics": {"bleu": 1.5}, "primary": "bleu", "description": {"run": "x"}, "differences": []}
     write_json(tmp_path / SCORE_FILE, current)
     assert build_result(current, tmp_path) == {

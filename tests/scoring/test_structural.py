@@ -1,4 +1,4 @@
-"""Scoring a run of generated trees, from files to files."""
+"""Scores runs of generated trees, from files to files."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_metrics_and_the_result(workspace, capsys):
     assert "validity = 1.0000" in capsys.readouterr().out
 
 
-def test_steps_and_what_was_no_tree_when_it_was_generated(workspace, capsys):
-    """The notation reads all of these lines; the commands said of some that they are no trees, or not finished."""
+def test_steps_and_hypotheses_that_generation_marked(workspace, capsys):
+    """The notation can read all these lines; generation marked some of them as invalid or partial."""
     texts = ["( f ( and x y ) )", "( ( x ) )", "( @R@ ( g x ) y )", "( f x y )"]
-    said = ["", "U-1\tinvalid", "U-2\tpartial invalid", "U-3\tpartial"]
+    marks = ["", "U-1\tinvalid", "U-2\tpartial invalid", "U-3\tpartial"]
     rows = [
-        f"S-{n}\tx\nH-{n}\t-1.0\t{text}\n{more}\nI-{n}\t{n + 4}\n" for n, (text, more) in enumerate(zip(texts, said))
+        f"S-{n}\tx\nH-{n}\t-1.0\t{text}\n{more}\nI-{n}\t{n + 4}\n" for n, (text, more) in enumerate(zip(texts, marks))
     ]
     (workspace / "runs/tree/generate-test.txt").write_text(
         "".join(rows) + "Generate test with beam=1: BLEU4 = 1.0\n", encoding="utf-8"
@@ -90,14 +90,14 @@ def test_steps_and_what_was_no_tree_when_it_was_generated(workspace, capsys):
     assert "2 outputs of test reached a limit" in capsys.readouterr().out
 
 
-def test_steps_that_only_some_lines_tell_have_no_mean(workspace):
+def test_steps_need_a_line_for_every_sentence(workspace):
     with open(workspace / "runs/tree/generate-test.txt", "a") as stream:
         stream.write("I-0\t4\n")
     assert score(workspace) == 0
     assert "steps" not in scores(workspace)["metrics"]
 
 
-def test_a_folder_of_trees_that_grow(workspace, caplog):
+def test_a_data_folder_of_insertion(workspace, caplog):
     record = InsertionRecord("lf", "bracket", True, ["exact"], 1, 1, {})
     (workspace / "data").mkdir()
     Manifest(
@@ -112,7 +112,7 @@ def test_a_folder_of_trees_that_grow(workspace, caplog):
     assert "holds no symbol trees of lf" in caplog.text
 
 
-def test_what_is_wrong_and_what_is_no_tree(workspace, caplog):
+def test_wrong_and_invalid_outputs(workspace, caplog):
     write_outputs(workspace / "runs" / "tree", ["( f ( and x <unk> ) )", None, "( g ( h", ""])
     assert score(workspace) == 0
     found = scores(workspace)
@@ -142,7 +142,7 @@ def test_prolog_conjunctions_have_no_order(workspace):
     assert scores(workspace)["metrics"] == {"accuracy": 0, "accuracy_unordered": 100, "validity": 1}
 
 
-def test_several_sets_have_their_labels(workspace):
+def test_labels_of_sets_end_the_names_of_metrics(workspace):
     write_lines(workspace / "words" / "test1.lf", ["x"])
     (workspace / "runs/tree/generate-test1.txt").write_text("S-0\tx\nH-0\t-1\t( x\n")
     assert score(workspace, "--sets", "test=seen", "test1=new") == 0
@@ -153,7 +153,7 @@ def test_several_sets_have_their_labels(workspace):
     assert scores(workspace)["metrics"]["validity"] == 1
 
 
-def test_one_file_of_references(workspace, caplog):
+def test_references_may_be_one_file(workspace, caplog):
     arguments = [
         "--run",
         str(workspace / "runs/tree"),
@@ -180,7 +180,7 @@ def test_differences_from_another_run(workspace):
     assert row["baseline"] == "stock"
 
 
-def test_groups(workspace):
+def test_metrics_of_groups(workspace):
     write_lines(workspace / "words" / "test.groups", ["a b", "a", "", "b"])
     assert score(workspace, "--group-metrics", "b") == 0
     found = scores(workspace)
@@ -236,21 +236,21 @@ def test_symbols_of_a_stock_model(workspace, traversal, binarization):
         (lambda w: write_lines(w / "words/test.groups", ["a"]), "has 1 lines"),
     ],
 )
-def test_what_does_not_fit_is_named(workspace, caplog, break_it, message):
+def test_messages_about_files_that_do_not_fit(workspace, caplog, break_it, message):
     break_it(workspace)
     assert score(workspace) == 1
     assert message in caplog.text
     assert not (workspace / "runs/tree/score.json").exists()
 
 
-def test_options_that_do_not_suffice(workspace, caplog):
+def test_missing_options_and_missing_outcomes_are_refused(workspace, caplog):
     assert score(workspace, notation=None) == 1
     assert "--data is missing" in caplog.text
     assert score(workspace, "--against", str(workspace / "runs" / "stock")) == 1
     assert "outcomes.json is missing: score that run first" in caplog.text
 
 
-def test_an_outcomes_file_of_something_else(workspace, caplog):
+def test_a_malformed_outcomes_file_is_refused(workspace, caplog):
     write_lines(workspace / "runs" / "stock" / "outcomes.json", ["[]"])
     assert score(workspace, "--against", str(workspace / "runs" / "stock")) == 1
     assert "holds no outcomes" in caplog.text
@@ -271,7 +271,7 @@ def test_scorers_have_options(name, capsys):
     assert caught.value.code == 0 and "usage" in capsys.readouterr().out
 
 
-def test_lines_are_compared_as_they_are(tmp_path):
+def test_lines_without_trees_are_compared(tmp_path):
     write_lines(tmp_path / "words" / "test.lf", ["let a = 1 in ( )", "( (", "if x"])
     write_outputs(tmp_path / "runs" / "tree", ["let a = 1 in ( )", "( )", "if <unk>"])
     assert score(tmp_path, notation="lines") == 0

@@ -20,7 +20,7 @@ TREES = symbol_trees(labels=("a", "b", "c"), max_children=2, max_leaves=5)
 
 
 def rules(tree: Tree) -> list:
-    """All rules of a tree, by recursion."""
+    """Collects all rules of a tree recursively."""
     if not tree.children:
         return []
     rule = (tree.label, [child.label for child in tree.children])
@@ -28,7 +28,7 @@ def rules(tree: Tree) -> list:
 
 
 def f1(pairs) -> float:
-    """F measure by crossing out each rule of the reference that the output has too."""
+    """Computes the F measure by removing each rule of the output from those of the reference."""
     common = found = wanted = 0
     for output, reference in pairs:
         ours, theirs = rules(output) if output else [], rules(reference)
@@ -43,7 +43,7 @@ def f1(pairs) -> float:
     return 100 * 2 * precision * recall / (precision + recall)
 
 
-def test_a_program():
+def test_channels_and_functions_of_a_program():
     assert program(READ(LINE)) == (("Twitter", "Email"), ("New_tweet", "Send_me"))
     assert productions(READ(LINE)).total() == 7
 
@@ -57,11 +57,11 @@ def test_a_program():
         ("( ROOT ( TRIGGER Twitter FUNC ) ( ACTION Email ( FUNC Send ) ) )", ("Twitter", "Email"), None),
     ],
 )
-def test_parts_that_are_missing(line, channels, functions):
+def test_programs_with_missing_parts(line, channels, functions):
     assert program(READ(line)) == (channels, functions)
     assert program(None) == (None, None)
 
 
 @given(st.lists(st.tuples(st.none() | TREES, TREES), max_size=4))
-def test_f1_by_crossing_out(pairs):
+def test_production_f1_equals_removal_of_rules(pairs):
     assert production_f1(pairs) == pytest.approx(f1(pairs))
