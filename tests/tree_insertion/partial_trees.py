@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
 from tree_fairseq.tree_insertion.relations import PreorderTrees
-from tree_fairseq.tree_insertion.slots import ChangedTrees, insert_nodes, with_slots
+from tree_fairseq.tree_insertion.slots import delete_nodes, insert_nodes, with_slots
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -40,9 +41,31 @@ def batches(max_nodes: int = 14) -> st.SearchStrategy[dict[str, Tensor]]:
     return st.builds(random_batch, st.integers(0, 2**32 - 1), sizes)
 
 
+class ChangedTrees(NamedTuple):
+    """Trees after a step, ``[B, M']`` int64; sources are places in the old row, -1 for new nodes and padding."""
+
+    labels: Tensor
+    parents: Tensor
+    sources: Tensor
+
+
+def _changed(batch: dict[str, Tensor], sources: Tensor, parents: Tensor, new: Tensor) -> ChangedTrees:
+    old = batch["labels"]
+    labels = torch.cat([old.flatten(), new, torch.tensor([PAD])])[sources]
+    is_old = (sources >= 0) & (sources < old.numel())
+    return ChangedTrees(labels, parents, torch.where(is_old, sources % old.size(1), -1))
+
+
 def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> ChangedTrees:
     """The batch with answers in its slots, except for `KEEP`."""
-    return insert_nodes(batch, slots[answers != KEEP], answers[answers != KEEP], PAD)
+    slots, new = slots[answers != KEEP], answers[answers != KEEP]
+    return _changed(batch, *insert_nodes(batch["parents"], batch["labels"] != PAD, slots), new)
+
+
+def deleted(batch: dict[str, Tensor], is_deleted: Tensor) -> ChangedTrees:
+    """The batch without some nodes."""
+    changed = delete_nodes(batch["parents"], batch["labels"] != PAD, is_deleted)
+    return _changed(batch, *changed, torch.empty(0, dtype=torch.long))
 
 
 def trees_after(changed: ChangedTrees) -> dict[str, Tensor]:

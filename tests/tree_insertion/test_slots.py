@@ -10,8 +10,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tree_insertion.partial_trees import KEEP, PAD, batches, inserted, random_batch, rows, same, trees_after
-from tree_fairseq.tree_insertion.slots import KINDS, ChangedTrees, SlotNumbers, delete_nodes, insert
+from tests.tree_insertion.partial_trees import (
+    KEEP,
+    PAD,
+    ChangedTrees,
+    batches,
+    deleted,
+    inserted,
+    random_batch,
+    rows,
+    same,
+    trees_after,
+)
+from tree_fairseq.tree_insertion.slots import KINDS, SlotNumbers, insert
 
 
 @pytest.mark.parametrize("numbers", [SlotNumbers(5), SlotNumbers(3, kinds=1)])
@@ -114,7 +125,7 @@ def delete_row_by_row(batch, is_deleted) -> ChangedTrees:
 @given(batch=batches(), seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.3, 0.8, 1.0]))
 def test_deletions_are_those_row_by_row(batch, seed, share):
     is_deleted = torch.rand(batch["labels"].shape, generator=torch.Generator().manual_seed(seed)) < share
-    for ours, theirs in zip(delete_nodes(batch, is_deleted, PAD), delete_row_by_row(batch, is_deleted), strict=True):
+    for ours, theirs in zip(deleted(batch, is_deleted), delete_row_by_row(batch, is_deleted), strict=True):
         same(ours, theirs)
 
 
@@ -123,6 +134,6 @@ def test_deletions_are_those_row_by_row(batch, seed, share):
 def test_deleting_what_was_inserted_gives_the_tree_back(batch, seed):
     slots, answers = draw_answers(batch, seed, 0.5)
     grown = inserted(batch, slots, answers)
-    back = delete_nodes(trees_after(grown), grown.sources < 0, PAD)
+    back = deleted(trees_after(grown), grown.sources < 0)
     same(back.labels, batch["labels"])
     same(back.parents, batch["parents"])

@@ -74,18 +74,17 @@ class LineReader:
 
     def chunk(self, path: Path, chunk: Chunk) -> list[EncodedTree]:
         """Reads consecutive lines. The error of a line that is not a tree that can be stored names file and line."""
-        return [self._read(line, path, number) for number, line in chunk_lines(path, chunk)]
-
-    def _read(self, line: str, path: Path, number: int) -> EncodedTree:
-        tree = self.notation.read(line, path=path, line_number=number)
-        try:
-            encoded = EncodedTree.of(tree, self.words)
-        except InputError as error:
-            raise error.at(path, number) from None
-        if encoded.nodes > self.max_nodes:
-            hint = f"Leave the line and its parallel line out, or raise --max-target-nodes, which is {self.max_nodes}."
-            raise SymbolTreeError(f"a tree of {encoded.nodes} nodes", path, number, hint=hint)
-        return encoded
+        found = []
+        for number, line in chunk_lines(path, chunk):
+            tree = self.notation.read(line, path=path, line_number=number)
+            try:
+                found.append(EncodedTree.of(tree, self.words))
+            except InputError as error:
+                raise error.at(path, number) from None
+            if (nodes := found[-1].nodes) > self.max_nodes:
+                hint = "Leave the line and its parallel line out, or raise --max-target-nodes, which is "
+                raise SymbolTreeError(f"a tree of {nodes} nodes", path, number, hint=f"{hint}{self.max_nodes}.")
+        return found
 
 
 @dataclass
@@ -97,10 +96,7 @@ class EncodedText:
 
     @classmethod
     def read(cls, text: TextInput, reader: LineReader, path: Path, pool: ProcessPool) -> EncodedText:
-        """Reads the trees of a file, and writes the words of each as a line of the file ``path``.
-
-        The SymbolTreeError of a line that is not a tree, or not one that can be stored, names the file and the line.
-        """
+        """Reads the trees of a file, and writes the words of each as a line of the file ``path``."""
         found = cls()
         known: dict[EncodedTree, EncodedTree] = {}
         with open(path, "w", encoding="utf-8", newline="\n") as file:

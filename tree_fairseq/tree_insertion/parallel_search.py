@@ -42,8 +42,7 @@ class PartialOutputs:
     labels: Tensor
     scores: Tensor
 
-    slot_kinds = 1
-    """Number of slots of a node or token."""
+    slot_kinds = 1  # of a node or token
 
     @property
     def model_input(self) -> Any:

@@ -17,10 +17,7 @@ from torch import Tensor
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
-from tree_fairseq.tree_insertion.slots import ChangedTrees, SlotNumbers, delete_nodes, insert_nodes, with_slots
-
-# While trees are changed, numbers take the place of labels, so that everything that belongs to a node can follow it.
-_PADDING = -1
+from tree_fairseq.tree_insertion.slots import SlotNumbers, delete_nodes, insert_nodes, with_slots
 
 
 @dataclass(frozen=True)
@@ -51,31 +48,28 @@ class PartialTrees(PartialOutputs):
     def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> tuple[PartialTrees, Tensor]:
         """Inserts nodes in different slots, all at once; arguments are ``[Z]``.
 
-        Returns the new trees of up to M' nodes; and the former place of each node, ``[R, M']`` int64, -1 for new nodes
-        and padding.
+        Returns the new trees of up to M' nodes, and their nodes' sources
+        (:class:`tree_fairseq.tree_insertion.slots.ChangedTrees`).
         """
-        old = self.labels.numel()
-        numbers = torch.arange(old, old + len(slots), device=slots.device)
-        changed = insert_nodes(self._numbered, slots, numbers, pad=_PADDING)
-        all_labels = torch.cat([self.labels.flatten(), labels])
-        all_scores = torch.cat([self.scores.flatten(), scores.to(self.scores)])
-        return self._moved(changed, all_labels, all_scores, changed.labels >= old), changed.sources
+        sources, parents = insert_nodes(self.parents, self.labels != self.pad, slots)
+        return self._moved(sources, parents, labels, scores, sources >= self.labels.numel()), sources
 
     def deleted(self, is_deleted: Tensor) -> PartialTrees:
         """Deletes nodes other than roots, ``[R, M]`` bool; their children take their places."""
-        changed = delete_nodes(self._numbered, is_deleted, pad=_PADDING)
-        is_new = self.is_new.flatten()[changed.labels.clamp(min=0)] & (changed.labels != _PADDING)
-        return self._moved(changed, self.labels.flatten(), self.scores.flatten(), is_new)
+        sources, parents = delete_nodes(self.parents, self.labels != self.pad, is_deleted)
+        return self._moved(sources, parents, None, None, moved(self.is_new, sources))
 
-    @property
-    def _numbered(self) -> dict[str, Tensor]:
-        numbers = torch.arange(self.labels.numel(), device=self.labels.device).view_as(self.labels)
-        return {"labels": numbers.masked_fill(self.labels == self.pad, _PADDING), "parents": self.parents}
+    def _moved(self, sources, parents, labels: Tensor | None, scores: Tensor | None, is_new: Tensor) -> PartialTrees:
+        labels = moved(self.labels, sources, labels, self.pad)
+        return PartialTrees(self.pad, labels, moved(self.scores, sources, scores), parents, is_new)
 
-    def _moved(self, changed: ChangedTrees, labels: Tensor, scores: Tensor, is_new: Tensor) -> PartialTrees:
-        is_padding, numbers = changed.labels == _PADDING, changed.labels.clamp(min=0)
-        labels, scores = labels[numbers].masked_fill(is_padding, self.pad), scores[numbers].masked_fill(is_padding, 0)
-        return PartialTrees(self.pad, labels, scores, changed.parents, is_new)
+
+def moved(values: Tensor, sources: Tensor, new: Tensor | None = None, fill: int = 0) -> Tensor:
+    """Moves values ``[R, M]`` of old nodes, and those of ``new`` nodes, to where the nodes are; pads with ``fill``."""
+    parts = [values.flatten(), values.new_full((1,), fill)]  # -1 points to the last one
+    if new is not None:
+        parts.insert(1, new.to(values))
+    return torch.cat(parts)[sources]
 
 
 class InsertionGenerator(ParallelSearch):
@@ -122,7 +116,7 @@ class InsertionGenerator(ParallelSearch):
         """Inserts nodes, then deletes nodes that were there before."""
         grown, sources = partial.inserted(insertions.slots, insertions.labels, insertions.log_probs)
         if is_deleted is not None:
-            is_deleted = is_deleted.gather(1, sources.clamp(min=0)) & (sources >= 0)
+            is_deleted = moved(is_deleted, sources, torch.zeros_like(insertions.slots))
         if self.keep_steps:
             self._trace(grown, torch.zeros_like(grown.is_new) if is_deleted is None else is_deleted, sentences)
         return grown if is_deleted is None else grown.deleted(is_deleted)

@@ -63,12 +63,8 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """Builds the decoder, with a dictionary of labels and brackets."""
-        return cls.build_sequence_decoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
-
-    @classmethod
-    def build_sequence_decoder(cls, cfg, sequences: SequenceDictionary, embed_tokens):
         """Builds fairseq's decoder over labels and brackets."""
+        sequences = SequenceDictionary(tgt_dict, cfg.bracket_numbers)
         return MemoryDecoder(cfg, sequences, embed_tokens, memory_type=encoder_of(cfg).memory)
 
     def require_length(self, tokens: Tensor) -> None:

@@ -174,12 +174,12 @@ def sequence_slots(tokens: Tensor, pad: int) -> Tensor:
 class ChangedTrees(NamedTuple):
     """Trees after a step, ``[B, M']`` int64, padded on the right; M' is the number of nodes of the largest one.
 
-    ``sources`` are the indices of the nodes before the step, -1 for new nodes and padding.
+    ``sources`` are the places of nodes in the flattened ``[B * M]`` old ones, or ``B * M + i`` for the node in the i-th
+    slot that the step fills; -1 for padding.
     """
 
-    labels: Tensor
-    parents: Tensor
     sources: Tensor
+    parents: Tensor
 
 
 # The new preorder of a batch is that of a key for each old and new node. Nodes that are inserted above and below old
@@ -191,48 +191,38 @@ _SELF = KINDS
 _ELEMENTS = KINDS + 1
 
 
-def insert_nodes(partial_tree: dict[str, Tensor], slots: Tensor, labels: Tensor, pad: int) -> ChangedTrees:
-    """Inserts one node in each of the given slots of a batch; :func:`insert` row by row.
-
-    ``slots`` and the new nodes' ``labels`` are ``[I]`` int64: different slots that the trees have, and labels other
-    than ``pad``.
-    """
-    old_labels, parents = partial_tree["labels"], partial_tree["parents"]
-    trees = PreorderTrees.of(parents, old_labels != pad)
-    batch, width = old_labels.shape
-    inserted = torch.full((batch * width * KINDS,), pad, dtype=old_labels.dtype, device=old_labels.device)
-    inserted = inserted.index_copy(0, slots, labels).view(batch, width, KINDS)
-    is_inserted = inserted != pad
-
-    exists = torch.cat([is_inserted, trees.is_node.unsqueeze(2)], dim=2).flatten(1)  # B x M * 5
-    order, places = _sorted(_keys(trees).flatten(1), exists)
-    above = _parents_after(trees, is_inserted).flatten(1).gather(1, order)
-    is_real = exists.gather(1, order)
-    new_labels = torch.cat([inserted, old_labels.unsqueeze(2)], dim=2).flatten(1).gather(1, order)
-    new_parents = places.gather(1, above.clamp(min=0)).masked_fill(above < 0, -1)
-    is_old = is_real & (order % _ELEMENTS == _SELF)
-    return ChangedTrees(
-        new_labels.masked_fill(~is_real, pad),
-        new_parents.masked_fill(~is_real, -1),
-        (order // _ELEMENTS).masked_fill(~is_old, -1),
-    )
+def insert_nodes(parents: Tensor, is_node: Tensor, slots: Tensor) -> ChangedTrees:
+    """Inserts one node in each of different slots of a batch, ``[I]`` int64; :func:`insert` row by row."""
+    trees = PreorderTrees.of(parents, is_node)
+    inserted = parents.new_full((parents.numel() * KINDS,), -1)
+    inserted[slots] = torch.arange(parents.numel(), parents.numel() + len(slots), device=slots.device)
+    inserted = inserted.view(*parents.shape, KINDS)
+    sources = torch.cat([inserted, _numbered(is_node).unsqueeze(2)], dim=2).flatten(1)  # B x M * 5
+    order, places = _sorted(_keys(trees).flatten(1), sources >= 0)
+    above = _parents_after(trees, inserted >= 0).flatten(1).gather(1, order)
+    return _changed(sources.gather(1, order), above, places)
 
 
-def delete_nodes(partial_tree: dict[str, Tensor], is_deleted: Tensor, pad: int) -> ChangedTrees:
+def delete_nodes(parents: Tensor, is_node: Tensor, is_deleted: Tensor) -> ChangedTrees:
     """Deletes nodes of a batch, ``[B, M]`` bool; their children take their places. Roots stay."""
-    labels, parents = partial_tree["labels"], partial_tree["parents"]
-    trees = PreorderTrees.of(parents, labels != pad)
-    is_kept = trees.is_node & (~is_deleted | (parents < 0))
+    trees = PreorderTrees.of(parents, is_node)
+    is_kept = is_node & (~is_deleted | (parents < 0))
     # In preorder, the nearest ancestor is the last one.
     is_above = trees.dominates.triu(1) & is_kept.unsqueeze(2)
     nearest = torch.where(is_above, trees.places.unsqueeze(1), -1).amax(1)
-    order, places = _sorted(trees.places.expand_as(labels), is_kept)
-    is_real = is_kept.gather(1, order)
-    nearest = nearest.gather(1, order)
-    new_parents = places.gather(1, nearest.clamp(min=0)).masked_fill((nearest < 0) | ~is_real, -1)
-    return ChangedTrees(
-        labels.gather(1, order).masked_fill(~is_real, pad), new_parents, order.masked_fill(~is_real, -1)
-    )
+    order, places = _sorted(trees.places.expand_as(parents), is_kept)
+    return _changed(_numbered(is_kept).gather(1, order), nearest.gather(1, order), places)
+
+
+def _numbered(exists: Tensor) -> Tensor:
+    """The places of existing elements of ``[B, X]`` in the flattened tensor, -1 for the others."""
+    return torch.arange(exists.numel(), device=exists.device).view_as(exists).masked_fill(~exists, -1)
+
+
+def _changed(sources: Tensor, above: Tensor, places: Tensor) -> ChangedTrees:
+    """The trees whose nodes ``[B, M']`` hang below elements ``above``, given the place of each element."""
+    parents = places.gather(1, above.clamp(min=0))
+    return ChangedTrees(sources, parents.masked_fill((above < 0) | (sources < 0), -1))
 
 
 def _sorted(keys: Tensor, exists: Tensor) -> tuple[Tensor, Tensor]:

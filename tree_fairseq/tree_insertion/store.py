@@ -31,10 +31,7 @@ _REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on t
 
 def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
     """Encodes the parents of a tree, ``[M]``, and its trajectories as one item, int32."""
-    bodies = [
-        np.concatenate([[each.length], each.steps, each.starts, each.slots, each.candidates, each.ranks])
-        for each in trajectories
-    ]
+    bodies = [np.concatenate([[each.length], *vars(each).values()]) for each in trajectories]
     sizes = np.array([_HEAD + len(bodies) + len(parents), *map(len, bodies)])
     places = np.cumsum(sizes)[:-1]
     return np.concatenate([[len(parents), len(bodies)], places, parents, *bodies]).astype(np.int32)
@@ -74,11 +71,8 @@ class InsertionStore:
         self._starts = pointers // 4
         self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
 
-    def __getstate__(self) -> str:
-        return self.prefix
-
-    def __setstate__(self, prefix: str) -> None:
-        self.__init__(prefix)
+    def __reduce__(self):
+        return type(self), (self.prefix,)
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -122,21 +116,18 @@ class StoredInsertions:
         """Returns one of the trajectories; its arrays are int32."""
         if not 0 <= number < self.trajectory_count:
             raise IndexError(f"trajectory {number} of {self.trajectory_count}")
-        place, nodes = int(self._item[_HEAD + number]), len(self.parents)
-        length = int(self._item[place])
-        steps_end = place + 1 + nodes
-        starts_end = steps_end + length + 2
-        starts = self._item[steps_end:starts_end]
-        slots, candidates, ranks = self._item[starts_end : starts_end + 3 * int(starts[-1])].reshape(3, -1)
-        return Trajectory(self._item[place + 1 : steps_end], starts, slots, candidates, ranks)
+        body = self._item[int(self._item[_HEAD + number]) :]
+        nodes, length = len(self.parents), int(body[0])
+        steps, starts, rest = np.split(body[1:], [nodes, nodes + length + 2])
+        slots, candidates, ranks = rest[: 3 * int(starts[-1])].reshape(3, -1)
+        return Trajectory(steps, starts, slots, candidates, ranks)
 
 
 def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
     """Opens the trajectories of a split, of which every tree has so many, and compares them with its token files.
 
-    The prefix is that of the token files with the suffix :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`.
-    Raises CorruptFileError if a file is missing or damaged, or they belong to other trees, and names the first line
-    that differs.
+    The prefix is that of the token files and :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`. Raises
+    CorruptFileError if a file is missing or damaged; of files that belong to other trees it names the first such line.
     """
     tokens = prefix.with_suffix("")
     store = InsertionStore(prefix)

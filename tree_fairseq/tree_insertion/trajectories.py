@@ -52,8 +52,7 @@ class PartialTree:
         is_right = ((self.slots == slots[:, None]) & (self.insertions == drawn[:, None])).any(1)
         slots, drawn = slots[~is_right], drawn[~is_right]
         sources, parents = insert(self.parents, slots.tolist())
-        new_places = np.empty(len(sources), np.int64)
-        new_places[sources] = np.arange(len(sources))
+        new_places = np.argsort(sources)
         keeps = ~np.isin(self.slots, slots)
         moved = IN_TREE.number(new_places[IN_TREE.place(self.slots)], IN_TREE.kind(self.slots))
         order = np.argsort(moved[keeps], kind="stable")

@@ -169,9 +169,9 @@ class TreeGRUModel(LeftToRightModel):
         }
 
     @classmethod
-    def build_sequence_decoder(cls, cfg, sequences, embed_tokens):
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         """Builds the recurrent decoder."""
-        return TreeGRUDecoder(cfg, sequences, embed_tokens)
+        return TreeGRUDecoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
 
 
 # The decoder has the width of the paper's other decoders, and fewer layers than the encoder.
