@@ -1,5 +1,6 @@
 """The insertion-based tree decoder (Lukovnikov & Fischer 2021), and the base of all models of its task."""
 
+import enum
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import Optional
@@ -15,8 +16,11 @@ from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, regis
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
-TREE_INSERTION, SEQUENCE_INSERTION, LEFT_TO_RIGHT = "tree insertion", "sequence insertion", "left-to-right"
-"""Kinds of decoding."""
+
+class Decoding(enum.Enum):
+    """How a model generates trees, which decides on the data set and the generator."""
+
+    TREE_INSERTION, SEQUENCE_INSERTION, LEFT_TO_RIGHT = range(3)
 
 
 class TreeGeneratingTransformer(EncoderChoiceTransformer):
@@ -24,7 +28,7 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
 
     encoder_option = "insertion_encoder"
     config: type  # all options of the model
-    decoding: str  # decides on the data set and the generator
+    decoding: Decoding
 
     @classmethod
     def set_defaults(cls, args: Namespace) -> None:
@@ -96,7 +100,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
 
     flags = TreeInsertionModelConfig
     config = TreeInsertionTransformerConfig
-    decoding = TREE_INSERTION
+    decoding = Decoding.TREE_INSERTION
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:

@@ -86,43 +86,6 @@ class SlotPredictions:
     is_wrong: Tensor | None
 
 
-class InsertionEnsemble:
-    """Averages the probabilities of one or more models.
-
-    Labels that cannot occur in a tree, such as the root's and ``<unk>``, are never predicted; the probabilities of the
-    others are not renormalised. A node is deleted if all models can delete and their mean probability is above 1/2.
-
-    Models have an ``encode``, which returns a memory of R rows, and a ``decode``, which reads it with R partial outputs
-    and returns ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None.
-    """
-
-    def __init__(self, models: Sequence, dictionary: InsertionDictionary):
-        self.models = models
-        for model in models:
-            model.eval()
-        self._is_excluded = torch.ones(len(dictionary), dtype=torch.bool)
-        self._is_excluded[dictionary.label_ids] = False
-        self._is_excluded[dictionary.keep] = False
-
-    def encode(self, net_input: dict[str, Any]) -> list:
-        """Encodes the sources of a batch with each model."""
-        names = ("src_tokens", "src_lengths", *TREE_INPUTS.values())
-        inputs = {name: net_input[name] for name in names if name in net_input}
-        return [model.encode(**inputs) for model in self.models]
-
-    def predict(self, memories: list, partial: Any) -> SlotPredictions:
-        """Finds the best prediction for each slot, given memories of :meth:`encode` and what models read with them."""
-        outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories)]
-        scores = _mean_log_probs([output["logits"] for output in outputs])
-        self._is_excluded = self._is_excluded.to(scores.device)
-        log_probs, labels = scores.masked_fill_(self._is_excluded, -math.inf).max(dim=1)
-        deletions = [output["delete"] for output in outputs]
-        is_wrong = None
-        if all(logits is not None for logits in deletions):
-            is_wrong = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0) > 0.5
-        return SlotPredictions(outputs[0]["slot"], labels, log_probs, is_wrong)
-
-
 def _mean_log_probs(logits: list[Tensor]) -> Tensor:
     """Logarithms ``[Z, V]`` of mean probabilities, in single precision at least."""
     scores = [values.to(torch.promote_types(values.dtype, torch.float32)).log_softmax(dim=-1) for values in logits]
@@ -154,20 +117,22 @@ def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None)
 class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
-    Partial outputs have at most ``max_length`` nodes or tokens. ``normalize_scores`` divides scores by the number of
-    predictions.
+    The probabilities of one or more models are averaged. Labels that cannot occur in a tree, such as the root's and
+    ``<unk>``, are never predicted; the probabilities of the others are not renormalised. A node is deleted if all
+    models can delete and their mean probability is above 1/2. Partial outputs have at most ``max_length`` nodes or
+    tokens. ``normalize_scores`` divides scores by the number of predictions.
+
+    Models have an ``encode``, which returns a memory of R rows, and a ``decode``, which reads it with R partial outputs
+    and returns ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None.
 
     Attributes:
         eos: id that fairseq's commands do not print
         counts: numbers of all hypotheses, under :attr:`outputs`, and of incomplete hypotheses by their :attr:`reasons`
     """
 
-    outputs: str
-    """``trees`` or ``sequences``."""
-    size_unit: str
-    """``nodes`` or ``tokens``; also the reason why outputs are incomplete that would be too large."""
-    reasons: dict[str, str]
-    """Log messages about incomplete outputs, by reason; ``count`` and ``limits`` are filled in."""
+    outputs: str  # ``trees`` or ``sequences``
+    size_unit: str  # ``nodes`` or ``tokens``; also the reason why outputs are incomplete that would be too large
+    reasons: dict[str, str]  # messages about incomplete outputs, by reason; ``count`` and ``limits`` are filled in
 
     def __init__(
         self,
@@ -177,22 +142,24 @@ class ParallelSearch:
         max_length: int,
         normalize_scores: bool,
     ):
-        self.ensemble = InsertionEnsemble(models, dictionary)
+        self.models = models
+        for model in models:
+            model.eval()
         self.dictionary = dictionary
         self.eos = dictionary.eos()
         self.limits = limits
         self.max_length = max_length
         self.normalize_scores = normalize_scores
         self.counts: Counter[str] = Counter()
+        self._is_excluded = torch.ones(len(dictionary), dtype=torch.bool)
+        self._is_excluded[[*dictionary.label_ids, dictionary.keep]] = False
 
     def start(self, count: int, device: torch.device) -> PartialOutputs:
         """Returns the outputs that decoding begins with, one for each of ``count`` sentences."""
         raise NotImplementedError
 
-    def advance(
-        self, partial: Any, insertions: SlotPredictions, is_deleted: Tensor | None, sentences: Tensor
-    ) -> PartialOutputs:
-        """Does one step: fills slots, and deletes nodes, ``[R, M]`` bool; None if the models do not delete.
+    def advance(self, partial: Any, chosen: SlotPredictions, sentences: Tensor) -> PartialOutputs:
+        """Does one step: fills the chosen slots, and deletes nodes.
 
         ``sentences`` ``[R]`` int64 are the places of the rows' sentences in the batch.
         """
@@ -233,12 +200,12 @@ class ParallelSearch:
         count, device = len(net_input["src_tokens"]), net_input["src_tokens"].device
         hypotheses: list[dict] = [{} for _ in range(count)]
         sentences = torch.arange(count, device=device)
-        memories, partial = self.ensemble.encode(net_input), self.start(count, device)
+        memories, partial = self._encode(net_input), self.start(count, device)
         sums = torch.zeros(count, 2, device=device)  # log-probabilities and numbers of predictions
         step = 0
         while len(sentences):
             step += 1
-            predictions = self.ensemble.predict(memories, partial.model_input)
+            predictions = self._predict(memories, partial.model_input)
             rows = partial.rows_of(predictions.slots)
             log_probs = predictions.log_probs.to(sums)
             sums.index_add_(0, rows, torch.stack([log_probs, torch.ones_like(log_probs)], dim=1))
@@ -252,7 +219,7 @@ class ParallelSearch:
                 is_deleted = is_deleted & (partial.parents >= 0) & ~is_too_large.unsqueeze(1)
                 is_unchanged &= ~is_deleted.any(dim=1)
             chosen = (part[inserted] for part in (predictions.slots, predictions.labels, log_probs))
-            partial = self.advance(partial, SlotPredictions(*chosen, None), is_deleted, sentences)
+            partial = self.advance(partial, SlotPredictions(*chosen, is_deleted), sentences)
             is_finished = is_unchanged if step < self.limits.steps else torch.ones_like(is_unchanged)
             if not is_finished.any():
                 continue
@@ -268,6 +235,23 @@ class ParallelSearch:
             if len(unfinished):
                 partial, memories = partial.select(unfinished), [memory.select(unfinished) for memory in memories]
         return hypotheses
+
+    def _encode(self, net_input: dict[str, Any]) -> list:
+        names = ("src_tokens", "src_lengths", *TREE_INPUTS.values())
+        inputs = {name: net_input[name] for name in names if name in net_input}
+        return [model.encode(**inputs) for model in self.models]
+
+    def _predict(self, memories: list, partial: Any) -> SlotPredictions:
+        """Finds the best prediction for each slot, given memories of all models and the outputs as models read them."""
+        outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories)]
+        scores = _mean_log_probs([output["logits"] for output in outputs])
+        self._is_excluded = self._is_excluded.to(scores.device)
+        log_probs, labels = scores.masked_fill_(self._is_excluded, -math.inf).max(dim=1)
+        deletions = [output["delete"] for output in outputs]
+        is_wrong = None
+        if all(logits is not None for logits in deletions):
+            is_wrong = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0) > 0.5
+        return SlotPredictions(outputs[0]["slot"], labels, log_probs, is_wrong)
 
     def _end(self, score: float, steps: int, reason: str | None) -> dict[str, Any]:
         """Counts a hypothesis; returns the entries that all hypotheses have."""

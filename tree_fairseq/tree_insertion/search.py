@@ -34,12 +34,6 @@ class PartialTrees(PartialOutputs):
 
     slot_kinds = SlotNumbers.kinds
 
-    @classmethod
-    def roots(cls, count: int, root: int, pad: int, device: torch.device) -> PartialTrees:
-        """Returns the trees that decoding begins with: ``count`` roots with the label ``root``."""
-        labels = torch.full((count, 1), root, device=device)
-        return cls(pad, labels, torch.zeros(count, 1, device=device), torch.full_like(labels, -1), labels == pad)
-
     @property
     def model_input(self) -> dict[str, Tensor]:
         """The trees as models read them."""
@@ -108,18 +102,19 @@ class InsertionGenerator(ParallelSearch):
     def start(self, count: int, device: torch.device) -> PartialTrees:
         """Returns roots."""
         self._traces = [[] for _ in range(count)]
-        return PartialTrees.roots(count, self.dictionary.root, self.dictionary.pad(), device)
+        labels = torch.full((count, 1), self.dictionary.root, device=device)
+        parents, is_new = torch.full_like(labels, -1), torch.zeros_like(labels, dtype=torch.bool)
+        return PartialTrees(self.dictionary.pad(), labels, torch.zeros(count, 1, device=device), parents, is_new)
 
-    def advance(
-        self, partial: PartialTrees, insertions: SlotPredictions, is_deleted: Tensor | None, sentences: Tensor
-    ) -> PartialTrees:
+    def advance(self, partial: PartialTrees, chosen: SlotPredictions, sentences: Tensor) -> PartialTrees:
         """Inserts nodes, then deletes nodes that were there before."""
-        grown, sources = partial.inserted(insertions.slots, insertions.labels, insertions.log_probs)
-        if is_deleted is not None:
-            is_deleted = moved(is_deleted, sources, torch.zeros_like(insertions.slots))
+        grown, sources = partial.inserted(chosen.slots, chosen.labels, chosen.log_probs)
+        is_deleted = torch.zeros_like(grown.is_new)
+        if chosen.is_wrong is not None:
+            is_deleted = moved(chosen.is_wrong, sources, torch.zeros_like(chosen.slots))
         if self.keep_steps:
-            self._trace(grown, torch.zeros_like(grown.is_new) if is_deleted is None else is_deleted, sentences)
-        return grown if is_deleted is None else grown.deleted(is_deleted)
+            self._trace(grown, is_deleted, sentences)
+        return grown if chosen.is_wrong is None else grown.deleted(is_deleted)
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
         """Returns the tree of a row."""

@@ -17,7 +17,7 @@ from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.model import LEFT_TO_RIGHT, SEQUENCE_INSERTION, SIZES, TreeGeneratingTransformer
+from tree_fairseq.tree_insertion.model import SIZES, Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.slots import sequence_slots
 
 
@@ -81,7 +81,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 class LeftToRightModel(TreeSequenceModel):
     """A sequence model that predicts the next token; its decoder is fairseq's unless a subclass has another."""
 
-    decoding = LEFT_TO_RIGHT
+    decoding = Decoding.LEFT_TO_RIGHT
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **source_trees):
         """Scores labels and brackets; returns logits ``[B, T, V]`` and the decoder's dict.
@@ -119,7 +119,7 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
     The vector of a slot is a linear map of the final states of the token on its right and the token on its left.
     """
 
-    decoding = SEQUENCE_INSERTION
+    decoding = Decoding.SEQUENCE_INSERTION
 
     def __init__(self, cfg, encoder, decoder):
         super().__init__(cfg, encoder, decoder)

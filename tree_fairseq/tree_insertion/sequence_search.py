@@ -81,12 +81,6 @@ class LeftToRightGenerator(SequenceGenerator):
 class PartialSequences(PartialOutputs):
     """Partial sequences of up to T tokens, each from BOS to EOS."""
 
-    @classmethod
-    def empty(cls, count: int, ends: tuple[int, int], pad: int, device: torch.device) -> PartialSequences:
-        """Returns the sequences that decoding begins with: ``count`` times ``ends``, BOS and EOS."""
-        labels = torch.tensor([ends], device=device).repeat(count, 1)
-        return cls(pad, labels, torch.zeros(count, 2, device=device))
-
     def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> PartialSequences:
         """Inserts tokens in different slots, each after a token, all at once; arguments are ``[Z]``."""
         is_token = self.labels != self.pad
@@ -132,14 +126,12 @@ class SequenceInsertionGenerator(ParallelSearch):
 
     def start(self, count: int, device: torch.device) -> PartialSequences:
         """Returns BOS and EOS for each sentence."""
-        ends = (self.dictionary.bos(), self.dictionary.eos())
-        return PartialSequences.empty(count, ends, self.dictionary.pad(), device)
+        labels = torch.tensor([[self.dictionary.bos(), self.dictionary.eos()]], device=device).repeat(count, 1)
+        return PartialSequences(self.dictionary.pad(), labels, torch.zeros(count, 2, device=device))
 
-    def advance(
-        self, partial: PartialSequences, insertions: SlotPredictions, is_deleted: None, sentences: Tensor
-    ) -> PartialSequences:
+    def advance(self, partial: PartialSequences, chosen: SlotPredictions, sentences: Tensor) -> PartialSequences:
         """Inserts tokens; nothing is ever deleted."""
-        return partial.inserted(insertions.slots, insertions.labels, insertions.log_probs)
+        return partial.inserted(chosen.slots, chosen.labels, chosen.log_probs)
 
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
         """Returns the sequence of a row between BOS and EOS."""

@@ -43,12 +43,7 @@ from tree_fairseq.tree_insertion.dataset import (
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
-from tree_fairseq.tree_insertion.model import (
-    LEFT_TO_RIGHT,
-    SEQUENCE_INSERTION,
-    TREE_INSERTION,
-    TreeGeneratingTransformer,
-)
+from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
@@ -67,9 +62,9 @@ _DEFAULTS = InsertionLimits()
 # Options of fairseq-generate that all generators of trees refuse, and those that some refuse, by the kind of decoding.
 _REFUSED = ("print_alignment", "replace_unk", "constraints", "lm_path", "score_reference")
 _REFUSED_BY = {
-    TREE_INSERTION: ("sampling",),
-    SEQUENCE_INSERTION: ("sampling", "retain_iter_history"),
-    LEFT_TO_RIGHT: ("retain_iter_history",),
+    Decoding.TREE_INSERTION: ("sampling",),
+    Decoding.SEQUENCE_INSERTION: ("sampling", "retain_iter_history"),
+    Decoding.LEFT_TO_RIGHT: ("retain_iter_history",),
 }
 
 
@@ -116,7 +111,7 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     seed: int = II("common.seed")
 
 
-def _decoding_of(model) -> Optional[str]:
+def _decoding_of(model) -> Optional[Decoding]:
     """Returns the kind of decoding of a model of trees, None for other models."""
     return model.decoding if isinstance(model, TreeGeneratingTransformer) else None
 
@@ -131,7 +126,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
     cfg: TreeInsertionConfig
     source_modalities = (SYMBOLS, CONSTITUENCY, SEQUENCE)
-    decoding = TREE_INSERTION
+    decoding = Decoding.TREE_INSERTION
     sequences = None
     _prints_unfinished = False
 
@@ -199,10 +194,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
         """Returns a data set of the kind that the model learns from."""
         cfg, labels = self.cfg, self.target_dictionary
-        if self.decoding == TREE_INSERTION:
+        if self.decoding == Decoding.TREE_INSERTION:
             return TreeInsertionDataset(pairs, stored, labels, sampler=self.sampler, **options)
         options["sequences"] = self.sequences
-        if self.decoding == LEFT_TO_RIGHT:
+        if self.decoding == Decoding.LEFT_TO_RIGHT:
             return BracketedTargetDataset(pairs, stored, labels, **options)
         distribution = TargetDistribution(cfg.sequence_supervision, cfg.target_temperature)
         sampler = PartialSequenceSampler(distribution, cfg.seed)
@@ -237,7 +232,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
                 f"--arch {getattr(cfg, '_name', None) or cfg.arch} does not generate trees",
                 hint="Use insertion_left_to_right, or --task translation, which takes the labels alone for the target.",
             )
-        self.decoding = decoding or TREE_INSERTION
+        self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
         refuse_flags({"--deletion": self.cfg.deletion and self.sequences is not None}, "models of sequences")
         return model
@@ -245,7 +240,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     def build_criterion(self, cfg, from_checkpoint: bool = False):
         """Builds the loss; refuses one for slots if the model has none, and the reverse."""
         criterion = super().build_criterion(cfg, from_checkpoint)
-        predicts_tokens = self.decoding == LEFT_TO_RIGHT
+        predicts_tokens = self.decoding == Decoding.LEFT_TO_RIGHT
         fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"
         is_wrong = self.sequences is not None and isinstance(criterion, SlotKlDivergence) == predicts_tokens
         refuse_flags({f"--criterion {cfg._name}": is_wrong}, "the model", advice=f"use {fitting}")
@@ -276,17 +271,17 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
                 "models that insert nodes cannot be in an ensemble with others, nor with those that write sequences"
             )
         [decoding] = kinds
-        inserts_nodes = decoding == TREE_INSERTION
+        inserts_nodes = decoding == Decoding.TREE_INSERTION
         refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
         refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
         self._prints_unfinished = print_after([_COMMAND], self._unfinished_line)
-        if decoding == LEFT_TO_RIGHT:
+        if decoding == Decoding.LEFT_TO_RIGHT:
             return super().build_generator(models, args, LeftToRightGenerator, extra_gen_cls_kwargs, **kwargs)
         limits, normalize_scores = self._limits(models), not getattr(args, "unnormalized", False)
-        if decoding == SEQUENCE_INSERTION:
+        if decoding == Decoding.SEQUENCE_INSERTION:
             return SequenceInsertionGenerator(models, limits, normalize_scores)
         keep_steps = self.cfg.insertion_trace is not None or getattr(args, "retain_iter_history", False)
         return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
