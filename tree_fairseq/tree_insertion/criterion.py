@@ -19,8 +19,6 @@ _TOLERANCE = 1e-6
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class SlotKlDivergenceConfig(FairseqDataclass):
-    """Options of the loss."""
-
     deletion_weight: float = option(1.0, "weight of the cross-entropy of deleting nodes, for models that delete")
 
 
@@ -40,10 +38,7 @@ class SlotKlDivergence(FairseqCriterion):
         self.pad = task.target_dictionary.pad()
 
     def forward(self, model, sample, reduce: bool = True):
-        """Returns the loss summed over a batch of partial trees or sequences, the number of sentences, and the log.
-
-        Raises InputError if the batch has wrong nodes and the model cannot delete.
-        """
+        """Returns the loss summed over a batch of partial trees or sequences, the number of sentences, and the log."""
         output, target, net_input = model(**sample["net_input"]), sample["slot_target"], sample["net_input"]
         divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
@@ -101,7 +96,6 @@ class SlotKlDivergence(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """True: everything that is logged is a count or a sum."""
         return True
 
 
@@ -114,15 +108,11 @@ _SUMMED = (
 def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """Computes the terms of the Kullback-Leibler divergence, and which of the target's labels are predicted.
 
-    Args:
-        slot: ``[Z]`` int64 numbers of the slots, ascending
-        logits: ``[Z, V]`` of their labels
-        target: ``slot``, ``label`` and ``probability`` ``[Q]``
-            (:func:`tree_fairseq.tree_insertion.dataset.collate_slots`)
+    ``slot`` ``[Z]`` int64 are the numbers of the slots, ascending, ``logits`` ``[Z, V]`` those of their labels;
+    ``target`` is that of :func:`tree_fairseq.tree_insertion.dataset.collate_slots`.
 
-    Returns:
-        ``[Q]`` float32 or float64, whose sum over a slot is its divergence; ``[Q]`` bool, true for the most likely
-        label of a slot if no other label has a larger target probability: at most one a slot
+    Returns ``[Q]`` float32 or float64, whose sum over a slot is its divergence; and ``[Q]`` bool, true for the most
+    likely label of a slot if no other label has a larger target probability: at most one a slot.
     """
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()

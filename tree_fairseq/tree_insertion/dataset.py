@@ -31,9 +31,8 @@ FIXED = 0
 class TargetTreeDataset(PairDataset):
     """Replaces target sequences by trees; subclasses add what their models learn from.
 
-    Pairs have a source, with or without its tree, and the target's labels. ``stored`` has the trees and trajectories of
-    the same lines. ``sampler`` draws partial trees or sequences, for models of these; with ``every_epoch`` each epoch
-    draws anew.
+    ``stored`` has the trees and trajectories of the same lines. ``sampler`` draws partial trees or sequences, for
+    models of these; with ``every_epoch`` each epoch draws anew.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class TargetTreeDataset(PairDataset):
         self._epoch = torch.full((1,), FIXED).share_memory_()
 
     def set_epoch(self, epoch: int) -> None:
-        """Draws as in this epoch from now on."""
         super().set_epoch(epoch)
         if self.every_epoch:
             self._epoch.fill_(epoch)
@@ -71,10 +69,9 @@ class TargetTreeDataset(PairDataset):
         return {**example, "labels": labels, "parents": self.stored[index].parents.astype(np.int64)}
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates sources as the wrapped dataset does, and trees.
+        """Collates sources as the wrapped dataset does, and trees; :meth:`complete` adds the rest.
 
-        fairseq's batch loses ``prev_output_tokens``. Its ``target`` is ``[B, T]`` int64, the trees as sequences
-        (:meth:`InsertionDictionary.sequence`), padded right. :meth:`complete` adds the rest.
+        ``target`` is ``[B, T]`` int64, trees as sequences (:meth:`InsertionDictionary.sequence`), padded right.
         """
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
         if not batch:
@@ -156,13 +153,9 @@ def collate_slots(
 
 @dataclass(frozen=True)
 class PartialTreeSampler:
-    """Draws a partial tree of a target for an epoch.
+    """Draws a partial tree of a target for an epoch, from ``count`` trajectories from the ``first`` on.
 
-    Attributes:
-        first, count: index of the first trajectory to draw from, and how many
-        distribution: over the labels of a slot
-        wrong_nodes: the probability that a slot gets a wrong node, to be deleted; None for models without deletion
-        seed: of the draw
+    ``wrong_nodes`` is the probability that a slot gets a wrong node, to be deleted; None for models without deletion.
     """
 
     first: int
@@ -174,10 +167,7 @@ class PartialTreeSampler:
     def sample(
         self, labels: np.ndarray, stored: StoredInsertions, dictionary: InsertionDictionary, key: Sequence[int]
     ) -> PartialTree:
-        """Draws a trajectory, then one of its partial trees, from the root alone to the complete tree.
-
-        ``labels`` are the dictionary ids ``[M]`` of the target's nodes; ``key`` and the seed decide on the draw.
-        """
+        """Draws a trajectory, then one of its partial trees, for dictionary ids ``[M]`` of the target's nodes."""
         generator = np.random.default_rng([self.seed, *key])
         trajectory = stored.trajectory(self.first + int(generator.integers(self.count)))
         tree = trajectory.partial_tree(labels, stored.parents, int(generator.integers(trajectory.length + 1)))
@@ -198,7 +188,6 @@ class TreeInsertionDataset(TargetTreeDataset):
         """Adds ``partial_tree`` (:func:`collate_partial_trees`) and its ``slot_target`` (:func:`collate_slots`).
 
         For models with deletion, ``delete`` ``[B, M]`` int64 is 1 at nodes that do not belong to the target.
-        ``ntokens`` is the number of slots.
         """
         drawn = [sample["partial_tree"] for sample in samples]
         partial = collate_partial_trees(drawn, self.dictionary.pad())
@@ -275,10 +264,7 @@ class SequenceInsertionDataset(_SequenceDataset):
         return {**example, "partial": self.sampler.sample(self.sequence(example).numpy(), self.key(index))}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds ``partial_sequence`` ``[B, T]`` int64, between BOS and EOS, and ``slot_target`` (:func:`collate_slots`).
-
-        ``ntokens`` is the number of slots.
-        """
+        """Adds ``partial_sequence`` ``[B, T]`` int64, with BOS and EOS, and ``slot_target`` (:func:`collate_slots`)."""
         drawn, pad = [sample["partial"] for sample in samples], self.sequences.pad()
         begin, end = [self.sequences.bos()], [self.sequences.eos()]
         rows = [torch.from_numpy(np.concatenate([begin, each.tokens, end])) for each in drawn]
@@ -293,7 +279,7 @@ class BracketedTargetDataset(_SequenceDataset):
     """Whole sequences, of which a model predicts the next token."""
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds sequences, each ``[B, T]`` int64, padded right; ``ntokens`` is the number of tokens to predict.
+        """Adds sequences, each ``[B, T]`` int64, padded right.
 
         ``bracketed_target`` has labels, numbered brackets and EOS; ``prev_output_tokens`` EOS, then the target without
         its last token.

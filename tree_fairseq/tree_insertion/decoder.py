@@ -64,10 +64,9 @@ class SlotVectors(nn.Module):
 
 
 def slot_neighbours(trees: PreorderTrees) -> Tensor:
-    """Finds the neighbours of all slots, in the order of their roles, ``[B, M, 4, 3]`` int64.
+    """Finds up to three neighbours of all slots, in the order of their roles, ``[B, M, 4, 3]`` int64.
 
-    Each slot has up to three, as places in the flattened ``[B * M]`` nodes, or -1; the entries of slots that do not
-    exist mean nothing.
+    They are places in the flattened ``[B * M]`` nodes, or -1; entries of slots that do not exist mean nothing.
     """
     batch, width = trees.parents.shape
     parents = trees.parents
@@ -104,8 +103,7 @@ class DecoderMemory:
 class TreeInsertionDecoder(TransformerDecoderBase):
     """fairseq's transformer decoder over nodes, which attend to all nodes of their tree by their relations.
 
-    With absolute positions it reads the tree as a sequence of labels and brackets instead, without relations. ``cfg``
-    is a TreeInsertionTransformerConfig.
+    With absolute positions it reads the tree as a sequence of labels and brackets instead, without relations.
     """
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, output_projection=None):

@@ -44,10 +44,7 @@ class LabelWords:
     numbered: bool = True
 
     def encode(self, tree: Tree) -> list[str]:
-        """Returns the words of all nodes, in preorder.
-
-        Raises ReservedMarkError if a label is reserved, or contains the mark before numbers.
-        """
+        """Returns the words of all nodes, in preorder; raises ReservedMarkError if a label cannot be a word."""
         words = []
         seen: Counter[str] = Counter()
         for label in (node.label for node in tree.preorder()):
@@ -109,10 +106,9 @@ class InsertionDictionary(Dictionary):
         return np.array([index for index in ids if not self[index].startswith(_FILLING)])
 
     def sequence(self, labels: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Writes a tree as one sequence of ids ``[T]`` int64, without its first node if that has exactly one child.
+        """Writes a tree, ``[M]`` labels and parents, as one sequence of ids ``[T]`` int64.
 
-        ``labels`` are ids of the nodes ``[M]`` in preorder, the first that of the root that decoding begins with;
-        ``parents`` are indices ``[M]``.
+        Its first node, the root that decoding begins with, is left out if it has exactly one child.
         """
         counts = np.bincount(np.asarray(parents)[1:], minlength=len(labels)).tolist()
         ids: list[int] = []
@@ -130,10 +126,7 @@ class InsertionDictionary(Dictionary):
         return torch.tensor(ids)
 
     def tree(self, ids: Iterable[int]) -> Tree:
-        """Reads the tree of a sequence of ids, labels without numbers; padding and EOS are skipped.
-
-        Raises SymbolTreeError if the brackets do not form one tree.
-        """
+        """Reads the tree of a sequence of ids, without numbers; raises SymbolTreeError if it is not one tree."""
         labels: list[int] = []
         parents: list[int] = []
         path: list[int] = []  # nodes whose brackets are open; -1 until the label after the bracket is read

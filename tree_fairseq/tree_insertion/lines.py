@@ -1,8 +1,4 @@
-"""From lines of text to stored trajectories.
-
-Target trees are read, equal ones are found, and the trajectories of the different ones are drawn. Reading and drawing
-work on many trees at a time, in several processes.
-"""
+"""From lines of text to stored trajectories, which processes read and draw many trees at a time."""
 
 from __future__ import annotations
 
@@ -40,9 +36,8 @@ _TREES_AT_A_TIME = 64
 class EncodedTree(NamedTuple):
     """A target tree as it is stored; two of them are equal if and only if their trees are.
 
-    Attributes:
-        words: of its labels in preorder, separated by blanks
-        parents: the indices of the parents, under the root that decoding begins with, as bytes of ``[M]`` int32
+    ``words`` are those of its labels in preorder, separated by blanks; ``parents`` the indices of the parents, under
+    the root that decoding begins with, as bytes of ``[M]`` int32.
     """
 
     words: str
@@ -151,10 +146,7 @@ class TrajectorySampler:
 
 
 def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, pool: ProcessPool) -> None:
-    """Writes the store of each split under its prefix, from the trees of its lines.
-
-    The trajectories of a tree are drawn once, even if several splits have it.
-    """
+    """Writes the store of each split under its prefix; the trajectories of a tree in several splits are drawn once."""
     begun = time.perf_counter()
     trees = list(dict.fromkeys(itertools.chain(*texts.values())))
     groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]

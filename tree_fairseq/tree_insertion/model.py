@@ -57,7 +57,7 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
         """Builds the model for the task ``tree_insertion``.
 
         ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed
-        again. Raises MissingTreesError if targets are not trees, or the encoder reads trees that the source lacks.
+        again.
         """
         if not isinstance(task.target_dictionary, InsertionDictionary):
             raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
@@ -120,7 +120,6 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """Builds the decoder of partial trees."""
         return TreeInsertionDecoder(cfg, tgt_dict, embed_tokens)
 
     def forward(
@@ -149,7 +148,6 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         return self.decoder.project(self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: DecoderMemory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:
-        """Scores what may be inserted in partial trees, one for each row of the memory."""
         return self.decoder(partial_tree, memory)
 
 

@@ -133,11 +133,7 @@ class ExactOracle:
                 self._solve(node)
 
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Returns the steps that the region takes, this one included, if each of the allowed nodes is inserted now.
-
-        The least number marks the best insertions. A larger one delays the slot, but not the tree if it is at most the
-        number of steps of the whole tree.
-        """
+        """Returns the steps that the region takes, this one included, if each of the allowed nodes is inserted now."""
         top, bottom = region.top, region.bottom
         if region.first >= 0:
             return [1 + self._cost_beside(region, node) for node in candidates]

@@ -1,9 +1,8 @@
 """Parallel insertion decoding: each step fills all slots of all partial outputs of a batch at once.
 
-:class:`ParallelSearch` is the loop that the search for trees and the search for sequences share. In each step the
-models predict a label, or nothing, for every slot. An output is finished when a step changes nothing in it, or when it
-reaches a limit; its row then leaves the batch. R is the number of rows that are still in the batch, Z that of their
-slots.
+In each step the models predict a label, or nothing, for every slot. An output is finished when a step changes nothing
+in it, or when it reaches a limit; its row then leaves the batch. R is the number of rows that are still in the batch, Z
+that of their slots.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ class PartialOutputs:
         return (self.labels != self.pad).sum(dim=1)
 
     def rows_of(self, slots: Tensor) -> Tensor:
-        """Returns the rows ``[Z]`` of slots ``[Z]``."""
         return SlotNumbers(self.labels.size(1), self.slot_kinds).row(slots)
 
     def select(self: Outputs, rows: Tensor) -> Outputs:
@@ -64,7 +62,6 @@ class PartialOutputs:
         return self._mapped(lambda values: values[rows, :width])
 
     def cpu(self: Outputs) -> Outputs:
-        """Returns the same outputs on the CPU."""
         return self._mapped(Tensor.cpu)
 
     def _mapped(self: Outputs, change: Callable[[Tensor], Tensor]) -> Outputs:
@@ -76,8 +73,8 @@ class PartialOutputs:
 class SlotPredictions:
     """The best prediction for each slot of R partial outputs, ``[Z]`` each, ascending by slot.
 
-    A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[R, M]`` bool are the nodes to
-    delete; None if the models do not delete.
+    A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[R, M]`` are the nodes to delete, if
+    models delete.
     """
 
     slots: Tensor
@@ -94,10 +91,7 @@ def _mean_log_probs(logits: list[Tensor]) -> Tensor:
 
 @dataclass(frozen=True)
 class InsertionLimits:
-    """Where decoding stops although slots are still to be filled.
-
-    Steps include the last one, which changes nothing. Nodes do not include the root that decoding begins with.
-    """
+    """Where decoding stops: at steps, including the last one, and at nodes, without those of the first root."""
 
     steps: int = 50
     nodes: int = 250
@@ -159,10 +153,7 @@ class ParallelSearch:
         raise NotImplementedError
 
     def advance(self, partial: Any, chosen: SlotPredictions, sentences: Tensor) -> PartialOutputs:
-        """Does one step: fills the chosen slots, and deletes nodes.
-
-        ``sentences`` ``[R]`` int64 are the places of the rows' sentences in the batch.
-        """
+        """Does one step: fills the chosen slots, and deletes nodes; ``sentences`` ``[R]`` are places in the batch."""
         raise NotImplementedError
 
     def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
@@ -179,16 +170,10 @@ class ParallelSearch:
     ) -> list[list[dict]]:
         """Generates a hypothesis for each sentence of a batch. ``models`` are not read; the search has its own.
 
-        Returns:
-            a list of one hypothesis for each sentence: the entries of :meth:`hypothesis`, and
-
-            - ``score``: mean, or sum, of the log-probabilities of all predictions in all steps
-            - ``steps``: number of steps, including the last one
-            - ``is_complete``: false for a partial output
-            - ``alignment``, ``attention``: None
-
-        Raises:
-            StructuralSearchError: there is a prefix or a constraint
+        The hypotheses have the entries of :meth:`hypothesis`; ``score``, the mean, or sum, of the log-probabilities of
+        all predictions in all steps; ``steps``, their number, including the last one; ``is_complete``, false for a
+        partial output; ``alignment`` and ``attention``, None. Raises StructuralSearchError if there is a prefix or a
+        constraint.
         """
         refuse_constraints(prefix_tokens, constraints)
         hypotheses = self._search(sample["net_input"])

@@ -83,7 +83,6 @@ class InsertionPlan(PreprocessPlan):
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> InsertionPlan:
-        """Makes the plan of a command; raises InputError if the arguments do not go together."""
         return super().from_arguments(_with_defaults(args))
 
     def new_record(self) -> InsertionRecord:

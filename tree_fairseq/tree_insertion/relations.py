@@ -152,8 +152,8 @@ def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
 class PairRelations:
     """The relations of a batch as attention reads them: rows ``[3, B, M, M]`` of tables of embeddings.
 
-    Embeddings of ``keys`` and ``values``, ``[relations, D / H]``, are added to keys and values; row 0 is zero.
-    ``padding`` ``[B, M]`` is true at padding.
+    ``keys`` and ``values``, ``[relations, D / H]``, are added to keys and values; row 0 is zero. ``padding`` is ``[B,
+    M]``.
     """
 
     rows: Tensor
@@ -195,7 +195,7 @@ class TreeRelationAttention(MultiheadAttention):
     ) -> tuple[Tensor, Optional[Tensor]]:
         """Attends within a batch of trees, ``[M, B, D]``; ``key`` and ``value`` are not read, weights never returned.
 
-        fairseq's decoder layer passes ``key_padding_mask`` on unread: it holds the relations, and the padding.
+        ``key_padding_mask`` holds the relations, and the padding; fairseq's decoder layer passes it on unread.
         """
         relations = key_padding_mask
         queries, keys, values = (

@@ -36,15 +36,10 @@ class PartialTrees(PartialOutputs):
 
     @property
     def model_input(self) -> dict[str, Tensor]:
-        """The trees as models read them."""
         return with_slots({"labels": self.labels, "parents": self.parents}, self.pad)
 
     def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> tuple[PartialTrees, Tensor]:
-        """Inserts nodes in different slots, all at once; arguments are ``[Z]``.
-
-        Returns the new trees of up to M' nodes, and their nodes' sources
-        (:class:`tree_fairseq.tree_insertion.slots.ChangedTrees`).
-        """
+        """Inserts nodes in different slots, all ``[Z]``; returns the new trees and sources (:class:`ChangedTrees`)."""
         sources, parents = insert_nodes(self.parents, self.labels != self.pad, slots)
         return self._moved(sources, parents, labels, scores, sources >= self.labels.numel()), sources
 
@@ -100,7 +95,6 @@ class InsertionGenerator(ParallelSearch):
         self._traces: list[list[InsertionStep]] = []
 
     def start(self, count: int, device: torch.device) -> PartialTrees:
-        """Returns roots."""
         self._traces = [[] for _ in range(count)]
         labels = torch.full((count, 1), self.dictionary.root, device=device)
         parents, is_new = torch.full_like(labels, -1), torch.zeros_like(labels, dtype=torch.bool)
@@ -117,7 +111,6 @@ class InsertionGenerator(ParallelSearch):
         return grown if chosen.is_wrong is None else grown.deleted(is_deleted)
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
-        """Returns the tree of a row."""
         size = int(partial.lengths[row])
         labels, parents, scores = (part[row, :size] for part in (partial.labels, partial.parents, partial.scores))
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())

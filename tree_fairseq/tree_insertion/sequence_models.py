@@ -36,7 +36,6 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @property
     def sequences(self) -> SequenceDictionary:
-        """The dictionary of labels and brackets."""
         return self.decoder.dictionary
 
     @classmethod
@@ -84,11 +83,7 @@ class LeftToRightModel(TreeSequenceModel):
     decoding = Decoding.LEFT_TO_RIGHT
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **source_trees):
-        """Scores labels and brackets; returns logits ``[B, T, V]`` and the decoder's dict.
-
-        ``prev_output_tokens`` ``[B, T]`` are EOS and the target without its last token; for the others see
-        :meth:`TreeInsertionTransformerModel.forward`.
-        """
+        """Scores labels and brackets ``[B, T, V]`` after EOS and the tokens of the target so far."""
         self.require_length(prev_output_tokens)
         return self.decoder(prev_output_tokens, encoder_out=self.read(src_tokens, src_lengths, **source_trees))
 
@@ -108,7 +103,6 @@ class EncoderOutput:
     output: dict[str, list]
 
     def select(self, rows: Tensor) -> "EncoderOutput":
-        """Selects sentences, ``[B']`` int64."""
         return EncoderOutput(self.encoder, self.encoder.reorder_encoder_out(self.output, rows))
 
 
@@ -136,14 +130,9 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial sequences.
 
-        ``partial_sequence`` ``[B, T]`` are labels and brackets between BOS and EOS, padded on the right; for the others
-        see :meth:`TreeInsertionTransformerModel.forward`.
-
-        Returns:
-            - ``slot`` ``[Z]`` int64, ascending: the existing slots, numbered ``T · row + place``, after the token at
-              that place
-            - ``logits`` ``[Z, V]``, of the tokens that may be inserted there, and of EOS for inserting nothing
-            - ``delete``: None
+        ``partial_sequence`` ``[B, T]`` are labels and brackets between BOS and EOS, padded on the right. The slot after
+        the token at a place has the number ``T · row + place``. See :meth:`TreeInsertionTransformerModel.forward` for
+        the rest.
         """
         return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)
 
@@ -152,7 +141,6 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         return EncoderOutput(self.encoder, self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: EncoderOutput, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:
-        """Scores what may be inserted in partial sequences, one for each row of the memory."""
         self.require_length(partial_sequence)
         # B x T x D
         states, _ = self.decoder.extract_features(partial_sequence, memory.output, full_context_alignment=True)

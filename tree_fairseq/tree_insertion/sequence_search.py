@@ -25,16 +25,10 @@ _TOKENS_PER_NODE = 3  # a label and two brackets
 
 
 def balanced_hypothesis(tokens: Tensor, scores: Tensor, sequences: SequenceDictionary) -> dict[str, Tensor]:
-    """Completes the brackets of a generated sequence (:meth:`SequenceDictionary.balanced`).
+    """Completes the brackets of a generated sequence ``[T]`` (:meth:`SequenceDictionary.balanced`).
 
-    Args:
-        tokens: ``[T]`` int64, with numbered brackets; tokens after EOS are dropped
-        scores: ``[T]``, log-probabilities of the tokens
-        sequences: dictionary of labels and brackets
-
-    Returns:
-        entries of a hypothesis: ``tokens`` ``[T']`` int64, with the two brackets of :class:`InsertionDictionary`, and
-        ``positional_scores`` ``[T']``, 0 for brackets that were added
+    Tokens after EOS are dropped. Returns entries of a hypothesis: ``tokens`` ``[T']`` int64, with the two brackets of
+    :class:`InsertionDictionary`, and ``positional_scores`` ``[T']``, 0 for brackets that were added.
     """
     completed, was_predicted = sequences.balanced(tokens.cpu())
     positional = torch.zeros(len(completed)).masked_scatter_(was_predicted, scores.cpu().float())
@@ -50,10 +44,7 @@ def shared_sequences(models: Sequence) -> SequenceDictionary:
 
 
 class LeftToRightGenerator(SequenceGenerator):
-    """fairseq's beam search, whose hypotheses have completed brackets.
-
-    The dictionary of the task has no numbered brackets and is not read; models have their own.
-    """
+    """fairseq's beam search, whose hypotheses have completed brackets; models have dictionaries of their own."""
 
     def __init__(self, models: Sequence[LeftToRightModel], dictionary: Dictionary, **kwargs):
         self.sequences = shared_sequences(models)
@@ -62,10 +53,7 @@ class LeftToRightGenerator(SequenceGenerator):
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None, **kwargs
     ) -> list[list[dict]]:
-        """Adds to fairseq's hypotheses the entries of :func:`balanced_hypothesis`, and ``steps``, the number of tokens.
-
-        EOS is one of them. Raises StructuralSearchError if there is a prefix or a constraint.
-        """
+        """Adds the entries of :func:`balanced_hypothesis`, and ``steps``, the number of tokens with EOS."""
         refuse_constraints(prefix_tokens, constraints)
         found = super().generate(models, sample, **kwargs)
         return [[self._balanced(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
@@ -125,7 +113,6 @@ class SequenceInsertionGenerator(ParallelSearch):
         super().__init__(models, shared_sequences(models), limits, most + 2, normalize_scores)
 
     def start(self, count: int, device: torch.device) -> PartialSequences:
-        """Returns BOS and EOS for each sentence."""
         labels = torch.tensor([[self.dictionary.bos(), self.dictionary.eos()]], device=device).repeat(count, 1)
         return PartialSequences(self.dictionary.pad(), labels, torch.zeros(count, 2, device=device))
 
@@ -134,6 +121,5 @@ class SequenceInsertionGenerator(ParallelSearch):
         return partial.inserted(chosen.slots, chosen.labels, chosen.log_probs)
 
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
-        """Returns the sequence of a row between BOS and EOS."""
         inner = slice(1, int(partial.lengths[row]) - 1)
         return balanced_hypothesis(partial.labels[row, inner], partial.scores[row, inner], self.dictionary)

@@ -52,7 +52,6 @@ class SlotNumbers:
     kinds: int = KINDS
 
     def number(self, node: Integers, kind: int = 0, row: Integers = 0) -> Integers:
-        """Returns the number of a slot."""
         return self.kinds * (self.width * row + node) + kind
 
     def place(self, slots: Integers) -> Integers:
@@ -60,7 +59,6 @@ class SlotNumbers:
         return slots // self.kinds
 
     def kind(self, slots: Integers) -> Integers:
-        """Returns the kinds of slots."""
         return slots % self.kinds
 
     def row(self, slots: Integers) -> Integers:
@@ -79,7 +77,7 @@ IN_TREE = SlotNumbers()
 
 
 def slot_mask(parents: np.ndarray) -> np.ndarray:
-    """Returns which slots a tree has, ``[M, 4]`` bool, from ``parents`` ``[M]``."""
+    """Returns which slots a tree has, ``[M, 4]`` bool."""
     counts = np.bincount(parents[1:], minlength=len(parents))
     mask = np.ones((len(parents), KINDS), dtype=bool)
     mask[:, FIRST_CHILD] = counts > 0
@@ -92,14 +90,10 @@ def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.nd
     """Inserts one node in each of the different slots ``[m]`` of a tree with ``parents`` ``[M]``, all in one step.
 
     A node in the descendant slot of u takes over the children of u, and also the nodes that the same step inserts
-    between them.
+    between them. Raises ValueError if a slot occurs twice, or the tree has no such slot.
 
-    Returns:
-        sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step inserts
-        it in the i-th slot; and parents ``[M + m]`` int64 of the new tree
-
-    Raises:
-        ValueError: a slot occurs twice, or the tree has no such slot
+    Returns sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step
+    inserts it in the i-th slot; and parents ``[M + m]`` int64 of the new tree.
     """
     count = len(parents)
     existing = np.flatnonzero(slot_mask(parents))
@@ -157,11 +151,7 @@ def slot_masks(parents: Tensor, is_node: Tensor) -> Tensor:
 
 
 def with_slots(trees: dict[str, Tensor], pad: int) -> dict[str, Tensor]:
-    """Returns the partial trees of a batch as models read them.
-
-    ``labels`` and ``parents`` are ``[B, M]`` int64, labels padded with ``pad``; ``slots``, ``[Z]`` int64, is added: the
-    numbers of all slots, ascending.
-    """
+    """Adds ``slots`` ``[Z]`` int64, the ascending numbers of all slots, to ``labels`` and ``parents`` ``[B, M]``."""
     masks = slot_masks(trees["parents"], trees["labels"] != pad)
     return {**trees, "slots": masks.flatten().nonzero().squeeze(1)}
 
@@ -172,10 +162,10 @@ def sequence_slots(tokens: Tensor, pad: int) -> Tensor:
 
 
 class ChangedTrees(NamedTuple):
-    """Trees after a step, ``[B, M']`` int64, padded on the right; M' is the number of nodes of the largest one.
+    """Trees after a step, ``[B, M']`` int64; M' is the number of nodes of the largest one.
 
-    ``sources`` are the places of nodes in the flattened ``[B * M]`` old ones, or ``B * M + i`` for the node in the i-th
-    slot that the step fills; -1 for padding.
+    ``sources`` are places in the flattened ``[B * M]`` old nodes, or ``B * M + i`` for the node inserted in the i-th
+    given slot; -1 for padding.
     """
 
     sources: Tensor
@@ -226,10 +216,7 @@ def _changed(sources: Tensor, above: Tensor, places: Tensor) -> ChangedTrees:
 
 
 def _sorted(keys: Tensor, exists: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorts the existing elements of each row of ``[B, X]`` by their keys.
-
-    Returns the element at each place of the longest row, ``[B, M']`` int64, and the place of each element, ``[B, X]``.
-    """
+    """Sorts elements of ``[B, X]`` that exist by keys: the element ``[B, M']`` at each place, the place of each."""
     order = keys.masked_fill(~exists, torch.iinfo(keys.dtype).max).argsort(1)
     ascending = torch.arange(order.size(1), device=order.device).expand_as(order)
     places = torch.empty_like(order).scatter_(1, order, ascending)
@@ -249,10 +236,7 @@ def _keys(trees: PreorderTrees) -> Tensor:
 
 
 def _parents_after(trees: PreorderTrees, is_inserted: Tensor) -> Tensor:
-    """The parents ``[B, M, 5]`` of all elements in the new trees, as indices ``5 · node + element``; -1 for roots.
-
-    ``is_inserted`` ``[B, M, 4]``: which slots are filled.
-    """
+    """The parents ``[B, M, 5]`` of all elements in the new trees, as indices ``5 · node + element``; -1 for roots."""
     own = trees.places.expand_as(trees.parents) * _ELEMENTS
     # Old and new children hang from the node in the descendant slot, if it is filled.
     holders = own + torch.where(is_inserted[..., DESCENDANT], DESCENDANT, _SELF)

@@ -38,10 +38,7 @@ def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> n
 
 
 def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: Sequence[int]) -> None:
-    """Writes the store of a split, the different items and the item of each line, as ``PREFIX.bin`` and ``PREFIX.idx``.
-
-    The index is written last, when all items are on disk.
-    """
+    """Writes the different items and the item of each line of a split; the index last, when all items are on disk."""
     data_path, index_path = tree_file_paths(prefix)
     lengths = []
     with open(data_path, "wb") as file:
@@ -96,7 +93,6 @@ class InsertionStore:
         return np.unique(self._starts, return_index=True)[1]
 
     def item(self, index: int) -> np.ndarray:
-        """The values of a line's item."""
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
         start = self._starts[index]
@@ -126,8 +122,8 @@ class StoredInsertions:
 def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
     """Opens the trajectories of a split, of which every tree has so many, and compares them with its token files.
 
-    The prefix is that of the token files and :data:`tree_fairseq.tree_insertion.folder.STORE_SUFFIX`. Raises
-    CorruptFileError if a file is missing or damaged; of files that belong to other trees it names the first such line.
+    Raises CorruptFileError if a file is missing or damaged; of files of other trees it names the first line that
+    differs.
     """
     tokens = prefix.with_suffix("")
     store = InsertionStore(prefix)

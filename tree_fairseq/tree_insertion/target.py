@@ -16,16 +16,9 @@ ROOT_LABEL = "@R@"
 
 
 class TargetTree:
-    """A tree to be decoded, under the root that decoding begins with. Its M nodes are numbered in preorder.
+    """A tree to be decoded, in preorder. Node 0 is the root that decoding begins with; its parent is -1.
 
-    Node 0 is the root that decoding begins with.
-
-    Attributes, one entry a node:
-        labels, parents: as given; the parent of the root is -1
-        depths: numbers of edges to the root
-        ends: the index after the subtree of each node
-        ranks: how many left siblings each node has
-        children: the children of each node
+    ``depths`` count edges to the root, ``ranks`` left siblings; ``ends`` are the indices after the subtrees.
     """
 
     def __init__(self, labels: Sequence[str], parents: Sequence[int]):

@@ -120,8 +120,7 @@ def _decoding_of(model) -> Optional[Decoding]:
 class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
-    ``decoding`` is the kind of decoding of the model that was built, which decides on the data sets; ``sequences`` is
-    the dictionary of labels and brackets, if the model generates sequences.
+    ``decoding``, that of the model, decides on the data sets; ``sequences`` is the dictionary of a model of sequences.
     """
 
     cfg: TreeInsertionConfig
@@ -174,10 +173,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     # Data sets
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Loads a split as the stock task does, with the trajectories of its targets.
-
-        Every epoch of training draws other partial trees, or sequences; the other splits always have the same ones.
-        """
+        """Loads a split with the trajectories of its targets; only epochs of training draw anew."""
         folder = self.folder_of(split, epoch)
         stores = self._load_stores(folder, split, combine)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
@@ -192,7 +188,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.datasets[split] = self._with_targets(self.datasets[split], stored, options)
 
     def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
-        """Returns a data set of the kind that the model learns from."""
         cfg, labels = self.cfg, self.target_dictionary
         if self.decoding == Decoding.TREE_INSERTION:
             return TreeInsertionDataset(pairs, stored, labels, sampler=self.sampler, **options)
@@ -247,7 +242,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return criterion
 
     def checkpoint_facts(self) -> dict:
-        """Also returns the labels that the model inserts."""
         return {**super().checkpoint_facts(), "insertion_labels": list(self.target_dictionary.symbols)}
 
     # Generation
@@ -261,7 +255,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         """Builds the generator of models of trees; fairseq's for others.
 
         ``fairseq-generate`` then prints the number of steps as ``I-`` lines, as with ``--print-step``, and ``U-`` lines
-        (:mod:`tree_fairseq.tree_insertion`). Raises StructuralSearchError if options or models do not go together.
+        (:mod:`tree_fairseq.tree_insertion`).
         """
         kinds = {_decoding_of(model) for model in models}
         if seq_gen_cls is not None or kinds == {None}:

@@ -116,8 +116,7 @@ class Trajectory:
 def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | None = None) -> list[Trajectory]:
     """Returns trajectories of an oracle, which fill all slots in each step.
 
-    ``generator`` draws one of the nodes that are equally good; without it, the first in preorder is taken. The oracle
-    judges a region once even if several trajectories pass it.
+    ``generator`` draws one of the nodes that are equally good; without it, the first in preorder is taken.
     """
     regions = _Regions(oracle)
     return [_trajectory(regions, generator) for _ in range(count)]

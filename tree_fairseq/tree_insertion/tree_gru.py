@@ -57,8 +57,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
 
     In each column a GRU reads the last token and the parent's state, and updates the state of the previous sibling (see
     :func:`bracket_links`). The last layer's state attends to the source once.
-
-    ``dictionary`` has labels and brackets; ``cfg`` is a TreeSequenceConfig.
     """
 
     def __init__(self, cfg, dictionary: SequenceDictionary, embed_tokens: nn.Embedding):
@@ -110,7 +108,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         return features if features_only else self.output_layer(features), {"attn": [None]}
 
     def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:
-        """:meth:`forward` before the last layer."""
         return self.forward(*args, features_only=True, **kwargs)
 
     def _run(self, cell: nn.GRUCell, inputs: Tensor, links: tuple[Tensor, Tensor], past: list[Tensor]) -> Tensor:
@@ -129,7 +126,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         return torch.stack(past[begun:], dim=1)
 
     def _attend(self, x: Tensor, encoder_out: dict[str, list], incremental_state: Optional[dict]) -> Tensor:
-        """Attends to the source from each column, ``[R, T, D]``."""
         states, memory = self.memory_type.view(encoder_out)
         attended, _ = self.attention(
             x.transpose(0, 1), states, states, memory, incremental_state=incremental_state, need_weights=False
@@ -143,7 +139,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         return self.output_projection(features)
 
     def max_positions(self) -> int:
-        """Returns the maximum length of a target."""
         return self._max_positions
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
@@ -159,7 +154,6 @@ class TreeGRUModel(LeftToRightModel):
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
-        """Also refuses flags of a transformer decoder."""
         width = cfg.decoder.embed_dim
         return super().refused_flags(cfg) | {
             "--decoder-input-dim": cfg.decoder.input_dim != width,
@@ -170,7 +164,6 @@ class TreeGRUModel(LeftToRightModel):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """Builds the recurrent decoder."""
         return TreeGRUDecoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
 
 
