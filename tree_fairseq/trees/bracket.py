@@ -1,27 +1,34 @@
 """Bracketed trees, one forest a line: ``(S (NP (DT the) (NN man)) (VP (VBZ sleeps)))``.
 
 The reader is strict: it returns a forest whose written form reads back equal, or raises a `TreeFormatError` with the
-place of the fault. Every leaf is the only child of its preterminal. Only blanks and tabs separate. Brackets in words
-are escaped, see `tree_fairseq.trees.strict_reader`.
+place of the fault. Every leaf is the only child of its preterminal. Only blanks and tabs separate.
+
+A bracket in a word is escaped when the word is written: ``(`` becomes ``-LRB-`` and ``)`` becomes ``-RRB-``, as in the
+Penn treebank. Backslashes make this invertible: ``k`` backslashes before a bracket are doubled, and ``k`` backslashes
+before characters that really are ``-LRB`` or ``-RRB`` become ``2k + 1``. Labels are not escaped: the tag ``-LRB-`` is
+written as is.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, field
 
-from tree_fairseq.errors import EmptyTreeError, OutsideTreeError, TreeFormatError
-from tree_fairseq.trees.spans import SpanForest, encode, spans_from_flat
-from tree_fairseq.trees.strict_reader import (
-    INDEXED_LEAF,
-    REFUSED,
-    StrictReader,
-    check_label,
-    check_word,
-    escape,
-    refuse_indexed_leaves,
-    unescape,
+from tree_fairseq.errors import (
+    DepthLimitError,
+    DiscontinuousTreeError,
+    EmptyTreeError,
+    ExtraCloseError,
+    MixedChildrenError,
+    OutsideTreeError,
+    TreeFormatError,
+    UnclosedTreeError,
+    UnlabelledTreeError,
+    UnsupportedCharacterError,
 )
+from tree_fairseq.trees.spans import SpanForest, encode, spans_from_flat
+from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 DEPTH_LIMIT = 100_000
@@ -30,6 +37,24 @@ DEPTH_LIMIT = 100_000
 # Each match is a preterminal with its word, the beginning of a constituent, or a run of closing brackets. The last
 # alternative matches anything else, which only the strict reader can judge.
 _NODE = re.compile(r"\(([^ \t()]++)[ \t]*+(?:([^ \t()]++)[ \t]*+\))?|(\)++|[^ \t])")
+# Matches in every line that has leaves like ``0=word``, and in some other lines.
+_INDEXED_LEAF = re.compile(r"[ \t)]\d+=")
+_INDEX = re.compile(r"([0-9]{1,9})=.")
+_TOKEN = re.compile(r"[()]|[^ \t()]+")
+_MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
+
+# All of Unicode's whitespace (str.isspace) except blank and tab, because fairseq splits tokens at all of it.
+_WHITESPACE = "\n\x0b\x0c\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_SURROGATES = "\ud800-\udfff"  # UTF-8 cannot encode them
+
+_REFUSED = re.compile(f"[{_WHITESPACE}{_SURROGATES}]")
+_REFUSED_IN_WORD = re.compile(f"[ \t{_WHITESPACE}{_SURROGATES}]")
+_REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")
+# Both begin at the first of a run of backslashes, so that their time is linear in its length.
+_TO_ESCAPE = re.compile(r"(?<!\\)(\\*+)(?:([()])|(-[LR]RB))")
+_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*+)(?:\\(-[LR]RB)|(-[LR]RB-))")
+
+_CHARACTER_HINT = "Replace it in the tree and in the text by a visible character."
 
 
 def read_forest(
@@ -46,7 +71,7 @@ def read_forest(
         TreeFormatError: one of its subclasses, with the column
     """
     try:
-        return StrictReader(_without_line_break(line), depth_limit).read()
+        return _StrictReader(_without_line_break(line), depth_limit).read()
     except TreeFormatError as error:
         raise error.at(path, line_number) from None
 
@@ -81,7 +106,7 @@ def read_spans(
 
 def _read_spans_fast(line: str, depth_limit: int) -> SpanForest | None:
     """The spans of a line, or None if only the strict reader can decide whether the line is well formed."""
-    if REFUSED.search(line) or "=" in line and INDEXED_LEAF.search(line):
+    if _REFUSED.search(line) or "=" in line and _INDEXED_LEAF.search(line):
         return None
     labels: list[str] = []
     leaves: list[str] = []
@@ -113,6 +138,97 @@ def _read_spans_fast(line: str, depth_limit: int) -> SpanForest | None:
     return spans_from_flat(leaves, labels, flat)
 
 
+@dataclass
+class _OpenNode:
+    """A constituent that has not been closed yet; its label is empty until it has been read."""
+
+    column: int
+    label: str = ""
+    children: list[Tree] = field(default_factory=list)
+
+
+class _StrictReader:
+    """Reads one line, without its line break, token by token."""
+
+    def __init__(self, line: str, depth_limit: int):
+        self.line, self.depth_limit = line, depth_limit
+        self.trees: list[Tree] = []
+        self.open_nodes: list[_OpenNode] = []
+
+    def read(self) -> Forest:
+        if found := _REFUSED.search(self.line):
+            message = f"{character_name(found.group())} in a line of trees"
+            raise UnsupportedCharacterError(message, column=found.start() + 1, hint=_CHARACTER_HINT)
+        for found in _TOKEN.finditer(self.line):
+            text, column = found.group(), found.start() + 1
+            if text == "(":
+                self._open(column)
+            elif text == ")":
+                self._close(column)
+            else:
+                self._text(text, column)
+        if self.open_nodes:
+            count = len(self.open_nodes)
+            message = f"{count} bracket{' is' if count == 1 else 's are'} never closed, the first of them opened here"
+            raise UnclosedTreeError(message, column=self.open_nodes[0].column, hint="Write each tree on one line.")
+        return tuple(self.trees)
+
+    def _open(self, column: int) -> None:
+        if self.open_nodes:
+            parent = self.open_nodes[-1]
+            if not parent.label:
+                hint = "Write a label after each opening bracket, such as (ROOT (S ...))."
+                raise UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
+            if parent.children and not parent.children[0].children:
+                message = f"a constituent beside the word {shorten(parent.children[0].label)!r}"
+                raise MixedChildrenError(message, column=column, hint=_MIXED_HINT)
+        if len(self.open_nodes) >= self.depth_limit:
+            message = f"the tree is deeper than {self.depth_limit}"
+            raise DepthLimitError(message, column=column, hint="Raise the depth limit if the tree is correct.")
+        self.open_nodes.append(_OpenNode(column))
+
+    def _close(self, column: int) -> None:
+        if not self.open_nodes:
+            raise ExtraCloseError("a closing bracket without an opening one", column=column, hint="Remove it.")
+        node = self.open_nodes.pop()
+        if not node.children:
+            shown = f"({shorten(node.label)} )" if node.label else "()"
+            hint = "Remove it, or write the word; a bracket as a word is written -LRB- or -RRB-."
+            raise EmptyTreeError(f"the constituent {shown} holds no word", column=node.column, hint=hint)
+        tree = Tree(node.label, node.children)
+        if self.open_nodes:
+            self.open_nodes[-1].children.append(tree)
+            return
+        _refuse_indexed_leaves(tree.leaves(), node.column)
+        self.trees.append(tree)
+
+    def _text(self, text: str, column: int) -> None:
+        if not self.open_nodes:
+            hint = "A line may contain only whole trees, such as (S ...)."
+            if text.startswith("\ufeff"):
+                hint = "Save the file without a byte order mark."
+            raise OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)
+        node = self.open_nodes[-1]
+        if not node.label:
+            node.label = text
+            return
+        if node.children:
+            beside = "a constituent" if node.children[0].children else f"the word {shorten(node.children[0].label)!r}"
+            raise MixedChildrenError(f"the word {shorten(text)!r} beside {beside}", column=column, hint=_MIXED_HINT)
+        node.children.append(Tree(unescape(text)))
+
+
+def _refuse_indexed_leaves(leaves: list[str], column: int | None = None) -> None:
+    """Raises an error for leaves such as ``0=a 2=b 1=c``, which are not words. A single such leaf may be a word."""
+    if len(leaves) < 2 or not _INDEX.match(leaves[0]):
+        return
+    indices = [int(match[1]) for leaf in leaves if (match := _INDEX.match(leaf))]
+    if len(indices) == len(leaves) and sorted(indices) == list(range(len(leaves))):
+        message = f"leaves that carry their position, such as {leaves[0]!r}"
+        hint = "Discontinuous trees are not supported; make them projective with the tool of their treebank first."
+        raise DiscontinuousTreeError(message, column=column, hint=hint)
+
+
 def write_forest(forest: Forest) -> str:
     """Writes the trees of one line, separated by blanks; `read_forest` reads an equal forest back.
 
@@ -133,11 +249,48 @@ def _write_tree(tree: Tree) -> str:
         if node is None:
             parts.append(")")
             continue
-        parts.append(f" ({check_label(node.label)}")
+        parts.append(f" ({_check_label(node.label)}")
         if node.is_preterminal:
-            words.append(check_word(node.children[0].label))
+            words.append(_check_word(node.children[0].label))
             parts.append(f" {escape(words[-1])})")
         else:
             stack += (None, *reversed(node.children))
-    refuse_indexed_leaves(words)
+    _refuse_indexed_leaves(words)
     return "".join(parts)[1:]
+
+
+def _check_label(label: str) -> str:
+    if not label:
+        raise UnlabelledTreeError("a constituent without a label cannot be written")
+    if found := _REFUSED_IN_LABEL.search(label):
+        raise UnsupportedCharacterError(f"{character_name(found.group())} in the label {label!r}")
+    return label
+
+
+def _check_word(word: str) -> str:
+    if not word:
+        raise EmptyTreeError("an empty word cannot be written")
+    if found := _REFUSED_IN_WORD.search(word):
+        message = f"{character_name(found.group())} in the word {word!r}"
+        raise UnsupportedCharacterError(message, hint=_CHARACTER_HINT)
+    return word
+
+
+def escape(word: str) -> str:
+    """A word as it is written between brackets; the inverse is `unescape`."""
+
+    def escaped(found: re.Match) -> str:
+        backslashes, bracket, literal = found.groups()
+        return backslashes * 2 + (f"\\{literal}" if literal else "-LRB-" if bracket == "(" else "-RRB-")
+
+    return _TO_ESCAPE.sub(escaped, word) if "(" in word or ")" in word or "RB" in word else word
+
+
+def unescape(text: str) -> str:
+    """The word that `escape` wrote or that a treebank contains (``-LRB-`` is ``(``)."""
+
+    def unescaped(found: re.Match) -> str:
+        backslashes, literal, bracket = found.groups()
+        return backslashes[::2] + (literal or ("(" if bracket == "-LRB-" else ")"))
+
+    return _ESCAPED.sub(unescaped, text) if "RB" in text else text

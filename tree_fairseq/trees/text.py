@@ -95,21 +95,13 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class TextInput:
-    """A file that was read and has one sentence a line.
-
-    Attributes:
-        path: the file
-        lines: number of lines
-        size: number of bytes
-        sha256: digest
-        chunks: its lines, ``CHUNK_LINES`` at a time, whatever the number of workers
-    """
+    """A file that was read and has one sentence a line; ``size`` is in bytes."""
 
     path: Path
     lines: int
     size: int
     sha256: str
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[Chunk, ...]  # of ``CHUNK_LINES`` lines each, whatever the number of workers
 
 
 def inspect_text(path: str | os.PathLike) -> TextInput:
@@ -144,20 +136,17 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     lines += bool(rest)
     if offsets[-1] != size:
         offsets.append(size)
-    chunks = (
-        Chunk(start, end, number * CHUNK_LINES + 1) for number, (start, end) in enumerate(zip(offsets, offsets[1:]))
-    )
-    return TextInput(path, lines, size, digest.hexdigest(), tuple(chunks))
+    chunks = tuple(map(Chunk, offsets, offsets[1:], range(1, lines + 1, CHUNK_LINES)))
+    return TextInput(path, lines, size, digest.hexdigest(), chunks)
 
 
 def _check_block(block: bytes, path: Path) -> None:
     """Lets the strict reader find and report the place if these bytes may hold anything that it refuses."""
     try:
         block.decode("utf-8")
+        suspect = _SUSPECT.search(block) is not None
     except UnicodeDecodeError:
         suspect = True
-    else:
-        suspect = _SUSPECT.search(block) is not None
     if suspect:
         for _ in read_lines(path):
             pass
@@ -168,18 +157,15 @@ def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
     with open(path, "rb") as file:
         file.seek(chunk.start)
         lines = file.read(chunk.end - chunk.start).split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    for number, line in enumerate(lines, start=chunk.first_line):
+    for number, line in enumerate(lines if lines[-1] else lines[:-1], start=chunk.first_line):
         yield number, line.removesuffix(b"\r").decode("utf-8")
 
 
 def require_parallel(files: Sequence[TextInput]) -> None:
-    """Checks that files have equally many lines.
+    """Checks that files have equally many lines, and at least one.
 
     Raises:
         LineCountError: it names the first line of the longest file that has no counterpart
-        InputError: they are empty
     """
     if not files:
         return

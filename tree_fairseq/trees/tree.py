@@ -125,9 +125,8 @@ class Tree:
                 parts.append(f"Tree({item.label!r})")
             else:
                 parts.append(f"Tree({item.label!r}, [")
-                stack.append("])")
-                for position, child in enumerate(reversed(item.children)):
-                    stack.extend((", ", child) if position else (child,))
+                first, *others = item.children
+                stack += ["])", *(piece for child in reversed(others) for piece in (child, ", ")), first]
         return "".join(parts)
 
     def __reduce__(self):

@@ -62,9 +62,9 @@ class _Operand:
     """A term that has been read, and the number of brackets around it."""
 
     tree: Tree
-    priority: int
-    groups: int
     column: int
+    priority: int = 0
+    groups: int = 0
 
 
 @dataclass
@@ -125,7 +125,7 @@ class _TermReader:
         elif text == "[" and kind == "mark":
             self.open.append(_Open(column, "]", LIST))
         elif text == here.closer == "]" and not here.arguments and not here.operators:
-            self._add(_Operand(Tree(LIST), 0, 0, self.open.pop().column))
+            self._add(_Operand(Tree(LIST), self.open.pop().column))
         elif kind == "prefix":
             priority = self.grammar.prefix_priority(text)
             here.operators.append(_Operator(self.grammar.label_of(text), priority, [priority]))
@@ -134,7 +134,7 @@ class _TermReader:
             if following is not None and following.group() == "(":
                 self.open.append(_Open(following.start() + 1, ")", label))
                 return 1
-            self._add(_Operand(Tree(label), 0, 0, column))
+            self._add(_Operand(Tree(label), column))
         else:
             raise self._unexpected(token)
         return 0
@@ -172,7 +172,7 @@ class _TermReader:
         operands = here.operands[first:]
         del here.operands[first:]
         children = [self._placed(operand, limit) for operand, limit in zip(operands, operator.limits, strict=True)]
-        here.operands.append(_Operand(Tree(operator.label, children), operator.priority, 0, operands[0].column))
+        here.operands.append(_Operand(Tree(operator.label, children), operands[0].column, operator.priority))
 
     def _expression(self, here: _Open, text: str, column: int) -> _Operand:
         """The term between the last bracket or comma and this column."""
@@ -193,12 +193,12 @@ class _TermReader:
             raise NotationError(message, column=column, hint="Close every bracket with one of its own kind.")
         if here.head is not None:
             self._finish_argument(here, text, column)
-            self.open.pop()
-            self._add(_Operand(Tree(here.head, here.arguments), 0, 0, here.column))
-            return
-        inner = self._expression(here, repr(text), column)
+            operand = _Operand(Tree(here.head, here.arguments), here.column)
+        else:
+            inner = self._expression(here, repr(text), column)
+            operand = _Operand(inner.tree, here.column, inner.priority, inner.groups + 1)
         self.open.pop()
-        self._add(_Operand(inner.tree, inner.priority, inner.groups + 1, here.column))
+        self._add(operand)
 
     def _add(self, operand: _Operand) -> None:
         self.open[-1].operands.append(operand)
