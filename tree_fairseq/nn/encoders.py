@@ -7,7 +7,7 @@ An encoder is registered by its own file, and every decoder of the package then 
 Models that leave the choice to the user have the flags of all encoders.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from fairseq.data import Dictionary
@@ -16,7 +16,7 @@ from fairseq.models import FairseqEncoder
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError, option
 from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
@@ -89,11 +89,8 @@ def encoder_of(cfg: Any) -> EncoderType:
 class PretrainedEncoderConfig(FairseqDataclass):
     """Options of a pretrained encoder."""
 
-    encoder_path: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "folder of the pretrained encoder, as HuggingFace's save_pretrained() writes it (safetensors only)"
-        },
+    encoder_path: Optional[str] = option(
+        None, "folder of the pretrained encoder, as HuggingFace's save_pretrained() writes it (safetensors only)"
     )
 
 

@@ -5,7 +5,7 @@ import logging
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, field, fields, make_dataclass
+from dataclasses import Field, fields, make_dataclass
 from typing import Any, Callable, Optional, Union
 
 from fairseq import utils
@@ -18,7 +18,7 @@ from fairseq.models.transformer.transformer_config import EncDecBaseConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError, refuse_flags
+from tree_fairseq.errors import InputError, given_flags, option, refuse_flags
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import TREE_INPUTS
@@ -33,8 +33,8 @@ class ExtendedTransformer(TransformerModelBase):
     ``tree_inputs`` has the names of the trees in ``net_input`` that the model reads.
     """
 
-    flags: type[FairseqDataclass] = FairseqDataclass
-    """Flags beside those of fairseq's transformer."""
+    config: type = TransformerConfig  # all options
+    flags: type[FairseqDataclass] = FairseqDataclass  # those beside fairseq's
     default_encoder = "transformer"
     decoder_class: type[MemoryDecoder] = MemoryDecoder
 
@@ -54,9 +54,22 @@ class ExtendedTransformer(TransformerModelBase):
             gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix="")
 
     @classmethod
-    def build_model(cls, cfg, task):
+    def set_defaults(cls, args: Namespace) -> None:
+        """Sets the options that are not given."""
+        set_defaults(args, cls.all_flags())
+        base_architecture(args)
+
+    @classmethod
+    def fill_in(cls, cfg, args: Namespace, task) -> None:
+        """Refuses options that do not fit, and fills in, also in ``args`` for checkpoints, those that are no flags."""
+        cfg.source_encoder = cls.default_encoder
+
+    @classmethod
+    def build_model(cls, args, task):
         """Builds the model; its encoder may need trees of the source."""
-        cfg.source_encoder = getattr(cfg, "source_encoder", cls.default_encoder)
+        cls.set_defaults(args)
+        cfg = cls.config.from_namespace(args)
+        cls.fill_in(cfg, args, task)
         encoder_of(cfg).prepare(cfg, task)
         return super().build_model(cfg, task)
 
@@ -111,30 +124,34 @@ class EncoderChoiceTransformer(ExtendedTransformer):
     def all_flags(cls) -> type[FairseqDataclass]:
         """The model's flags, the choice of the encoder and the encoders' flags."""
         what = "; ".join(f"{name}: {encoder.help}" for name, encoder in ENCODERS.items())
-        choice = field(default=cls.default_encoder, metadata={"help": f"encoder of the source ({what})"})
+        choice = option(cls.default_encoder, f"encoder of the source ({what})")
         options = {cls.encoder_option: (cls.encoder_option, ChoiceEnum(list(ENCODERS)), choice)}
         for config in (cls.flags, *(encoder.config for encoder in ENCODERS.values())):
-            for option in _options_of(config):
-                options.setdefault(option.name, (option.name, option.type, copy.copy(option)))
+            for own in _options_of(config):
+                options.setdefault(own.name, (own.name, own.type, copy.copy(own)))
         return make_dataclass(cls.flags.__name__, options.values(), bases=(FairseqDataclass,))
 
     @classmethod
-    def build_with_encoder(cls, cfg, args, task):
-        """Builds the model, and leaves in ``args``, which checkpoints keep, the description of a pretrained encoder."""
+    def fill_in(cls, cfg, args: Namespace, task) -> None:
+        """Fills in the encoder."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
         if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
             flag = cls.encoder_option.replace("_", "-")
             raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add --{flag} pretrained.")
         cfg.pretrained_description = getattr(args, "pretrained_description", None)
-        model = super().build_model(cfg, task)
-        args.pretrained_description = cfg.pretrained_description
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model, and leaves in ``args``, which checkpoints keep, the description of a pretrained encoder."""
+        model = super().build_model(args, task)
+        args.pretrained_description = model.cfg.pretrained_description
         return model
 
 
 def _options_of(config: type) -> list[Field]:
     """The fields of a dataclass without fairseq's ``_name``."""
-    return [option for option in fields(config) if not option.name.startswith("_")]
+    return [own for own in fields(config) if not own.name.startswith("_")]
 
 
 _SIZES = "embed_path embed_dim ffn_embed_dim layers attention_heads normalize_before learned_pos layerdrop".split()
@@ -152,7 +169,7 @@ def add_encoder_args(parser: ArgumentParser) -> None:
 
 def add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefix: str = "") -> None:
     """Adds the flags of some fields of a dataclass."""
-    kept = [(option.name, option.type, copy.copy(option)) for option in fields(config) if option.name in names]
+    kept = [(own.name, own.type, copy.copy(own)) for own in fields(config) if own.name in names]
     flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
     gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix=prefix)
 
@@ -178,12 +195,9 @@ def set_sizes(
 def register_architectures(
     model: str, defaults: Callable[[Namespace], None], sizes: Mapping[str, Optional[tuple[int, ...]]]
 ) -> None:
-    """Registers architectures of a model, whose name begins theirs.
+    """Registers architectures, whose names begin with that of the model; ``defaults`` sets options that are not set.
 
-    Args:
-        model: its name
-        defaults: sets all options that are not set
-        sizes: by the rest of the name, arguments of :func:`set_sizes`, or None for the sizes that ``defaults`` sets
+    ``sizes`` are, by the rest of the name, arguments of :func:`set_sizes`, or None for those that ``defaults`` sets.
     """
     for suffix, size in sizes.items():
 
@@ -197,8 +211,8 @@ def register_architectures(
 
 def set_defaults(args: Namespace, config: type) -> None:
     """Sets the options of a dataclass that are not set. Checkpoints keep them if defaults change later."""
-    for option in _options_of(config):
-        setattr(args, option.name, getattr(args, option.name, option.default))
+    for own in _options_of(config):
+        setattr(args, own.name, getattr(args, own.name, own.default))
 
 
 def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
@@ -243,24 +257,16 @@ class SourceEncoderTransformer(EncoderChoiceTransformer):
     """fairseq's transformer decoder over any encoder: ``--source-encoder``."""
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for any task of translation."""
-        _set_defaults(args)
-        cfg = TransformerConfig.from_namespace(args)
-        refused = {
-            "--cross-self-attention": cfg.cross_self_attention,
-            "--share-all-embeddings": cfg.share_all_embeddings,
-        }
-        refuse_flags(refused, "encoders of other kinds and widths")
-        return cls.build_with_encoder(cfg, args, task)
-
-
-def _set_defaults(args: Namespace) -> None:
-    set_defaults(args, SourceEncoderTransformer.all_flags())
-    base_architecture(args)
+    def fill_in(cls, cfg, args: Namespace, task) -> None:
+        """Refuses options that need an encoder of the decoder's kind and width."""
+        names = "cross_self_attention", "share_all_embeddings"
+        refuse_flags(given_flags(cfg, *names), "encoders of other kinds and widths")
+        super().fill_in(cfg, args, task)
 
 
 # The sizes of fairseq's architectures of these names, and one for first trials.
 register_architectures(
-    "source_encoder_transformer", _set_defaults, {"": None, "_iwslt_de_en": (6, 512, 1024, 4), "_tiny": (2, 64, 128, 4)}
+    "source_encoder_transformer",
+    SourceEncoderTransformer.set_defaults,
+    {"": None, "_iwslt_de_en": (6, 512, 1024, 4), "_tiny": (2, 64, 128, 4)},
 )

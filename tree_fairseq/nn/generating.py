@@ -3,7 +3,7 @@
 import functools
 import json
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
@@ -12,7 +12,7 @@ from fairseq.tasks import FairseqTask
 
 from tree_fairseq.compat import print_after
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.errors import SymbolTreeError, option
 from tree_fairseq.trees.notations import notation_named
 
 
@@ -38,15 +38,11 @@ def print_brackets(dictionary: SymbolDictionary) -> None:
 class ValidationAccuracyConfig(FairseqDataclass):
     """Options of validating by generating."""
 
-    eval_accuracy: bool = field(
-        default=False,
-        metadata={
-            "help": "validate by generating, and report as accuracy the share of targets that are generated exactly"
-        },
+    eval_accuracy: bool = option(
+        False, "validate by generating, and report as accuracy the share of targets that are generated exactly"
     )
-    eval_accuracy_args: str = field(
-        default='{"beam": 1}',
-        metadata={"help": "how to generate when validating, as JSON: options of fairseq-generate"},
+    eval_accuracy_args: str = option(
+        '{"beam": 1}', "how to generate when validating, as JSON: options of fairseq-generate"
     )
 
 

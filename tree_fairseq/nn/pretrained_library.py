@@ -3,7 +3,7 @@
 import functools
 import importlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Optional
@@ -12,7 +12,7 @@ from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
 
 from tree_fairseq.compat import stand_in_for_broken_torchaudio
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, option
 
 _INSTALL = "Install it: pip install 'tree-fairseq[pretrained]'."
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
@@ -66,9 +66,8 @@ def load_tokenizer(folder: str | os.PathLike):
 class PretrainedPiecesConfig(FairseqDataclass):
     """Options of ``--bpe pretrained_pieces``."""
 
-    pieces_of: Optional[str] = field(
-        default=None,
-        metadata={"help": "folder of the pretrained encoder whose pieces are used, or its name on the hub"},
+    pieces_of: Optional[str] = option(
+        None, "folder of the pretrained encoder whose pieces are used, or its name on the hub"
     )
 
 

@@ -1,7 +1,7 @@
 """Translation between sides of any modality: the base class of such tasks, and translation of parsed sentences."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -13,7 +13,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError, option
 from tree_fairseq.nn.pair_dataset import (
     NewSpanPairDataset,
     SpanPairDataset,
@@ -34,23 +34,17 @@ logger = logging.getLogger(__name__)
 class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
     """fairseq's translation options and those of trees."""
 
-    unary_chains: ChoiceEnum(["lowest", "join"]) = field(
-        default="lowest",
-        metadata={
-            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or with all "
-            "labels joined"
-        },
+    unary_chains: ChoiceEnum(["lowest", "join"]) = option(
+        "lowest",
+        "a chain of constituents over the same words is one node: with the 'lowest' label, or with all labels joined",
     )
-    count_nodes: bool = field(
-        default=False,
-        metadata={
-            "help": "--max-tokens counts a source sentence's tree nodes with its tokens; by default batches "
-            "are those of the stock translation task"
-        },
+    count_nodes: bool = option(
+        False,
+        "--max-tokens counts a source sentence's tree nodes with its tokens; by default batches "
+        "are those of the stock translation task",
     )
-    parser_dir: Optional[str] = field(
-        default=None,
-        metadata={"help": "folder of the parser's model, where new text is parsed and it is not where tree.json says"},
+    parser_dir: Optional[str] = option(
+        None, "folder of the parser's model, where new text is parsed and it is not where tree.json says"
     )
 
 

@@ -72,10 +72,7 @@ class TreeBatch:
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
-        """Makes a batch from the dict of :func:`collate_trees` and tokens ``[B, N]``, padded on either side.
-
-        ``pad`` is the padding id of leaves and labels.
-        """
+        """A batch from the dict of :func:`collate_trees` and tokens ``[B, N]``, padded with ``pad`` on either side."""
         is_leaf = src_tokens.ne(pad)
         # Sentences that are padded on the left begin later. No other place has to know it.
         first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)

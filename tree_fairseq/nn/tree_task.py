@@ -1,7 +1,7 @@
 """The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tree_fairseq.errors import DictionaryMismatchError
+from tree_fairseq.errors import DictionaryMismatchError, option
 
 
 def trees_read(model) -> tuple[str, ...]:
@@ -75,16 +75,11 @@ def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str
 class TreeTaskConfig(FairseqDataclass):
     """The options of all tasks of this package."""
 
-    cpu_autocast: bool = field(
-        default=False, metadata={"help": "train and validate in bfloat16 on the CPU, as torch.autocast does"}
-    )
+    cpu_autocast: bool = option(False, "train and validate in bfloat16 on the CPU, as torch.autocast does")
 
 
 class TreeTask(FairseqTask):
-    """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class.
-
-    ``trees_of_models`` has the names of the trees that the models built so far read.
-    """
+    """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class."""
 
     cfg: TreeTaskConfig
     tree_inputs: tuple[str, ...] = ()
@@ -92,7 +87,7 @@ class TreeTask(FairseqTask):
 
     def __init__(self, cfg, *args, **kwargs):
         super().__init__(cfg, *args, **kwargs)
-        self.trees_of_models: set[str] = set()
+        self.trees_of_models: set[str] = set()  # names of those that the models built so far read
 
     def folder_of(self, split: str, epoch: int) -> Path:
         """The folder of a split in an epoch: with several folders, every epoch trains on another one."""

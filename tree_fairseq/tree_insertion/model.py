@@ -8,11 +8,10 @@ from typing import Optional
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
-from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError, option, refuse_flags
-from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
@@ -33,10 +32,9 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
     @classmethod
     def set_defaults(cls, args: Namespace) -> None:
         """Sets the options that are not given: fairseq's defaults, and layer norms before their layers."""
-        set_defaults(args, cls.all_flags())
         for side in ("encoder", "decoder"):
             setattr(args, f"{side}_normalize_before", getattr(args, f"{side}_normalize_before", True))
-        base_architecture(args)
+        super().set_defaults(args)
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
@@ -49,23 +47,11 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
-        """Fills in the options of the decoder that depend on the task, in ``cfg`` and, for checkpoints, in ``args``."""
-        raise NotImplementedError
-
-    @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for the task ``tree_insertion``.
-
-        ``args``, which checkpoints keep, also gets the description of a pretrained encoder: its folder is not needed
-        again.
-        """
+        """Makes sure that targets are trees, and refuses flags; subclasses fill in the options of their decoder."""
         if not isinstance(task.target_dictionary, InsertionDictionary):
             raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
-        cls.set_defaults(args)
-        cfg = cls.config.from_namespace(args)
         refuse_flags(cls.refused_flags(cfg), f"--arch {args.arch}")
-        cls.fill_in(cfg, args, task)
-        return cls.build_with_encoder(cfg, args, task)
+        super().fill_in(cfg, args, task)
 
 
 SIZES: dict[str, Optional[tuple[int, ...]]] = {"": None, "_overnight": (6, 768, 3072, 12), "_tiny": (2, 64, 128, 4)}
@@ -114,6 +100,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
         """Checks the ablations; ``deletion`` is that of the task, or of the checkpoint's task."""
+        super().fill_in(cfg, args, task)
         both = cfg.absolute_positions and cfg.no_child_relations
         refuse_flags({"--no-child-relations": both}, "--absolute-positions, which uses no relations")
         cfg.deletion = args.deletion = getattr(args, "deletion", task.cfg.deletion)

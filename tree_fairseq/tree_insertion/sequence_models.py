@@ -49,6 +49,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
         """Numbers as many brackets as the largest training tree can need, or as a checkpoint has embeddings."""
+        super().fill_in(cfg, args, task)
         train = task.insertion.splits.get("train")
         needed = train.largest if task.insertion.numbered and train is not None else 1
         cfg.bracket_numbers = args.bracket_numbers = getattr(args, "bracket_numbers", needed)

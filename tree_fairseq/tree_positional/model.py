@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures, set_defaults
+from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
@@ -70,6 +70,7 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
     """fairseq's transformer with tree positions for symbols of trees and usual positions for words."""
 
     flags = TreePositionalModelConfig
+    config = TreePositionalTransformerConfig
     default_encoder = ENCODER.name
     decoder_class = TreePositionalDecoder
 
@@ -78,35 +79,27 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
         self.tree_inputs = (*self.tree_inputs, "previous_symbol_tree")
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task that loads symbol trees."""
+    def fill_in(cls, cfg, args, task) -> None:
+        """Fills in the symbols of the target; the task has to load symbol trees."""
         if not has_modalities(task):
             raise MissingTreesError(
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
             )
-        target = target_side(task)
-        _set_defaults(args)
-        if args.query_position and target.symbols is None:
+        cfg.target_symbols = target_side(task).symbols
+        if cfg.query_position and cfg.target_symbols is None:
             raise InputError("--query-position needs a target of symbol trees, but this target is a sequence")
-        cfg = TreePositionalTransformerConfig.from_namespace(args)
-        cfg.target_symbols = target.symbols
-        return cls.build_with_encoder(cfg, args, task)
-
-
-def _set_defaults(args) -> None:
-    set_defaults(args, TreePositionalTransformerModel.all_flags())
-    base_architecture(args)
+        super().fill_in(cfg, args, task)
 
 
 def _set_tiny_defaults(args) -> None:
     args.tree_position_dim = getattr(args, "tree_position_dim", 512)
-    _set_defaults(args)
+    TreePositionalTransformerModel.set_defaults(args)
 
 
 # The paper's semantic parser and its translator of programs have positions of 2048, the default.
 register_architectures(
     "tree_positional_transformer",
-    _set_defaults,
+    TreePositionalTransformerModel.set_defaults,
     {"": None, "_semantic_parsing": (4, 256, 1024, 8), "_program_translation": (4, 256, 512, 8)},
 )
 # For first trials.

@@ -17,7 +17,7 @@ those above i:
 Nothing of size N * M * D is ever built.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 import torch
@@ -25,6 +25,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tree_fairseq.errors import option
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
@@ -33,32 +34,22 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 class AccumulationConfig(FairseqDataclass):
     """Options of hierarchical accumulation; each is a flag of the models that use it."""
 
-    accumulation_denominator: ChoiceEnum(["with-leaf", "nodes-only"]) = field(
-        default="with-leaf",
-        metadata={
-            "help": "what an average along a branch divides by: 'with-leaf' counts the nodes and the leaf "
-            "(the paper), 'nodes-only' the nodes (the authors' code)"
-        },
+    accumulation_denominator: ChoiceEnum(["with-leaf", "nodes-only"]) = option(
+        "with-leaf",
+        "what an average along a branch divides by: 'with-leaf' counts the nodes and the leaf "
+        "(the paper), 'nodes-only' the nodes (the authors' code)",
     )
-    vertical_embedding: ChoiceEnum(["leaf-distance", "root-depth"]) = field(
-        default="leaf-distance",
-        metadata={
-            "help": "index of the vertical embedding: 'leaf-distance' counts the nodes down to the leaf (the paper), "
-            "'root-depth' those up to the root (the authors' code)"
-        },
+    vertical_embedding: ChoiceEnum(["leaf-distance", "root-depth"]) = option(
+        "leaf-distance",
+        "index of the vertical embedding: 'leaf-distance' counts the nodes down to the leaf (the paper), "
+        "'root-depth' those up to the root (the authors' code)",
     )
-    no_hierarchical_embeddings: bool = field(
-        default=False, metadata={"help": "ablation: no embeddings of height and sibling rank in the accumulation"}
+    no_hierarchical_embeddings: bool = option(
+        False, "ablation: no embeddings of height and sibling rank in the accumulation"
     )
-    no_subtree_mask: bool = field(
-        default=False, metadata={"help": "ablation: in the encoder every leaf and node attends to every other"}
-    )
-    max_vertical_positions: int = field(
-        default=50, metadata={"help": "vertical embeddings a layer; greater heights share the last"}
-    )
-    max_horizontal_positions: int = field(
-        default=100, metadata={"help": "horizontal embeddings a layer; later siblings share the last"}
-    )
+    no_subtree_mask: bool = option(False, "ablation: in the encoder every leaf and node attends to every other")
+    max_vertical_positions: int = option(50, "vertical embeddings a layer; greater heights share the last")
+    max_horizontal_positions: int = option(100, "horizontal embeddings a layer; later siblings share the last")
 
 
 class HierarchicalEmbeddings(nn.Module):

@@ -1,13 +1,13 @@
 """The encoder of the Tree-Transformer: leaves and nodes together in fairseq's encoder layers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from fairseq.models.transformer import Embedding, TransformerEncoderBase
 from torch import Tensor
 
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import MissingTreesError, option
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.shared_memory import with_rows_moved
 from tree_fairseq.nn.sides import CONSTITUENCY, Side
@@ -22,9 +22,7 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 class TreeModelConfig(AccumulationConfig):
     """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
 
-    no_node_cross_attention: bool = field(
-        default=False, metadata={"help": "ablation: the decoder attends to leaves alone"}
-    )
+    no_node_cross_attention: bool = option(False, "ablation: the decoder attends to leaves alone")
 
 
 class TreeTransformerEncoder(TransformerEncoderBase):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
-from fairseq.models.transformer.transformer_legacy import base_architecture, transformer_vaswani_wmt_en_de_big
+from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
@@ -25,18 +25,18 @@ class TreeTransformerModel(ExtendedTransformer):
     """fairseq's transformer whose encoder and cross-attention read constituency trees."""
 
     flags = TreeModelConfig
+    config = TreeTransformerConfig
     default_encoder = ENCODER.name
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task whose source has constituency trees."""
-        base_architecture(args)
-        if args.cross_self_attention:
+    def fill_in(cls, cfg, args, task) -> None:
+        """Refuses an option of fairseq's transformer that has no meaning with trees."""
+        if cfg.cross_self_attention:
             raise InputError(
                 "--cross-self-attention mixes target and source in one attention, which has no place for trees",
                 hint="Leave it out.",
             )
-        return super().build_model(TreeTransformerConfig.from_namespace(args), task)
+        super().fill_in(cfg, args, task)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Adds initial weights of labels and accumulation to the checkpoint of a stock transformer."""
@@ -52,7 +52,7 @@ class TreeTransformerModel(ExtendedTransformer):
 # The sizes of the paper: of its models for IWSLT and WMT (fairseq's own size), and its tiny model.
 register_architectures(
     "tree_transformer",
-    base_architecture,
+    TreeTransformerModel.set_defaults,
     {"": None, "_iwslt_de_en": (6, 512, 1024, 4), "_wmt_en_de": None, "_tiny": (2, 64, 128, 4)},
 )
 # The paper's big model: 6 + 6 layers, width 1024, feed-forward 4096, 16 heads.

@@ -6,12 +6,11 @@ from typing import Any, Optional
 import torch
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
-from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures, set_defaults
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.shared_memory import MemoryType, row_order, with_rows_moved
 from tree_fairseq.nn.sides import SEQUENCE
 from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
@@ -81,23 +80,18 @@ class TreeformerModel(ExtendedTransformer):
     """fairseq's transformer with a chart between encoder and decoder; it reads plain sentences."""
 
     flags = ChartConfig
+    config = TreeformerConfig
     default_encoder = ENCODER.name
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for any task of translation."""
-        _set_defaults(args)
-        if args.cross_self_attention:
+    def fill_in(cls, cfg, args, task) -> None:
+        """Refuses an option of fairseq's transformer that has no meaning with phrases."""
+        if cfg.cross_self_attention:
             raise InputError(
                 "--cross-self-attention attends to target and source at once and cannot attend to phrases",
                 hint="Leave it out.",
             )
-        return super().build_model(TreeformerConfig.from_namespace(args), task)
-
-
-def _set_defaults(args) -> None:
-    set_defaults(args, ChartConfig)
-    base_architecture(args)
+        super().fill_in(cfg, args, task)
 
 
 _IWSLT = (6, 512, 1024, 4)
@@ -105,7 +99,7 @@ _IWSLT = (6, 512, 1024, 4)
 
 register_architectures(
     "treeformer",
-    _set_defaults,
+    TreeformerModel.set_defaults,
     {
         "": None,
         "_iwslt_de_en": _IWSLT,
