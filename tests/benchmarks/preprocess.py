@@ -127,12 +127,17 @@ class ParsingRuns:
         """Times two runs to the same files, the second from the cache of the first."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             for run in ("first", "second"):
-                cache = ClockedCache(Path(name) / "cache")
-                output = Path(name) / run
-                begin = time.perf_counter()
-                parse_corpus(self.folder / "text", output, self.options, workers=WORKERS, cache=cache, progress=False)
-                end = time.perf_counter()
-                cache.close()
+                with ClockedCache(Path(name) / "cache") as cache:
+                    begin = time.perf_counter()
+                    parse_corpus(
+                        self.folder / "text",
+                        Path(name) / run,
+                        self.options,
+                        workers=WORKERS,
+                        cache=cache,
+                        progress=False,
+                    )
+                    end = time.perf_counter()
                 self.seconds[run].append(end - begin)
                 if run == "first":
                     self.seconds["start"].append(cache.first_trees - begin)

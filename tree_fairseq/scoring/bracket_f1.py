@@ -44,10 +44,7 @@ def f1(common: int, total: int) -> float:
 
 
 def bracket_f1(pairs: Iterable[tuple[Forest, Forest]]) -> BracketF1:
-    """Compares the gold tree and another tree of each sentence.
-
-    Raises ScoringError if trees have different numbers of words, or if no sentence has two.
-    """
+    """Compares gold and other trees. Raises ScoringError if numbers of words differ or no sentence has two words."""
     counts = []
     for number, (gold_forest, forest) in enumerate(pairs, 1):
         size, other_size = len(forest_leaves(gold_forest)), len(forest_leaves(forest))

@@ -67,8 +67,7 @@ def read_hypotheses(path: str | Path) -> list[str]:
     best = read_outputs(path).best
     if not best:
         raise ScoringError(f"{path} holds no H- line: generation did not finish")
-    missing = next((index for index in range(len(best)) if index not in best), None)
-    if missing is not None:
+    if (missing := next((index for index in range(len(best)) if index not in best), None)) is not None:
         raise ScoringError(f"{path}: sentence {missing} has no hypothesis: generation did not finish, or skipped it")
     return [best[index] for index in range(len(best))]
 
@@ -80,8 +79,7 @@ def read_complete(path: str | Path, count: int) -> Outputs:
     ScoringError if a line is malformed, a hypothesis belongs to another sentence, or a sentence was not translated.
     """
     outputs = read_outputs(path)
-    stray = max(outputs.best, default=-1)
-    if stray >= count:
+    if (stray := max(outputs.best, default=-1)) >= count:
         raise ScoringError(f"{path} has a hypothesis of sentence {stray}, the references are {count}")
     empty = [index for index in range(count) if index not in outputs.best]
     if untouched := [index for index in empty if index not in outputs.sources]:

@@ -15,14 +15,17 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
-from sklearn.metrics import confusion_matrix, mean_squared_error, precision_recall_fscore_support
+from sklearn.metrics import mean_squared_error, precision_recall_fscore_support
 
 from tree_fairseq.classification.class_trees import read_class_tree
-from tree_fairseq.classification.metrics import class_figures, pearson, spearman
+from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.breakdowns import COUNT, by_bounds
@@ -39,7 +42,7 @@ class ClassJudgement:
     predicted: Sequence[str]
     references: Sequence[str]
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
         """All predicted or right classes; numbers are sorted as numbers."""
         return sorted({*self.predicted, *self.references}, key=class_order)
@@ -49,16 +52,20 @@ class ClassJudgement:
         """Whether each example is right, by metric."""
         return {"accuracy": [ours == theirs for ours, theirs in zip(self.predicted, self.references, strict=True)]}
 
+    def counts(self, indices: Sequence[int] | None = None) -> np.ndarray:
+        """Returns how often each class (column) was predicted for each right class (row), over all examples or some."""
+        ids = {name: number for number, name in enumerate(self.classes)}
+        indices = range(len(self.references)) if indices is None else indices
+        sides = ([ids[side[index]] for index in indices] for side in (self.references, self.predicted))
+        return confusion_counts(*map(torch.tensor, sides), len(ids)).numpy()
+
     def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
         """Returns metrics of all examples or some, in percent.
 
         They are accuracy, macro F1 (over the classes that occur among these examples, predicted or right), Matthews'
         correlation and, for two classes, F1 of the second.
         """
-        indices = range(len(self.references)) if indices is None else indices
-        predicted = [self.predicted[index] for index in indices]
-        references = [self.references[index] for index in indices]
-        return class_figures(confusion_matrix(references, predicted, labels=self.classes))
+        return class_figures(self.counts(indices))
 
     def by_class(self) -> dict[str, dict]:
         """Returns precision, recall and F1 of each class, in percent, and its number of examples."""
@@ -69,9 +76,8 @@ class ClassJudgement:
         }
 
     def confusion(self) -> dict:
-        """Returns ``classes`` and ``counts``, with a row for each right class and a column for each predicted one."""
-        counts = confusion_matrix(self.references, self.predicted, labels=self.classes)
-        return {"classes": self.classes, "counts": counts.tolist()}
+        """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
+        return {"classes": self.classes, "counts": self.counts().tolist()}
 
 
 def read_class(line: str, path: Path, number: int) -> tuple[str, int]:
