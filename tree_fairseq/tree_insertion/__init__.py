@@ -3,11 +3,6 @@
 ``fairseq-generate`` prints a line ``U-<id><TAB>WORD ...`` after each hypothesis that is not a complete tree.
 """
 
-UNFINISHED = "U-"
-"""The beginning of such a line."""
-
-PARTIAL = "partial"
-"""The word for a hypothesis that reached a limit of steps or nodes."""
-
-INVALID = "invalid"
-"""The word for a hypothesis that is not one tree, even if its text can be read as a tree."""
+UNFINISHED = "U-"  # begins such a line
+PARTIAL = "partial"  # a hypothesis that reached a limit of steps or nodes
+INVALID = "invalid"  # a hypothesis that is not one tree, even if its text can be read as a tree

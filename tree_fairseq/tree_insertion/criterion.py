@@ -1,6 +1,7 @@
 """The loss of insertion-based decoding: divergence of the predicted from the target distribution of each slot."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 import torch
@@ -77,14 +78,16 @@ class SlotKlDivergence(FairseqCriterion):
         A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is that of slots
         in which nothing is to be inserted, ``insert_accuracy`` that of the others.
         """
-        total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in _SUMMED}
+        total: Counter[str] = Counter()
+        for output in logging_outputs:
+            total.update({name: float(value) for name, value in output.items()})
         losses = [("loss", "sample_size", 3), ("slot_loss", "slots", 4)]
         accuracies = {
             "slot_accuracy": (total["right"], total["slots"]),
             "keep_accuracy": (total["right_kept"], total["kept"]),
             "insert_accuracy": (total["right"] - total["right_kept"], total["slots"] - total["kept"]),
         }
-        if any("delete_loss" in output for output in logging_outputs):
+        if "delete_loss" in total:
             losses.append(("delete_loss", "sample_size", 3))
             accuracies["delete_f1"] = (2 * total["rightly_deleted"], total["deleted"] + total["wrong"])
         for name, whole, digits in losses:
@@ -97,12 +100,6 @@ class SlotKlDivergence(FairseqCriterion):
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
-
-
-_SUMMED = (
-    *("loss", "sample_size", "slot_loss", "slots", "right", "kept", "right_kept"),
-    *("delete_loss", "deleted", "wrong", "rightly_deleted"),
-)
 
 
 def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

@@ -24,8 +24,7 @@ from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots, with_
 from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 
-FIXED = 0
-"""Replaces the epoch in the seed of a draw if every epoch draws the same."""
+FIXED = 0  # replaces the epoch in the seed of a draw if every epoch draws the same
 
 
 class TargetTreeDataset(PairDataset):
@@ -118,7 +117,6 @@ class TargetDistribution:
 
     @property
     def merge(self) -> np.ufunc:
-        """Combines the weights of equal labels."""
         return np.add if self.kind in ("rank", "optimal") else np.maximum
 
 

@@ -92,9 +92,6 @@ class DecoderMemory:
 
     layers: tuple[ProjectedMemory, ...]
 
-    def __len__(self) -> int:
-        return len(self.layers[0].padding)
-
     def select(self, rows: Tensor) -> DecoderMemory:
         """Selects rows, ``[R']`` int64; they may be permuted, repeated and left out."""
         return DecoderMemory(tuple(layer.select(rows) for layer in self.layers))
@@ -119,7 +116,6 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         self.delete = nn.Linear(self.embed_dim, 1) if cfg.deletion else None
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
-        """fairseq's layer with other attentions."""
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
         cross = cross_attention_options(cfg)
         if not cfg.absolute_positions:
@@ -129,7 +125,6 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         return layer
 
     def project(self, encoder_out: dict[str, list]) -> DecoderMemory:
-        """Projects the output of an encoder for all layers."""
         states, memory = self.memory_type.view(encoder_out)
         return DecoderMemory(tuple(layer.encoder_attn.project(states, memory) for layer in self.layers))
 

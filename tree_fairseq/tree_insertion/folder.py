@@ -27,12 +27,8 @@ from tree_fairseq.tree_insertion.trajectories import Trajectory
 from tree_fairseq.trees.notations import notation_named
 
 TASK = "tree_insertion"
-"""The task that these folders are for."""
-
 ORACLES = ("centrality", "exact")
-
-STORE_SUFFIX = "insertion"
-"""The suffix that trajectory files add to the prefix of the token files."""
+STORE_SUFFIX = "insertion"  # of the trajectory files, after the prefix of the token files
 
 
 @dataclass
@@ -86,7 +82,6 @@ class InsertionRecord(Section):
 
     @property
     def trajectory_count(self) -> int:
-        """How many trajectories a tree has."""
         return len(self.oracles) * self.trajectories
 
     def first_of(self, oracle: str) -> int:
@@ -94,7 +89,6 @@ class InsertionRecord(Section):
         return self.oracles.index(oracle) * self.trajectories
 
     def dictionaries(self, source_lang: str) -> list[str]:
-        """File names of the dictionaries of both languages."""
         return [f"dict.{lang}.txt" for lang in (source_lang, self.lang)]
 
     def open_store(self, tokens: Path) -> InsertionStore:

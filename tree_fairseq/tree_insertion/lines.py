@@ -54,7 +54,6 @@ class EncodedTree(NamedTuple):
         return len(self.parents) // 4 - 1
 
     def target(self, words: LabelWords) -> TargetTree:
-        """The tree under the root that decoding begins with."""
         labels = [ROOT_LABEL, *map(words.label, self.words.split(" "))]
         return TargetTree(labels, np.frombuffer(self.parents, np.int32).tolist())
 
@@ -102,19 +101,13 @@ class EncodedText:
                     found.counts.update(tree.words.split(" "))
                     # Equal trees share one object.
                     found.lines.append(known.setdefault(tree, tree))
-        counts = len(found.lines), len(known), found.nodes, found.largest
+        counts = len(found.lines), len(known), found.counts.total(), found.largest
         message = "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree"
         logger.info(message, text.path, *counts)
         return found
 
     @property
-    def nodes(self) -> int:
-        """Number of nodes of all trees."""
-        return self.counts.total()
-
-    @property
     def largest(self) -> int:
-        """Number of nodes of the largest tree."""
         return max((tree.nodes for tree in self.lines), default=0)
 
 
@@ -129,7 +122,6 @@ class TrajectorySampler:
 
     @classmethod
     def of(cls, record: InsertionRecord) -> TrajectorySampler:
-        """The sampler of a folder."""
         return cls(record.words, tuple(record.oracles), record.trajectories, record.seed)
 
     def item(self, tree: EncodedTree) -> np.ndarray:
@@ -141,7 +133,6 @@ class TrajectorySampler:
         return encode_item(target.parents, list(itertools.chain(*drawn)))
 
     def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
-        """Returns the items of several trees, the work of a process at a time."""
         return [self.item(tree) for tree in trees]
 
 

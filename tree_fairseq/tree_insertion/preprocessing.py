@@ -147,7 +147,7 @@ class InsertionPlan(PreprocessPlan):
                 prefix=prefix.name,
                 lines=len(text.lines),
                 distinct=len(set(text.lines)),
-                nodes=text.nodes,
+                nodes=text.counts.total(),
                 largest=text.largest,
                 unknown=_count_unknown(split, text, dictionary),
                 files=[*token_file_names(prefix, found_impl(prefix)), *(path.name for path in files)],

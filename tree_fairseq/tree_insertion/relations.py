@@ -98,8 +98,7 @@ def structure_tokens(labels: Tensor, trees: PreorderTrees, opening: int, closing
     return tokens[:, :length], places.masked_fill(~trees.is_node, 0)
 
 
-STEPS = 10
-"""Counts that are told apart, 0 to 9."""
+STEPS = 10  # different counts, 0 to 9
 
 # Rows of the embedding tables: a row of zeros, then one for each count and kind of relation.
 NOTHING = 0
@@ -152,8 +151,7 @@ def _paths(trees: PreorderTrees) -> tuple[Tensor, Tensor, Tensor]:
 class PairRelations:
     """The relations of a batch as attention reads them: rows ``[3, B, M, M]`` of tables of embeddings.
 
-    ``keys`` and ``values``, ``[relations, D / H]``, are added to keys and values; row 0 is zero. ``padding`` is ``[B,
-    M]``.
+    ``keys`` and ``values``, ``[relations, D / H]``, are added to keys and values; row 0 is zero. Padding is ``[B, M]``.
     """
 
     rows: Tensor

@@ -63,7 +63,6 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """Builds fairseq's decoder over labels and brackets."""
         sequences = SequenceDictionary(tgt_dict, cfg.bracket_numbers)
         return MemoryDecoder(cfg, sequences, embed_tokens, memory_type=encoder_of(cfg).memory)
 
@@ -138,7 +137,6 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees) -> EncoderOutput:
-        """Encodes sources, once for all steps of decoding."""
         return EncoderOutput(self.encoder, self.read(src_tokens, src_lengths, **source_trees))
 
     def decode(self, memory: EncoderOutput, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:

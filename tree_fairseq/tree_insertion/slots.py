@@ -62,7 +62,6 @@ class SlotNumbers:
         return slots % self.kinds
 
     def row(self, slots: Integers) -> Integers:
-        """Returns the rows of the batch that slots belong to."""
         return slots // (self.kinds * self.width)
 
     def in_row(self, slots: Integers, row: Integers) -> Integers:
@@ -70,8 +69,7 @@ class SlotNumbers:
         return slots + self.number(0, row=row)
 
 
-IN_TREE = SlotNumbers()
-"""The slot numbers of a single tree."""
+IN_TREE = SlotNumbers()  # of a single tree
 
 # One tree
 

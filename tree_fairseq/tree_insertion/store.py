@@ -84,7 +84,6 @@ class InsertionStore:
 
     @property
     def trajectory_counts(self) -> np.ndarray:
-        """Numbers of trajectories of each line's tree, ``[lines]`` int32."""
         return self._values[self._starts + 1]
 
     @property

@@ -117,16 +117,15 @@ class Region(NamedTuple):
     def parts(self, target: TargetTree, node: int) -> list[Region]:
         """Returns the regions into which this one falls apart when an allowed node is inserted."""
         parent = target.parents[node]
+        above = [] if parent == self.top else [Region(ANCESTOR, self.top, node)]
         if self.first >= 0:
             rank = target.ranks[target.branch(self.top, node)]
-            found = [*_gap(self.top, self.first, rank - 1), *_gap(self.top, rank + 1, self.last)]
-            above = [] if parent == self.top else [Region(ANCESTOR, self.top, node)]
-            return found + above + _below(target, node)
+            gaps = [*_gap(self.top, self.first, rank - 1), *_gap(self.top, rank + 1, self.last)]
+            return gaps + above + _below(target, node)
         if self.bottom < 0:
             return _path(self.top, parent) + _beside(target, node) + _below(target, node)
         if self.kind == DESCENDANT:
             return _path(self.top, parent) + _beside(target, node) + _path(node, self.bottom)
-        above = [] if parent == self.top else [Region(ANCESTOR, self.top, node)]
         return above + _path(node, target.parents[self.bottom]) + _beside(target, self.bottom)
 
     def anchor(self, target: TargetTree) -> tuple[int, int]:

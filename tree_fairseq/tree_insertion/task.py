@@ -1,7 +1,6 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
 import itertools
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
@@ -53,8 +52,6 @@ from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 from tree_fairseq.trees.unordered import exact_matches
-
-logger = logging.getLogger(__name__)
 
 _COMMAND = "fairseq_cli.generate"
 _DEFAULTS = InsertionLimits()
@@ -318,8 +315,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         for number, ranked in zip(ids, found):
             if ranked:
                 is_partial, is_invalid = not ranked[0].get("is_complete", True), self.tree_of(ranked[0]) is None
-                if is_partial or is_invalid:
-                    self._unfinished[number] = " ".join([PARTIAL] * is_partial + [INVALID] * is_invalid)
+                if words := [PARTIAL] * is_partial + [INVALID] * is_invalid:
+                    self._unfinished[number] = " ".join(words)
 
     def _unfinished_line(self, line: str) -> Optional[str]:
         """Returns the ``U-`` line that belongs after an ``H-`` line, if any."""

@@ -70,8 +70,7 @@ class Trajectory:
 
     Attributes:
         steps: ``[M]`` int64, the step that inserts each node of the target; 0 for the root
-        starts: ``[T + 2]`` int64: the allowed insertions after t steps are entries ``starts[t]`` to ``starts[t + 1]``
-            of:
+        starts: ``[T + 2]`` int64: after t steps, entries ``starts[t]`` to ``starts[t + 1]`` of the others are allowed
         slots: ``[Q]`` int64, their slots; the entries of a slot follow each other
         candidates: ``[Q]`` int64, the nodes of the target
         ranks: ``[Q]`` int64, their ranks by the oracle, from 0

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import register_architectures
+from tree_fairseq.nn.shared_memory import cross_attention_options
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
 
@@ -65,15 +66,9 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         width = cfg.decoder.embed_dim
         self.cells = nn.ModuleList(nn.GRUCell(2 * width, width) for _ in range(cfg.decoder.layers))
         self.memory_type = encoder_of(cfg).memory
-        self.attention = self.memory_type.attention(
-            cfg,
-            embed_dim=width,
-            num_heads=cfg.decoder.attention_heads,
-            dropout=cfg.attention_dropout,
-            kdim=cfg.encoder.embed_dim,
-            vdim=cfg.encoder.embed_dim,
-            encoder_decoder_attention=True,
-        )
+        # Quantisation noise is for the layers of transformers.
+        options = {**cross_attention_options(cfg), "q_noise": 0.0}
+        self.attention = self.memory_type.attention(cfg, **options)
         self.join = nn.Linear(2 * width, width)
         self.output_projection = None
         if not cfg.share_decoder_input_output_embed:
@@ -133,7 +128,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         return attended.transpose(0, 1)
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """Computes logits ``[R, T, V]`` from features ``[R, T, D]``."""
         if self.output_projection is None:
             return functional.linear(features, self.embed_tokens.weight)
         return self.output_projection(features)
