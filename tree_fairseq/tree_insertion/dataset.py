@@ -31,7 +31,7 @@ class TargetTreeDataset(PairDataset):
     """Replaces target sequences by trees; subclasses add what their models learn from.
 
     ``stored`` has the trees and trajectories of the same lines. ``sampler`` draws partial trees or sequences, for
-    models of these; with ``every_epoch`` each epoch draws anew.
+    models of these; with ``every_epoch`` each epoch draws anew. ``sequences`` is the dictionary of models of sequences.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class TargetTreeDataset(PairDataset):
         stored: Sequence[StoredInsertions],
         dictionary: InsertionDictionary,
         sampler: Any = None,
+        sequences: SequenceDictionary | None = None,
         every_epoch: bool = False,
         keep_remainder: bool = False,
     ):
@@ -47,6 +48,7 @@ class TargetTreeDataset(PairDataset):
         self.stored = stored
         self.dictionary = dictionary
         self.sampler = sampler
+        self.sequences = sequences
         self.every_epoch = every_epoch
         # Workers of a data loader outlive an epoch and have copies of the data set, which only share this memory.
         self._epoch = torch.full((1,), FIXED).share_memory_()
@@ -82,6 +84,10 @@ class TargetTreeDataset(PairDataset):
         batch["target"] = data_utils.collate_tokens(targets, self.dictionary.pad())
         self.complete(batch, samples)
         return batch
+
+    def sequence(self, example: dict) -> Tensor:
+        """The target of an example as labels and numbered brackets, ``[T]`` int64."""
+        return self.sequences.numbered(self.dictionary.sequence(example["labels"], example["parents"]))
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         """Adds the model's input and supervision to a batch, given its examples in its order."""
@@ -242,19 +248,7 @@ class PartialSequenceSampler:
         return PartialSequence.of(target, np.sort(generator.permutation(len(target))[:count]))
 
 
-class _SequenceDataset(TargetTreeDataset):
-    """Targets as sequences of labels and numbered brackets, of which ``sequences`` is the dictionary."""
-
-    def __init__(self, *args, sequences: SequenceDictionary, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.sequences = sequences
-
-    def sequence(self, example: dict) -> Tensor:
-        """The target of an example, ``[T]`` int64."""
-        return self.sequences.numbered(self.dictionary.sequence(example["labels"], example["parents"]))
-
-
-class SequenceInsertionDataset(_SequenceDataset):
+class SequenceInsertionDataset(TargetTreeDataset):
     """Partial sequences, drawn by a :class:`PartialSequenceSampler`, and the target distributions of their slots."""
 
     def __getitem__(self, index: int) -> dict:
@@ -273,7 +267,7 @@ class SequenceInsertionDataset(_SequenceDataset):
         batch["ntokens"] = len(slots)
 
 
-class BracketedTargetDataset(_SequenceDataset):
+class BracketedTargetDataset(TargetTreeDataset):
     """Whole sequences, of which a model predicts the next token."""
 
     def complete(self, batch: dict, samples: list[dict]) -> None:

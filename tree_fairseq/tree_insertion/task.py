@@ -37,7 +37,6 @@ from tree_fairseq.tree_insertion.dataset import (
     PartialTreeSampler,
     SequenceInsertionDataset,
     TargetDistribution,
-    TargetTreeDataset,
     TreeInsertionDataset,
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
@@ -55,6 +54,12 @@ from tree_fairseq.trees.unordered import exact_matches
 
 _COMMAND = "fairseq_cli.generate"
 _DEFAULTS = InsertionLimits()
+
+_DATASETS = {
+    Decoding.TREE_INSERTION: TreeInsertionDataset,
+    Decoding.SEQUENCE_INSERTION: SequenceInsertionDataset,
+    Decoding.LEFT_TO_RIGHT: BracketedTargetDataset,
+}
 
 # Options of fairseq-generate that all generators of trees refuse, and those that some refuse, by the kind of decoding.
 _REFUSED = ("print_alignment", "replace_unk", "constraints", "lm_path", "score_reference")
@@ -179,21 +184,15 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             raise CorruptFileError(
                 f"{folder}: {len(self.datasets[split])} targets but {len(stored)} lines of trajectories in '{split}'"
             )
+        sampler = self.sampler
+        if self.decoding == Decoding.SEQUENCE_INSERTION:
+            distribution = TargetDistribution(self.cfg.sequence_supervision, self.cfg.target_temperature)
+            sampler = PartialSequenceSampler(distribution, self.cfg.seed)
         is_training = split == self.cfg.train_subset
         # A test set is translated to its last line.
         options = {"every_epoch": is_training, "keep_remainder": not is_training}
-        self.datasets[split] = self._with_targets(self.datasets[split], stored, options)
-
-    def _with_targets(self, pairs, stored, options: dict) -> TargetTreeDataset:
-        cfg, labels = self.cfg, self.target_dictionary
-        if self.decoding == Decoding.TREE_INSERTION:
-            return TreeInsertionDataset(pairs, stored, labels, sampler=self.sampler, **options)
-        options["sequences"] = self.sequences
-        if self.decoding == Decoding.LEFT_TO_RIGHT:
-            return BracketedTargetDataset(pairs, stored, labels, **options)
-        distribution = TargetDistribution(cfg.sequence_supervision, cfg.target_temperature)
-        sampler = PartialSequenceSampler(distribution, cfg.seed)
-        return SequenceInsertionDataset(pairs, stored, labels, sampler=sampler, **options)
+        pairs, learns_from = self.datasets[split], _DATASETS[self.decoding]
+        self.datasets[split] = learns_from(pairs, stored, self.target_dictionary, sampler, self.sequences, **options)
 
     def _load_stores(self, folder: Path, split: str, combine: bool) -> list[InsertionStore]:
         """Opens the trajectories of a split in the order of its lines."""
