@@ -75,8 +75,8 @@ class SlotKlDivergence(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs) -> None:
         """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), accuracies in percent, and F1 of deleted nodes.
 
-        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is that of slots
-        in which nothing is to be inserted, ``insert_accuracy`` that of the others.
+        A slot is right if its most likely label has the largest target probability; nothing is to be inserted in slots
+        of ``keep_accuracy``.
         """
         total: Counter[str] = Counter()
         for output in logging_outputs:

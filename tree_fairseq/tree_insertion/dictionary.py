@@ -27,14 +27,11 @@ from tree_fairseq.trees.symbols import escape_label, tree_of_parents, unescape_l
 from tree_fairseq.trees.tree import Tree
 
 NUMBER_MARK = "::"
-
 RESERVED = frozenset({ROOT_LABEL, *RESERVED_LABELS})
 """Labels that no tree may have: that of the first root, and the special symbols of fairseq's dictionaries."""
 
 _NUMBERED = re.compile(rf"(.+){NUMBER_MARK}[1-9][0-9]*")
-
-# Prefix of the symbols that fairseq adds to pad a dictionary.
-_FILLING = "madeupword"
+_FILLING = "madeupword"  # prefix of the symbols that fairseq adds to pad a dictionary
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,8 @@ class InsertionDictionary(Dictionary):
     @functools.cached_property
     def label_ids(self) -> np.ndarray:
         """The ids of all labels that can be inserted, ascending; ``<unk>`` cannot."""
-        ids = (index for index in range(self.nspecial, len(self)) if index != self.root)
-        return np.array([index for index in ids if not self[index].startswith(_FILLING)])
+        ids = range(self.nspecial, len(self))
+        return np.array([index for index in ids if index != self.root and not self[index].startswith(_FILLING)])
 
     def sequence(self, labels: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Writes a tree, ``[M]`` labels and parents, as one sequence of ids ``[T]`` int64.

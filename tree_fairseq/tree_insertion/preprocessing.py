@@ -23,20 +23,17 @@ from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import InputError, flag_of, given_flags, refuse_flags
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
-from tree_fairseq.preprocessing.plan import PreprocessPlan
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.text import TextInput, inspect_text
+from tree_fairseq.trees.text import inspect_text
 
 logger = logging.getLogger(__name__)
 
-Inputs = dict[tuple[str, str], TextInput]
-
-# In the staging folder.
-_FOLDER = "insertion"
+_FOLDER = "insertion"  # in the staging folder
 
 _NUMBERED = "write the k-th node of a label as LABEL::k, so that equal labels can be told apart"
 _WHICH = "centrality inserts the most central nodes first, exact takes the fewest steps"
@@ -137,7 +134,7 @@ class InsertionPlan(PreprocessPlan):
         languages = (manifest.source_lang, manifest.target_lang, lang)
         prefixes = {split: output / token_prefix(split, *languages) for split in self.written_splits}
         stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
-        lines = {stores[split]: self.texts[split].lines for split in prefixes}
+        lines = {store: self.texts[split].lines for split, store in stores.items()}
         write_stores(lines, TrajectorySampler.of(record), pool)
         dictionary = load_dictionary(output, lang)
         for split, prefix in prefixes.items():

@@ -1,7 +1,6 @@
 """Models of trees as sequences of labels and brackets, baselines of insertion-based tree decoding.
 
-They generate from left to right, or insert tokens between those of a partial sequence (Stern et al. 2019); see
-Lukovnikov & Fischer (2021).
+They generate from left to right, or insert tokens between those of a partial sequence (Stern et al. 2019).
 """
 
 from dataclasses import dataclass

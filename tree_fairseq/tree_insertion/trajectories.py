@@ -123,8 +123,7 @@ def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | No
 
 def step_count(oracle: Oracle, given: int = 1) -> int:
     """Returns the number of steps of an oracle, given the first nodes in preorder: with 2, also the tree's own root."""
-    steps = [0] * len(oracle.target)
-    return sum(1 for _ in _states(_Regions(oracle), steps, given, None)) - 1
+    return sum(1 for _ in _states(_Regions(oracle), [0] * len(oracle.target), given, None)) - 1
 
 
 class _JudgedRegion:
