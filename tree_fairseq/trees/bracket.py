@@ -236,7 +236,6 @@ def write_forest(forest: Forest) -> str:
         TreeFormatError: the forest cannot be written, because a word is not alone under its tag, a word or label is
             empty or contains whitespace, or a label contains a bracket
     """
-    check_preterminals(forest)
     return " ".join(map(_write_tree, forest))
 
 
@@ -249,6 +248,8 @@ def _write_tree(tree: Tree) -> str:
         if node is None:
             parts.append(")")
             continue
+        if not node.children:
+            check_preterminals((tree,))  # raises the error about the word
         parts.append(f" ({_check_label(node.label)}")
         if node.is_preterminal:
             words.append(_check_word(node.children[0].label))

@@ -48,7 +48,6 @@ def encode(forest: Forest) -> SpanForest:
     Raises:
         MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
     """
-    check_preterminals(forest)
     leaves: list[str] = []
     labels: list[str] = []
     flat: list[int] = []
@@ -59,6 +58,8 @@ def encode(forest: Forest) -> SpanForest:
         if node is None:
             flat[number] = len(leaves)
             continue
+        if not node.children:
+            check_preterminals(forest)  # raises the error about the word
         labels.append(node.label)
         flat += (len(leaves), len(leaves) + 1, number)
         if node.is_preterminal:

@@ -148,9 +148,13 @@ class SymbolEncoding:
                 symbols.append(NULL)
                 continue
             node = siblings[place]
-            below: list[tuple[Sequence[Tree], int]] = [(node.children, child) for child in range(len(node.children))]
-            if self.binarization == "lcrs" and (below or place + 1 < len(siblings)):
-                below = [*below[:1], (siblings, place + 1)]
+            below: list[tuple[Sequence[Tree], int]] = []
+            if self.binarization == "none":
+                below = [(node.children, child) for child in range(len(node.children))]
+            elif node.children:
+                below = [(node.children, 0), (siblings, place + 1)]
+            elif place + 1 < len(siblings):
+                below = [(siblings, place + 1)]
             symbols.append(self.join(node.label, len(below)))
             waiting.extend(reversed(below) if self.traversal == "dfs" else below)
         return symbols

@@ -30,8 +30,8 @@ class Tree:
         for child in children:
             if not isinstance(child, Tree):
                 raise TypeError(f"a child is a Tree, not {type(child).__name__}")
-        object.__setattr__(self, "label", label)
-        object.__setattr__(self, "children", children)
+        _set_label(self, label)
+        _set_children(self, children)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Tree is immutable, cannot set {name!r}")
@@ -134,6 +134,9 @@ class Tree:
         nodes = list(self.preorder())
         return tree_from_preorder, ([node.label for node in nodes], [len(node.children) for node in nodes])
 
+
+# These set the slots past __setattr__, faster than object.__setattr__ does.
+_set_label, _set_children = Tree.__dict__["label"].__set__, Tree.__dict__["children"].__set__
 
 Forest = tuple[Tree, ...]
 """The trees of one line of a corpus, one for each sentence; ``()`` for a blank line."""

@@ -25,7 +25,6 @@ from tree_fairseq.trees.notations.notation import (
     Piece,
     escape_first,
     escape_name,
-    separated,
     unclosed_error,
     unescape_name,
 )
@@ -82,8 +81,8 @@ class BracketNotation(Notation):
     def _pieces(self, node: Tree, is_whole: bool) -> list[Piece]:
         if not node.children and (is_whole or node.label != GROUP):
             return [_word(node.label)]
-        head = [] if _is_headless(node) else [_word(node.label)]
-        return separated(["(", *head, *((child, False) for child in node.children), ")"], " ")
+        head = "" if _is_headless(node) else f"{_word(node.label)} "
+        return [f"( {head}", *(piece for child in node.children for piece in ((child, False), " ")), ")"]
 
 
 def _is_headless(node: Tree) -> bool:
