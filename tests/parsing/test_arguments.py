@@ -12,9 +12,8 @@ from tree_fairseq.parsing.arguments import (
     allowed_failures,
     check_failures,
     options_from_arguments,
-    parse_limit,
 )
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions, parse_limit
 
 
 def options(*flags):

@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from tree_fairseq.errors import TooManyParseFailuresError
-from tree_fairseq.parsing.parsers import CHOICES, DEFAULT_BATCH_SIZE, ParserOptions, parser_names
+from tree_fairseq.parsing.parsers import ParserOptions, parser_names
 
 _LINES_SHOWN = 20
-_HELP = {
-    "--parser-dir": "folder with Stanza models: Stanza's own layout, or constituency.pt, tagger.pt, pretrain.pt; "
-    "without it Stanza downloads its models on first use",
-    "--parser-package": "Stanza's name of the constituency model, where a language has several",
-    "--parse-cache": "folder that keeps parses, to be shared between runs (default: in the destination)",
-    "--tree-batch-size": "sentences given to the parser at once",
-    "--tree-ssplit": "punct: a line may hold several sentences, each gets a tree; none: a line is a sentence",
-    "--tree-tokenize": "pretokenized: the tokens of the text are the leaves; stanza: the text is raw and Stanza finds "
-    "the tokens",
-    "--tree-subwords": "how the text is split already; words are joined for the parser and split again in the tree. "
-    "auto looks at the marks of each line",
-    "--tree-subword-model": "splits words that are not split yet, also in ready-made trees: codes of subword-nmt, or "
-    "*.model of SentencePiece",
-    "--tree-keep-entities": "show the parser Moses' entities (&apos;) as they are, and not the characters they mean",
-    "--tree-strip-function-tags": "NP-SBJ becomes NP",
-    "--tree-seed": "which trees --tree-parser random draws",
-    "--tree-device": "auto: one parsing process on each GPU where there are any; or cpu, cuda:1",
-    "--on-parse-error": "a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for "
-    "brackets)",
-    "--max-parse-failures": "end with an error if more sentences than this get a flat tree: a number, or a share such "
-    "as 0.01 or 1%%",
-}
 
 
 def allowed_failures(limit: int | float, sentences: int) -> int:
@@ -51,71 +29,31 @@ def check_failures(limit: int | float, failed: int, sentences: int, failed_lines
     )
 
 
-def parse_limit(text: str) -> int | float:
-    """Reads ``--max-parse-failures``: ``25`` is a count, ``0.01`` and ``1%`` a share.
-
-    Raises:
-        argparse.ArgumentTypeError: the text is neither.
-    """
-    try:
-        limit: int | float = (
-            float(text[:-1]) / 100 if text.endswith("%") else int(text) if text.isdigit() else float(text)
-        )
-    except ValueError:
-        limit = -1
-    # A share is below 1. The comparisons refuse NaN, too.
-    if not (limit >= 0 and (isinstance(limit, int) or limit < 1)):
-        raise argparse.ArgumentTypeError(f"a number, or a share such as 0.01 or 1%, not {text!r}")
-    return limit
-
-
 def add_parser_arguments(
     group: argparse._ArgumentGroup | argparse.ArgumentParser,
     default_parser: str | None = "stanza",
     default_lang: str | None = "en",
 ) -> None:
     """Adds the flags; without ``default_lang``, the names of the files give the language."""
-
-    def add(flag: str, text: str = "", **options: Any) -> None:
-        shown = " (default: %(default)s)" if options.get("default") is not None else ""
-        group.add_argument(flag, help=(text or _HELP[flag]) + shown, **options)
-
-    names = f"where trees come from: {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
-    add("--tree-parser", names, default=default_parser, metavar="NAME")
-    lang = f"language of the text, as Stanza names it (default: {default_lang or 'as the files are named'})"
-    group.add_argument("--tree-lang", default=default_lang, metavar="LANG", help=lang)
-    add("--parser-dir", metavar="DIR")
-    add("--parser-package", metavar="NAME")
-    add("--parse-cache", metavar="DIR")
-    add("--tree-batch-size", type=int, default=DEFAULT_BATCH_SIZE, metavar="N")
-    add("--tree-ssplit", choices=CHOICES["ssplit"], default="none")
-    add("--tree-tokenize", choices=CHOICES["tokenize"], default="pretokenized")
-    add("--tree-subwords", choices=CHOICES["subwords"], default="auto")
-    add("--tree-subword-model", metavar="FILE")
-    add("--tree-keep-entities", action="store_true")
-    add("--tree-strip-function-tags", action="store_true")
-    add("--tree-seed", type=int, default=0, metavar="N")
-    add("--tree-device", default="auto", metavar="DEVICE")
-    add("--on-parse-error", choices=CHOICES["on_parse_error"], default=None)
-    add("--max-parse-failures", type=parse_limit, default=0.01, metavar="N")
+    parsers = f": {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
+    for option in dataclasses.fields(ParserOptions):
+        flag, text = option.metadata["flag"], option.metadata["help"]
+        if isinstance(option.default, bool):
+            group.add_argument(flag, action="store_true", help=text)
+            continue
+        default = {"name": default_parser, "lang": default_lang}.get(option.name, option.default)
+        shown = "as the files are named" if option.name == "lang" and default is None else default
+        text += (parsers if option.name == "name" else "") + (f" (default: {shown})" if shown is not None else "")
+        group.add_argument(flag, default=default, help=text, **option.metadata["argument"])
+    text = "folder that keeps parses, to be shared between runs (default: in the destination)"
+    group.add_argument("--parse-cache", metavar="DIR", help=text)
 
 
 def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
     """Returns the options that were given on a command line; raises ValueError for one that is out of range."""
-    return ParserOptions(
-        name=arguments.tree_parser,
-        lang=arguments.tree_lang,
-        parser_dir=arguments.parser_dir,
-        package=arguments.parser_package,
-        batch_size=arguments.tree_batch_size,
-        ssplit=arguments.tree_ssplit,
-        tokenize=arguments.tree_tokenize,
-        subwords=arguments.tree_subwords,
-        subword_model=arguments.tree_subword_model,
-        unescape_moses=not arguments.tree_keep_entities,
-        strip_function_tags=arguments.tree_strip_function_tags,
-        seed=arguments.tree_seed,
-        device=arguments.tree_device,
-        on_parse_error=arguments.on_parse_error,
-        max_parse_failures=arguments.max_parse_failures,
-    )
+    values = {}
+    for option in dataclasses.fields(ParserOptions):
+        value = getattr(arguments, option.metadata["flag"][2:].replace("-", "_"))
+        # A switch turns its option into the opposite.
+        values[option.name] = value != option.default if isinstance(option.default, bool) else value
+    return ParserOptions(**values)

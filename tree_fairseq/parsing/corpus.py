@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,6 @@ class CorpusSummary:
     """The result of parsing a corpus.
 
     Args:
-        lines: lines of the input.
-        sentences: sentences in them.
         failed: numbers, from 1, of the lines with a sentence that could not be parsed and has a flat tree.
         shards: the files with the forests, in order.
         parsed: sentences that this process had parsed in this run; the others were known already.
@@ -49,9 +47,9 @@ class CorpusSummary:
     lines: int
     sentences: int
     failed: list[int]
-    shards: list[Path] = field(default_factory=list)
-    parsed: int = 0
-    sentences_per_second: float = 0.0
+    shards: list[Path]
+    parsed: int
+    sentences_per_second: float
 
 
 def parse_corpus(
@@ -149,8 +147,8 @@ def _parse_corpus(
 
 
 def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:
-    """Returns a function that answers requests: in the pool, if that is worth its start and its processes can import
-    the parser."""
+    """Returns a function that answers requests; in the pool, if its processes can import the parser and that is worth
+    their start."""
     module = factory_module(options.name)
     is_cheap = not is_expensive(options.name)
     is_small = pool.workers == 1 or job.lines < _LINES_WORTH_PROCESSES
@@ -165,8 +163,8 @@ def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPoo
 
 
 def devices(options: ParserOptions, workers: int) -> list[str]:
-    """Returns the device of each parsing process: each of this rank's share of the parser's devices once, otherwise the
-    CPU for each of the ``workers``."""
+    """Returns the device of each parsing process: this rank's share of the parser's devices, or the CPU for each of the
+    ``workers``."""
     if options.device != "auto":
         return [options.device] * (workers if options.device == "cpu" else 1)
     found = devices_of(options.name)

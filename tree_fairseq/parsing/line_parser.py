@@ -67,14 +67,11 @@ class WrittenLine:
 
 @dataclass(frozen=True)
 class PreparedLine:
-    """A line before it is parsed: the texts for the parser, and what is needed to finish the line.
+    """A line before it is parsed.
 
-    Args:
-        number: of the line in its file, from 1.
-        texts: one request for each sentence (its words, joined by blanks), or the whole line of raw text.
-        split: the words and pieces of each sentence.
-        raw: takes the place of ``split`` for raw text.
-        result: the line is finished already.
+    Its ``texts`` are the requests: the words of each sentence, joined by blanks, or the whole line of raw text.
+    ``split`` has the words and pieces of each sentence; ``raw`` takes its place for raw text. A line of ready-made
+    trees has its ``result`` already.
     """
 
     number: int
@@ -85,12 +82,7 @@ class PreparedLine:
 
 
 class LineParser:
-    """Parses lines.
-
-    Args:
-        options: the parser, and how lines are read.
-        parser: used in place of the one that the options name.
-        cache: of this parser's trees.
+    """Parses lines with the parser that the options name, or with another one, by way of a cache.
 
     Raises:
         ParserError: the parser or a model is not available.
@@ -115,12 +107,11 @@ class LineParser:
     def wants_encoded_text(self) -> bool:
         """Whether lines should be tokenised and split into subwords, and not as the user types them (brackets, raw
         text)."""
-        if self.options.name == "brackets":
-            return False
-        return self.kind == "words" or self.options.subwords in ("bpe", "sentencepiece")
+        is_split = self.kind == "words" or self.options.subwords in ("bpe", "sentencepiece")
+        return is_split and self.options.name != "brackets"
 
     def identity(self) -> dict[str, Any]:
-        """Returns all that decides the forest of a line, for JSON: the parser's identity and how lines are read."""
+        """Returns all that decides the forest of a line, for JSON."""
         return {
             "parser": self._parser_identity(),
             "lines": {name: getattr(self.options, name) for name in _LINE_OPTIONS},
@@ -146,13 +137,11 @@ class LineParser:
         return sorted({*labels, FLAT_LABEL, FLAT_TAG})
 
     def tags(self) -> list[str]:
-        """Returns the labels that can stand directly above words; all labels if the parser does not distinguish
-        them."""
+        """Returns the labels that can stand directly above words; all labels if the parser does not tell."""
         return sorted({*self._labels("tags" if hasattr(self.parser, "tags") else "inventory"), FLAT_TAG})
 
     def _labels(self, method: str) -> list[str]:
-        """Returns the labels that a method of the parser lists, from the cache if it has them: the model is not loaded
-        then."""
+        """Returns the labels that a method of the parser lists. If the cache has them, the model is not loaded."""
         if self.parser is None:
             return []
         noted = None if self._cache is None else self._cache.get_fact(self._label_fact(method))
@@ -166,8 +155,7 @@ class LineParser:
         return f"{method} {self.parse_keys().name}"
 
     def needs_labels(self) -> bool:
-        """Returns whether the cache lacks the labels of this parser, so that :meth:`inventory` would load its
-        models."""
+        """Returns whether :meth:`inventory` would load the models of the parser to fill the cache."""
         return self._cache is not None and self._cache.get_fact(self._label_fact("inventory")) is None
 
     def note_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
@@ -180,8 +168,7 @@ class LineParser:
         """Returns the requests about a line.
 
         Raises:
-            TreeFormatError: the line should be a tree and is not, and ``on_parse_error`` does not help.
-            LineBreakError: the line holds a character that other programs take for its end.
+            InputError: the line should be a tree and is not, or holds a character that other programs take for its end.
         """
         check_line(line, path, number)
         if self.parser is None:
@@ -213,10 +200,6 @@ class LineParser:
         """Returns the forest of a prepared line, given the answer to each text (None where the parser failed).
 
         It is None if an answer belongs to another text, because somebody has changed the cache.
-
-        Raises:
-            LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
-            TreeFormatError: the words of the line cannot be the leaves of a tree.
         """
         self.stop_at_failure(line, answers, reasons, path)
         try:
@@ -267,18 +250,14 @@ class LineParser:
     ) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.
 
-        Args:
-            lines: without line ends.
-            first_line: number of the first one in its file.
-            path: that file, for messages.
+        The lines have no line ends. Messages name the file ``path``, and count its lines from ``first_line``.
 
         Raises:
-            TreeFormatError: a line that should be a tree is not.
+            InputError: as :meth:`prepare`.
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
         """
-        return [
-            ParsedLine(read_forest(line.written), line.failed > 0) for line in self.write_lines(lines, first_line, path)
-        ]
+        written = self.write_lines(lines, first_line, path)
+        return [ParsedLine(read_forest(line.written), line.failed > 0) for line in written]
 
     def write_lines(
         self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
@@ -338,11 +317,8 @@ _kept: tuple[ParserOptions, LineParser] | None = None
 def answer_in_process(call: tuple[ParserOptions, str | None, str, Any]) -> Any:
     """Answers a request in a process of the pool, which keeps its parser until other options are asked for.
 
-    Args:
-        call: options, the module that registers the parser, and kind and payload of the request.
-
-    Raises:
-        ParserError: with the traceback, for an exception that is not one of this package.
+    The call has the options, the module that registers the parser, and kind and payload of the request. An exception
+    that is not one of this package becomes a ParserError with its traceback.
     """
     global _kept
     options, module, kind, payload = call

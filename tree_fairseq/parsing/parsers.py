@@ -20,16 +20,16 @@ To add a parser, write a module such as ``my_parsers.py``, and name it as ``--tr
             return [binary_tree(words, lambda start, end: start + 1, "X") for words in sentences]
 
 Parses are cached, batches are made of sentences of similar length, and a batch that fails is tried again in halves. The
-parser runs in processes of its own, one for each worker; or, if it is registered with ``devices``, one for each of
-those.
+parser runs in processes of its own: one for each worker, or for each of its ``devices`` if it is registered with them.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tree_fairseq.errors import ParserError, ParserUnavailableError
@@ -38,72 +38,125 @@ from tree_fairseq.trees.tree import Tree
 # The label of the tree of a sentence that could not be parsed, and the tag of its words.
 FLAT_LABEL, FLAT_TAG = "FRAG", "XX"
 
-DEFAULT_BATCH_SIZE = 100
-"""Sentences per call of a parser; on one core Stanza is fastest at 100 to 200."""
 
-CHOICES = {
-    "ssplit": ("none", "punct"),
-    "tokenize": ("pretokenized", "stanza"),
-    "subwords": ("auto", "none", "bpe", "sentencepiece"),
-    "on_parse_error": ("flat", "stop"),
-}
+def parse_limit(text: str) -> int | float:
+    """Reads ``--max-parse-failures``: ``25`` is a count, ``0.01`` and ``1%`` a share.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is neither.
+    """
+    try:
+        limit: int | float = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        limit = int(text) if text.isdigit() else limit
+    except ValueError:
+        limit = -1
+    if not _is_limit(limit):
+        raise argparse.ArgumentTypeError(f"a number, or a share such as 0.01 or 1%, not {text!r}")
+    return limit
+
+
+def _is_limit(limit: int | float) -> bool:
+    """Returns whether a limit is a count, or a share below one; NaN is neither."""
+    return limit >= 0 if isinstance(limit, int) else 0 <= limit < 1
+
+
+def _flag(flag: str, default: Any, help: str, **argument: Any) -> Any:
+    """Returns a field that is set by a flag, with the flag's further arguments for argparse."""
+    return field(default=default, metadata={"flag": flag, "help": help, "argument": argument})
 
 
 @dataclass(frozen=True)
 class ParserOptions:
-    """All that decides which trees a text gets, and how the parser is run.
+    """All that decides which trees a text gets, and how the parser is run. Each option has a flag, which explains it.
 
-    Args:
-        name: a registered parser, or ``MODULE:PARSER`` for one that a module of the user registers; ``brackets`` means
-            that the text consists of trees already.
-        lang: language of the text, as Stanza names it.
-        parser_dir: folder with the models; by default Stanza downloads its own.
-        package: Stanza's name for the constituency model, where a language has several.
-        batch_size: sentences per call of the parser.
-        ssplit: ``punct`` cuts a line after sentence-final punctuation, ``none`` takes it as one sentence.
-        tokenize: ``pretokenized`` keeps the tokens of the text, ``stanza`` finds them in raw text.
-        subwords: how the text is split already: ``bpe`` (``@@``), ``sentencepiece`` (``▁``), ``none``, or ``auto``,
-            which goes by the marks of each line.
-        subword_model: splits words that are not split yet: a SentencePiece model (``*.model``) or subword-nmt's codes.
-        unescape_moses: show the parser ``'`` where the text has ``&apos;`` (the leaves keep the text's form).
-        strip_function_tags: ``NP-SBJ`` becomes ``NP``.
-        seed: of the ``random`` parser.
-        device: ``auto`` (every GPU, if the parser uses GPUs and there are any), ``cpu``, or a torch device.
-        on_parse_error: a sentence that cannot be parsed gets a ``flat`` tree, or makes the run ``stop``. The default is
-            ``flat``, and ``stop`` for brackets.
-        max_parse_failures: how many sentences may fail, as an int, or as a float below one their share (one is always
-            allowed to fail then).
+    ``name`` is a registered parser or ``MODULE:PARSER``, or ``brackets`` if the text consists of trees already.
+    ``max_parse_failures`` is a count (an int) or a share below one (a float); one sentence may always fail then.
 
     Raises:
         ValueError: an option has a value that it cannot have.
     """
 
-    name: str = "stanza"
-    lang: str = "en"
-    parser_dir: str | None = None
-    package: str | None = None
-    batch_size: int = DEFAULT_BATCH_SIZE
-    ssplit: str = "none"
-    tokenize: str = "pretokenized"
-    subwords: str = "auto"
-    subword_model: str | None = None
-    unescape_moses: bool = True
-    strip_function_tags: bool = False
-    seed: int = 0
-    device: str = "auto"
-    on_parse_error: str | None = None
-    max_parse_failures: int | float = 0.01
+    name: str = _flag("--tree-parser", "stanza", "where trees come from", metavar="NAME")
+    lang: str = _flag("--tree-lang", "en", "language of the text, as Stanza names it", metavar="LANG")
+    parser_dir: str | None = _flag(
+        "--parser-dir",
+        None,
+        "folder with Stanza models: Stanza's own layout, or constituency.pt, tagger.pt, pretrain.pt; "
+        "without it Stanza downloads its models on first use",
+        metavar="DIR",
+    )
+    package: str | None = _flag(
+        "--parser-package",
+        None,
+        "Stanza's name of the constituency model, where a language has several",
+        metavar="NAME",
+    )
+    # On one core Stanza is fastest at 100 to 200.
+    batch_size: int = _flag("--tree-batch-size", 100, "sentences given to the parser at once", type=int, metavar="N")
+    ssplit: str = _flag(
+        "--tree-ssplit",
+        "none",
+        "punct: a line may hold several sentences, each gets a tree; none: a line is a sentence",
+        choices=("none", "punct"),
+    )
+    tokenize: str = _flag(
+        "--tree-tokenize",
+        "pretokenized",
+        "pretokenized: the tokens of the text are the leaves; stanza: the text is raw and Stanza finds the tokens",
+        choices=("pretokenized", "stanza"),
+    )
+    subwords: str = _flag(
+        "--tree-subwords",
+        "auto",
+        "how the text is split already; words are joined for the parser and split again in the tree. "
+        "auto looks at the marks of each line",
+        choices=("auto", "none", "bpe", "sentencepiece"),
+    )
+    subword_model: str | None = _flag(
+        "--tree-subword-model",
+        None,
+        "splits words that are not split yet, also in ready-made trees: codes of subword-nmt, or "
+        "*.model of SentencePiece",
+        metavar="FILE",
+    )
+    unescape_moses: bool = _flag(
+        "--tree-keep-entities",
+        True,
+        "show the parser Moses' entities (&apos;) as they are, and not the characters they mean",
+    )
+    strip_function_tags: bool = _flag("--tree-strip-function-tags", False, "NP-SBJ becomes NP")
+    seed: int = _flag("--tree-seed", 0, "which trees --tree-parser random draws", type=int, metavar="N")
+    device: str = _flag(
+        "--tree-device",
+        "auto",
+        "auto: one parsing process on each GPU where there are any; or cpu, cuda:1",
+        metavar="DEVICE",
+    )
+    on_parse_error: str | None = _flag(
+        "--on-parse-error",
+        None,
+        "a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for brackets)",
+        choices=("flat", "stop"),
+    )
+    max_parse_failures: int | float = _flag(
+        "--max-parse-failures",
+        0.01,
+        "end with an error if more sentences than this get a flat tree: a number, or a share such as 0.01 or 1%%",
+        type=parse_limit,
+        metavar="N",
+    )
 
     def __post_init__(self) -> None:
         if self.on_parse_error is None:
             object.__setattr__(self, "on_parse_error", "stop" if self.name == "brackets" else "flat")
-        for field, choices in CHOICES.items():
-            if getattr(self, field) not in choices:
-                raise ValueError(f"{field} is one of {', '.join(choices)}, not {getattr(self, field)!r}")
+        for option in dataclasses.fields(self):
+            value, choices = getattr(self, option.name), option.metadata["argument"].get("choices")
+            if choices and value not in choices:
+                raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {self.batch_size}")
-        limit = self.max_parse_failures
-        if limit < 0 or (isinstance(limit, float) and limit >= 1):
+        if not _is_limit(self.max_parse_failures):
+            limit = self.max_parse_failures
             raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +166,7 @@ class ParserOptions:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ParserOptions:
         """Returns the options that :meth:`to_json` gave; raises ValueError for one that this version does not know."""
-        known = {field.name for field in dataclasses.fields(cls)}
+        known = {option.name for option in dataclasses.fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(
                 f"unknown parser options: {', '.join(unknown)}; they were written by another version of tree_fairseq"
@@ -126,12 +179,11 @@ class ParserOptions:
 
 
 class ConstituencyParser(Protocol):
-    """Gives each sentence a constituency tree. A method ``tags()`` may list those labels that stand above words, and
-    ``release_memory()`` is called after a lack of memory; both are optional."""
+    """Gives each sentence a constituency tree. Two methods are optional: ``tags()`` lists those labels that stand above
+    words, and ``release_memory()`` is called after a lack of memory."""
 
     def identity(self) -> dict[str, Any]:
-        """Returns all that decides the trees (name, version, hash of the model, options), for JSON, without loading a
-        model."""
+        """Returns all that decides the trees (name, version, hash of the model, options), for JSON; loads no model."""
 
     def inventory(self) -> list[str]:
         """Returns all labels of phrases and of words that the parser can give; ``[]`` if it does not know them."""
@@ -235,7 +287,7 @@ def devices_of(name: str) -> list[str]:
 
 
 def factory_module(name: str) -> str | None:
-    """Returns the module that registers a parser when it is imported; None for ``brackets``, which is not a parser."""
+    """Returns the module that registers a parser; None for ``brackets``, which is not a parser."""
     return None if name == "brackets" else _registration(name).factory.__module__
 
 

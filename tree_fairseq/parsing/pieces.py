@@ -4,9 +4,9 @@ it."""
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFormatError
 from tree_fairseq.files import file_sha256
@@ -28,18 +28,20 @@ class SplitWords:
     pieces: list[list[str]]
 
 
-class SubwordModel(Protocol):
-    """Splits words or text into pieces."""
+class SubwordModel(ABC):
+    """Splits words, or text, into pieces."""
 
+    @abstractmethod
     def split(self, words: list[str]) -> list[list[str]]:
         """Returns the pieces of each word, at least one for each."""
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]] | None:
         """Returns the pieces of raw text and the half-open span of characters of each; None if the model splits words
         only."""
+        return None
 
 
-class BpeModel:
+class BpeModel(SubwordModel):
     """The codes of subword-nmt in the file ``path``."""
 
     def __init__(self, path: str):
@@ -51,12 +53,8 @@ class BpeModel:
     def split(self, words: list[str]) -> list[list[str]]:
         return [self._bpe.segment_tokens([word]) for word in words]
 
-    def split_text(self, text: str) -> None:
-        # The codes were learned on words.
-        return None
 
-
-class SentencePieceModel:
+class SentencePieceModel(SubwordModel):
     """The SentencePiece model in the file ``path``."""
 
     def __init__(self, path: str):

@@ -1,22 +1,22 @@
 """The pool of processes in which a command parses text and encodes chunks of lines.
 
-A :class:`ProcessPool` lives as long as the command: its processes start when they are first needed and serve all splits
-and sides, so that a parser loads its models once per process. There are two kinds of processes.
+It lives as long as the command: its processes start when they are first needed and serve all splits and sides, so that
+a parser loads its models once per process. There are two kinds of processes.
 
 * *Forked* processes (:meth:`ProcessPool.map`, :meth:`ProcessPool.submit`) cost milliseconds to start and know all that
   the command has imported. They must not use torch's threads or a GPU.
 * *Fresh* interpreters (:meth:`ProcessPool.stream`) import only what they need, have one thread and one device each, and
   may use a GPU. Parsers run in them.
 
-When a process is killed, the call raises WorkerDiedError within a second instead of waiting for its result for ever.
-When the command is killed, even by ``kill -9``, its processes end too: each of them reads from a pipe that ends with
-the command.
+When a process is killed, the call raises WorkerDiedError within a second. When the command is killed, even by
+``kill -9``, its processes end too: each of them reads from a pipe that ends with the command.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import operator
 import os
 import pickle
 import queue
@@ -48,15 +48,12 @@ _device = "cpu"
 
 
 def own_device() -> str:
-    """Returns the device of this process: ``cpu``, ``cuda:N``, or whatever else the pool was given for it."""
+    """Returns the device that the pool gave to this process: ``cpu``, ``cuda:N``, ..."""
     return _device
 
 
 class ProcessPool:
-    """Processes for all parallel work of one command. Use it in a ``with`` block, which ends them.
-
-    With one worker, :meth:`map` works in this process.
-    """
+    """Processes for all parallel work of one command; its ``with`` block ends them."""
 
     def __init__(self, workers: int = 1):
         self.workers = workers
@@ -64,7 +61,8 @@ class ProcessPool:
         self._fresh = _Group(_start_fresh, ("cpu",) * workers)
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str) -> Iterator[Result]:
-        """Yields the results of a function, in the order of the tasks, from forked processes.
+        """Yields the results of a function, in the order of the tasks, from forked processes; or, with one worker or
+        task, from this process.
 
         The function, the tasks and the results can be pickled. ``work`` names the work in errors: "encoded train.en".
 
@@ -99,11 +97,8 @@ class ProcessPool:
             raise errors[min(errors)]
 
     def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
-        """Calls a function in a forked process and returns a function that waits for its result.
-
-        Raises:
-            WorkerDiedError: (also when waiting) a process was killed.
-        """
+        """Calls a function in a forked process and returns a function that waits for its result; both raise
+        WorkerDiedError if a process was killed."""
         return self._forked.submit(function, work)
 
     def stream(
@@ -122,8 +117,8 @@ class ProcessPool:
             devices: one process runs for each; by default all run on the CPU. See :func:`own_device`.
 
         Raises:
-            WorkerDiedError: a process was killed; the others are ended.
-            Exception: what the function raises, as soon as one call fails; all processes are ended.
+            WorkerDiedError: a process was killed.
+            Exception: what the function raises, as soon as one call fails. In either case all processes are ended.
         """
         devices = tuple(devices or ["cpu"] * self.workers)
         if self._fresh.devices != devices:
@@ -183,7 +178,7 @@ class _Group:
 
     def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
         reply: list[tuple[Any, BaseException | None]] = []
-        self._send((_call, function), reply, work)
+        self._send((operator.call, function), reply, work)
 
         def result() -> Result:
             while not reply:
@@ -210,7 +205,7 @@ class _Group:
         process.contexts.append(context)
 
     def _receive(self, work: str) -> list[tuple[Any, Any, BaseException | None]]:
-        """Waits until a process answers and returns the context, value and error of each answer that is there."""
+        """Waits for an answer and returns the context, value and error of each answer that is there."""
         replies = []
         ready = wait([process.connection for process in self._processes])
         for process in self._processes:
@@ -228,14 +223,13 @@ class _Group:
         """Ends all processes and raises WorkerDiedError."""
         code = process.exit_code(_SECONDS_TO_END)
         self.end()
+        end = f"ended with exit status {code}; its last message is above. The same command continues"
         if code is not None and code < 0:
             smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
             end = (
                 f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same "
                 f"command again, with {smaller} --workers if need be; what is done is kept"
             )
-        else:
-            end = f"ended with exit status {code}; its last message is above. The same command continues"
         raise WorkerDiedError(f"a process that {work} (pid {process.pid}) {end}")
 
     def end(self) -> None:
@@ -302,10 +296,6 @@ class _WorkerTraceback(Exception):
         return f"\n\n{self.args[0]}"
 
 
-def _call(function: Callable[[], Result]) -> Result:
-    return function()
-
-
 def serve_fresh() -> None:
     """The main program of a fresh interpreter; its arguments are a file descriptor, a device and ``sys.path``."""
     global _device
@@ -333,19 +323,16 @@ def _serve(connection: Connection, other_end: Connection | None = None) -> None:
 
 
 def _read_tasks(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None:
-    """Keeps the pipe empty, so that the command never waits in sending, and ends the process when the command has
-    gone."""
-    while True:
-        try:
+    """Keeps the pipe empty, so that the command never waits in sending, and ends the process with the command."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
             tasks.put(connection.recv_bytes())
-        except (EOFError, OSError):
-            os._exit(0)
+    os._exit(0)
 
 
 def _pickled_error(error: Exception, trace: str) -> bytes:
-    try:
+    with contextlib.suppress(Exception):
         pickled = pickle.dumps((None, error, trace))
         pickle.loads(pickled)
         return pickled
-    except Exception:
-        return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
+    return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))

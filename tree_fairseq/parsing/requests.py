@@ -25,13 +25,10 @@ _WORDS_PER_SENTENCE = 64
 
 @dataclass(frozen=True)
 class Request:
-    """Work for a parser.
+    """Work for a parser; ``context`` stays in the caller's process, for its use.
 
-    Args:
-        kind: ``words`` or ``text`` (see :data:`KINDS`), ``lines``, or ``labels``.
-        payload: a batch of texts; for ``lines`` the lines, the number of the first one, and their file; for ``labels``
-            None.
-        context: for the caller's use; it stays in the caller's process.
+    The payload is a batch of texts for the kinds ``words`` and ``text`` of :data:`KINDS`; for ``lines`` the lines, the
+    number of the first one, and their file; for ``labels`` None.
     """
 
     kind: str
