@@ -93,6 +93,26 @@ def test_new_shards_come_from_the_cache(text, tmp_path, parse_log):
     assert content(first) == content(second) and len(noted(parse_log)) == calls
 
 
+@pytest.mark.parametrize("kind, wrong", [("pretokenized", "(S (NP (T1 a)) (VP (T1 c)))"), ("stanza", "{}")])
+def test_a_cached_tree_over_other_words_is_refused(tmp_path, kind, wrong):
+    options = ParserOptions(name="toy", tokenize=kind)
+    text = write_text(tmp_path / "text", ["a b"])
+    with ParseCache(tmp_path / "cache") as cache:
+        cache.put_many({LineParser(options).parse_keys().key("a b"): wrong})
+        with pytest.raises(LeafMismatchError, match="text:1: the tree in the parse cache .* delete the cache"):
+            parse(text, tmp_path / "out", options, cache=cache)
+
+
+def test_raw_text_is_cached_by_sentence_splitting(tmp_path, parse_log):
+    text = write_text(tmp_path / "text", ["He sleeps. She reads."])
+    for turn in range(2):
+        for ssplit, sentences in (("none", 1), ("punct", 2)):
+            options = ParserOptions(name="toy", tokenize="stanza", ssplit=ssplit)
+            summary = parse(text, tmp_path / f"{turn}{ssplit}", options, cache=tmp_path / "cache")
+            assert summary.sentences == sentences
+    assert len(noted(parse_log)) == 2
+
+
 def test_only_changed_text_is_parsed_again(text, tmp_path, parse_log):
     parse(text, tmp_path / "out", cache=tmp_path / "cache")
     parse_log.unlink()
@@ -112,8 +132,8 @@ def test_files_share_a_pool_whose_processes_load_their_models_once(text, tmp_pat
             parse(file, tmp_path / f"{name}.out", options, pool=pool, cache=cache)
         assert len(noted(tmp_path / "loads")) == len(set(noted(tmp_path / "loads"))) == 2
         # The labels of the parser are known now, and its models need not be loaded here.
-        parser = LineParser(options, cache=cache)
-        assert "VP" in parser.inventory() and "T3" in parser.tags()
+        parser = LineParser(options)
+        assert "VP" in parser.inventory(cache) and "T3" in parser.tags(cache)
         assert len(noted(tmp_path / "loads")) == 2
         # Other options, another parser: the same processes load its models.
         parse(text, tmp_path / "german", options.replace(lang="de"), pool=pool)
@@ -129,7 +149,7 @@ def test_models_are_not_loaded_for_their_labels_alone(text, tmp_path, monkeypatc
     options = ParserOptions(name="loading")
     parse(text, tmp_path / "first", options, cache=tmp_path / "cache", workers=1)
     loads = noted(tmp_path / "loads")
-    monkeypatch.setattr(LineParser, "needs_labels", lambda parser: True)
+    monkeypatch.setattr(LineParser, "needs_labels", lambda parser, cache: True)
     parse(text, tmp_path / "second", options, cache=tmp_path / "cache", workers=1)
     assert noted(tmp_path / "loads") == loads
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parsing.fake_parsers import ToyTextParser, noted
+from tests.parsing.fake_parsers import ToyTextParser
 from tests.parsing.test_pieces import bpe_codes, sentencepiece_model  # noqa: F401 (fixtures)
-from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
@@ -16,9 +15,9 @@ from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
 
-def raw(cache=None, parser=None, **changes):
+def raw(parser=None, **changes):
     options = ParserOptions(name="toy", tokenize="stanza", **changes)
-    return LineParser(options, parser or ToyTextParser(options), cache)
+    return LineParser(options, parser or ToyTextParser(options))
 
 
 def forest(parser, line):
@@ -78,17 +77,6 @@ def test_a_line_fails_if_the_parser_loses_text(drop):
 
     (parsed,) = raw(parser=Losing(ParserOptions(tokenize="stanza"))).parse_lines(["He sleeps."])
     assert parsed.failed and forest_leaves(parsed.forest) == ["He", "sleeps."]
-
-
-def test_lines_are_cached_by_text_and_sentence_splitting(tmp_path, parse_log):
-    with ParseCache(tmp_path) as cache:
-        for _ in range(2):
-            assert len(forest(raw(cache), "He sleeps. She reads.")) == 1
-            assert len(forest(raw(cache, ssplit="punct"), "He sleeps. She reads.")) == 2
-        assert len(noted(parse_log)) == 2
-        parser = raw(cache)
-        cache.put_many({parser.parse_keys().key("He"): "{}"})
-        assert forest_leaves(forest(parser, "He")) == ["He"]
 
 
 def test_interactive_passes_encoded_text_only_for_pieces():

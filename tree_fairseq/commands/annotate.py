@@ -14,8 +14,9 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import add_tree_arguments
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, sides_from_arguments, splits_from_arguments
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, sides_from_arguments, splits_from_arguments
 from tree_fairseq.preprocessing.run import LEAVES, build_folder, bytes_needed, encode_side
 from tree_fairseq.trees.text import inspect_text
 
@@ -48,8 +49,7 @@ class AnnotatePlan(PreprocessPlan):
     """The plan of this command.
 
     Attributes:
-        source_lang: source of the folder
-        target_lang: its target; None if it has only a source
+        target_lang: None if the folder has only a source
         without_trees: of each language that gets trees, the names of the splits that have none
         texts: the file with the words of a split and language, where one was given
     """
@@ -61,30 +61,24 @@ class AnnotatePlan(PreprocessPlan):
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> AnnotatePlan:
-        """Checks the arguments against the folder and makes a plan of them.
-
-        Raises:
-            InputError: the arguments do not go together.
-            MissingTreesError: the folder was not preprocessed, or ready-made trees were not given for a split.
-            DestinationExistsError: every split has trees.
-        """
+        """Checks the arguments against the folder and makes a plan of them."""
         folder = Path(args.folder)
         source_lang, target_lang = _languages(folder, args)
         sides = sides_from_arguments(args, source_lang, target_lang)
         manifest = Manifest.to_extend(folder, source_lang, target_lang)
         for kind in registered_kinds():
             kind.refuse_trees(folder, manifest)
+        given = [*splits_from_arguments(args), *map(_named_split, args.split)]
         splits: dict[str, list[str]] = {}
-        texts = {}
+        texts: dict[tuple[str, str], Path] = {}
         for side in sides:
             done = manifest.sides[side.lang].splits if side.lang in manifest.sides else {}
             found = _splits_of(folder, source_lang, target_lang, side.lang)
             if not found:
                 raise MissingTreesError(f"{folder} has no token files of {side.lang} ({source_lang}-{target_lang})")
             splits[side.lang] = [split for split in found if split not in done]
-            given = _given_texts(args, side.lang)
-            texts.update({(split, side.lang): path for split, path in given.items()})
-            if unknown := sorted(given.keys() - set(found)):
+            texts.update({(split.name, side.lang): split.path(side.lang) for split in given})
+            if unknown := sorted({split.name for split in given} - set(found)):
                 raise InputError(f"{folder} has no split {', '.join(unknown)}, for which a text was given")
         if not any(splits.values()):
             raise DestinationExistsError(f"all splits of {folder} have trees already")
@@ -117,13 +111,14 @@ class AnnotatePlan(PreprocessPlan):
         start_sides(manifest, self.sides, self.without_trees)
         return manifest
 
-    def tokens(self, lang: str, split: str) -> Path:
-        """Returns the path of the token files of a split, without extension."""
-        return self.destination / token_prefix(split, self.source_lang, self.target_lang, lang)
+    def _pending(self, *sides: TreeSide) -> Iterator[tuple[TreeSide, str, Path]]:
+        """Yields side, name and token files (without extension) of the splits that get trees, of some or all sides."""
+        for side in sides or self.sides:
+            for split in self.without_trees[side.lang]:
+                yield side, split, self.destination / token_prefix(split, self.source_lang, self.target_lang, side.lang)
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
-        tokens = [self.tokens(side.lang, split) for side in self.sides for split in self.without_trees[side.lang]]
-        names = [name for prefix in tokens for name in token_file_names(prefix, found_impl(prefix))]
+        names = [name for _, _, tokens in self._pending() for name in token_file_names(tokens, found_impl(tokens))]
         names += [f"dict.{side.lang}.txt" for side in self.sides]
         return {
             "command": "tree_fairseq.commands.annotate",
@@ -137,76 +132,47 @@ class AnnotatePlan(PreprocessPlan):
         }
 
     def inspect(self) -> Inputs:
-        """Reads the texts that were given, by split and language.
-
-        Raises:
-            InputError: a text is not that of its token files.
-            MissingTreesError: ready-made trees were not given for a split.
-        """
+        """Reads the texts that were given, by split and language, and compares them with their token files."""
         inputs = {key: inspect_text(path) for key, path in self.texts.items()}
-        for side in self.sides:
-            for split in self.without_trees[side.lang]:
-                text = inputs.get((split, side.lang))
-                if text is not None and side.leaves_are_tokens:
-                    require_same_tokens(text.path, self.tokens(side.lang, split), self._dictionary(side.lang))
-                if text is None and side.options.name == "brackets":
-                    raise MissingTreesError(
-                        f"--tree-parser brackets needs the trees of {split} for {side.lang}: "
-                        f"give --trainpref, --validpref, --testpref or --split {split}=PREFIX"
-                    )
+        for side, split, tokens in self._pending():
+            text = inputs.get((split, side.lang))
+            if text is not None and side.leaves_are_tokens:
+                require_same_tokens(text.path, tokens, load_dictionary(self.destination, side.lang))
+            if text is None and side.options.name == "brackets":
+                raise MissingTreesError(
+                    f"--tree-parser brackets needs the trees of {split} for {side.lang}: "
+                    f"give --trainpref, --validpref, --testpref or --split {split}=PREFIX"
+                )
         return inputs
 
     def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
         """Writes the words of the token files for the splits without a given text."""
         staged = dict(inputs)
-        for side in self.sides:
-            for split in self.without_trees[side.lang]:
-                if (split, side.lang) not in inputs:
-                    path = staging.folder("texts") / f"{split}.{side.lang}"
-                    with open(path, "w", encoding="utf-8", newline="\n") as file:
-                        for words in token_words(self.tokens(side.lang, split), self._dictionary(side.lang)):
-                            file.write(" ".join(words) + "\n")
-                    staged[split, side.lang] = inspect_text(path)
+        for side, split, tokens in self._pending():
+            if (split, side.lang) not in inputs:
+                path = staging.folder("texts") / f"{split}.{side.lang}"
+                with open(path, "w", encoding="utf-8", newline="\n") as file:
+                    for words in token_words(tokens, load_dictionary(self.destination, side.lang)):
+                        file.write(" ".join(words) + "\n")
+                staged[split, side.lang] = inspect_text(path)
         return staged
 
     def build(self, inputs: Inputs, manifest: Manifest, staging: Staging, output: Path, pool: ProcessPool) -> None:
-        """Writes the tree files and label dictionaries to ``output``, and enters everything into the manifest.
-
-        Raises:
-            InputError: the leaves of given trees are not the words of the token files.
-        """
+        """Writes the tree files and label dictionaries to ``output``, and enters everything into the manifest."""
         inputs = self.stage(inputs, staging, pool)
         # A language may lack the token files of a split.
         found = [_splits_of(self.destination, self.source_lang, self.target_lang, lang) for lang in self.languages]
         manifest.enter_tokens(self.destination, self.languages, sorted(set(self.written_splits).intersection(*found)))
         for side in self.sides:
             trees = encode_side(self, side, manifest, inputs, staging, output, pool)
-            for split in self.without_trees[side.lang] if self.needs_leaves(side) else ():
+            for _, split, tokens in self._pending(side) if self.needs_leaves(side) else ():
                 leaves = staging.folder(LEAVES) / f"{split}.{side.lang}"
                 try:
-                    require_same_tokens(leaves, self.tokens(side.lang, split), self._dictionary(side.lang))
+                    require_same_tokens(leaves, tokens, load_dictionary(self.destination, side.lang))
                 except InputError as error:
                     raise error.at(path=inputs[split, side.lang].path) from None
             labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), staging.parse_cache)
             write_side(manifest, side, trees, labels, output, self.destination)
-
-    def _dictionary(self, lang: str) -> Any:
-        return load_dictionary(self.destination, lang)
-
-
-def annotate(plan: AnnotatePlan) -> None:
-    """Adds the trees.
-
-    Raises:
-        TreeFairseqError: the class says what is wrong.
-    """
-    inputs = plan.inspect()
-    size = sum(path.stat().st_size for path in plan.destination.glob("*.bin"))
-
-    def build(manifest: Manifest, staging: Staging, output: Path, pool: ProcessPool) -> None:
-        plan.build(inputs, manifest, staging, output, pool)
-
-    build_folder(plan, inputs, bytes_needed(size, is_bracketed=False), build)
 
 
 def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
@@ -230,14 +196,11 @@ def _splits_of(folder: Path, source_lang: str, target_lang: str | None, lang: st
     return sorted(names, key=lambda name: (not name.startswith("train"), name))
 
 
-def _given_texts(args: Namespace, lang: str) -> dict[str, Path]:
-    """Returns the files with the words of splits."""
-    texts = {split.name: split.path(lang) for split in splits_from_arguments(args)}
-    for name, separator, prefix in (given.partition("=") for given in args.split):
-        if not separator:
-            raise InputError(f"--split takes NAME=PREFIX, not {name}")
-        texts[name] = Path(f"{prefix}.{lang}")
-    return texts
+def _named_split(given: str) -> Split:
+    name, separator, prefix = given.partition("=")
+    if not separator:
+        raise InputError(f"--split takes NAME=PREFIX, not {name}")
+    return Split(name, prefix)
 
 
 def _argument_parser() -> argparse.ArgumentParser:
@@ -247,25 +210,16 @@ def _argument_parser() -> argparse.ArgumentParser:
         "are read from the token files, where rare ones are <unk>; give the texts to have them parsed as they are. "
         "A stopped run is finished by the same command.",
     )
-    parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
-    parser.add_argument("-s", "--source-lang", metavar="SRC", help="default: as the files are named")
-    parser.add_argument("-t", "--target-lang", metavar="TARGET", help="default: as the files are named")
+    add = parser.add_argument
+    add("folder", help="the folder that fairseq-preprocess wrote")
+    add("-s", "--source-lang", metavar="SRC", help="default: as the files are named")
+    add("-t", "--target-lang", metavar="TARGET", help="default: as the files are named")
     for split, many in (("train", ""), ("valid", "comma separated "), ("test", "comma separated ")):
-        parser.add_argument(
-            f"--{split}pref",
-            metavar="FP",
-            help=f"{many}prefix of the {split} text, or of its trees for --tree-parser brackets",
-        )
-    parser.add_argument(
-        "--split",
-        metavar="NAME=FP",
-        action="append",
-        default=[],
-        help="the same for a split of any name, such as train1; may be repeated",
-    )
-    parser.add_argument(
-        "--workers", metavar="N", default=1, type=int, help="number of parallel workers (default: %(default)s)"
-    )
+        text = f"{many}prefix of the {split} text, or of its trees for --tree-parser brackets"
+        add(f"--{split}pref", metavar="FP", help=text)
+    text = "the same for a split of any name, such as train1; may be repeated"
+    add("--split", metavar="NAME=FP", action="append", default=[], help=text)
+    add("--workers", metavar="N", default=1, type=int, help="number of parallel workers (default: %(default)s)")
     add_tree_arguments(parser)
     return parser
 
@@ -280,7 +234,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         tree_fairseq.register()
         clear_published(args.folder)
-        annotate(AnnotatePlan.from_arguments(args))
+        plan = AnnotatePlan.from_arguments(args)
+        inputs = plan.inspect()
+        size = sum(path.stat().st_size for path in plan.destination.glob("*.bin"))
+        build_folder(plan, inputs, bytes_needed(size, is_bracketed=False), partial(plan.build, inputs))
     except (TreeFairseqError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

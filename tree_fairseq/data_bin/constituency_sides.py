@@ -84,10 +84,11 @@ class TreeSide:
 
         The parse cache in the folder ``cache`` remembers the labels of a parser.
         """
-        with contextlib.ExitStack() as stack:
-            known = stack.enter_context(ParseCache(cache)) if is_expensive(self.options.name) else None
-            parser = LineParser(self.options, cache=known)
+        parser = LineParser(self.options)
+        if not is_expensive(self.options.name):
             return parser.inventory(), parser.tags()
+        with ParseCache(cache) as known:
+            return parser.inventory(known), parser.tags(known)
 
     def line_reader(self, split: str) -> ReadLine | None:
         """Returns a function that reads the lines of a split instead of the parser; None for the parser."""
@@ -121,7 +122,6 @@ class EncodedChunk(NamedTuple):
         labels: every label of the chunk, and how often it occurs
         chains: unary chains over two or more leaves, as labels from the top down, and how often each occurs
         text: the leaves, one line of UTF-8 text for each line
-        sentences: number of sentences
         failed: by number of the line, from 1, how many of its sentences could not be parsed and have flat trees
     """
 

@@ -89,44 +89,32 @@ def parse_corpus(
         WorkerDiedError: a parsing process was killed.
         InputError: a line cannot be read.
     """
-    job = CorpusJob(Path(input), count_lines(input), shard_lines, rank, world_size)
+    job, output_dir = CorpusJob(Path(input), count_lines(input), shard_lines, rank, world_size), Path(output_dir)
+    parser = LineParser(options)
     with contextlib.ExitStack() as stack:
         if not is_expensive(options.name):
-            store = None
-        elif isinstance(cache, ParseCache):
-            store = cache
-        else:
-            store = stack.enter_context(ParseCache(cache if cache is not None else Path(output_dir) / "cache"))
+            cache = None
+        elif not isinstance(cache, ParseCache):
+            cache = stack.enter_context(ParseCache(output_dir / "cache" if cache is None else cache))
         if pool is None:
             pool = stack.enter_context(ProcessPool(workers))
-        return _parse_corpus(job, Path(output_dir), options, pool, store, progress)
-
-
-def _parse_corpus(
-    job: CorpusJob, output_dir: Path, options: ParserOptions, pool: ProcessPool, cache: ParseCache | None, shown: bool
-) -> CorpusSummary:
-    parser = LineParser(options, cache=cache)
-    source = {
-        "input": file_sha256(job.input),
-        "identity": parser.identity(),
-        "on_parse_error": options.on_parse_error,
-        "shard_lines": job.shard_lines,
-    }
-    folder = ShardFolder(output_dir, source, -(-job.lines // job.shard_lines))
-    folder.open(job.input, job.rank, cache)
-    missing = [shard for shard in folder.missing() if job.is_mine(shard)]
-    logger.info("%s: %d lines, %d of %d shards to make", job.input, job.lines, len(missing), folder.count)
-    with Progress(job.input, job.own_lines(), shown and bool(missing)) as progress:
+        source = {
+            "input": file_sha256(job.input),
+            "identity": parser.identity(),
+            "on_parse_error": options.on_parse_error,
+            "shard_lines": job.shard_lines,
+        }
+        folder = ShardFolder(output_dir, source, -(-job.lines // job.shard_lines))
+        folder.open(job.input, job.rank, cache)
+        missing = [shard for shard in folder.missing() if job.is_mine(shard)]
+        logger.info("%s: %d lines, %d of %d shards to make", job.input, job.lines, len(missing), folder.count)
+        done = stack.enter_context(Progress(job.input, job.own_lines(), progress and bool(missing)))
         if missing:
             answer = _where_answered(options, parser, pool, job)
             if cache is None:
-                run_lines(job, folder, answer, progress)
+                run_lines(job, folder, answer, done)
             else:
-                SentenceRun(job, parser, cache, folder, answer, progress).run()
-                if progress.parsed_sentences and parser.needs_labels():
-                    # The models are loaded there and need not be loaded here.
-                    [(_, labels)] = answer([Request("labels", None)])
-                    parser.note_labels(labels)
+                SentenceRun(job, parser, cache, folder, answer, done).run()
     while job.rank == 0 and folder.missing():
         # Other ranks are at work on these.
         time.sleep(_POLL_SECONDS)
@@ -136,10 +124,10 @@ def _parse_corpus(
         sentences=sum(report.sentences for report in reports),
         failed=[line for report in reports for line in report.failed_lines],
         shards=[folder.path(shard) for shard in range(folder.count)],
-        parsed=progress.parsed_sentences,
-        sentences_per_second=progress.sentences_per_second(),
+        parsed=done.parsed_sentences,
+        sentences_per_second=done.sentences_per_second(),
     )
-    progress.log(summary.lines, summary.sentences, len(summary.failed))
+    done.log(summary.lines, summary.sentences, len(summary.failed))
     if job.rank == 0:
         failed = sum(report.failed_sentences for report in reports)
         check_failures(options.max_parse_failures, failed, summary.sentences, summary.failed, str(job.input))

@@ -118,6 +118,10 @@ class SentenceRun:
             self._write_complete()
             if self._deferred:
                 time.sleep(_POLL_SECONDS)
+        if self.progress.parsed_sentences and self.parser.needs_labels(self.cache):
+            # The models are loaded there and need not be loaded here.
+            [(_, labels)] = self.answer([Request("labels", None)])
+            self.parser.note_labels(labels, self.cache)
 
     def _requests(self) -> Iterator[Request]:
         """Yields the batches to be parsed, shard by shard, and finishes the shards that need none."""

@@ -23,7 +23,6 @@ from tree_fairseq.parsing.parsers import (
     ParserOptions,
     build_parser,
     flat_tree,
-    is_expensive,
 )
 from tree_fairseq.parsing.pieces import (
     RawLine,
@@ -82,20 +81,17 @@ class PreparedLine:
 
 
 class LineParser:
-    """Parses lines with the parser that the options name, or with another one, by way of a cache.
+    """Parses lines with the parser that the options name, or with another one.
 
     Raises:
         ParserError: the parser or a model is not available.
     """
 
-    def __init__(
-        self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: ParseCache | None = None
-    ):
+    def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None):
         self.options = options
         # Ready-made trees need none.
         self.parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
         self.kind = "text" if options.tokenize == "stanza" else "words"
-        self._cache = cache if cache is not None and is_expensive(options.name) else None
         self._model = load_subword_model(options.subword_model)
         if self.kind == "text" and self.parser is not None and not hasattr(self.parser, "parse_text"):
             raise ParserError(
@@ -128,41 +124,40 @@ class LineParser:
         # The parser itself cuts raw text into sentences.
         return ParseKeys({**identity, "ssplit": self.options.ssplit} if self.kind == "text" else identity, self.kind)
 
-    def inventory(self) -> list[str]:
-        """Returns all labels that a forest can have, those of flat trees included. The labels ``*_sub`` of words in
-        pieces and the labels of ready-made trees are missing."""
-        labels = self._labels("inventory")
+    def inventory(self, cache: ParseCache | None = None) -> list[str]:
+        """Returns all labels that a forest can have, those of flat trees included. If the cache has them, no model is
+        loaded. The labels ``*_sub`` of words in pieces and the labels of ready-made trees are missing."""
+        labels = self._labels("inventory", cache)
         if self.options.strip_function_tags:
             labels = [strip_function_tags(Tree(label, [Tree("x")])).label for label in labels]
         return sorted({*labels, FLAT_LABEL, FLAT_TAG})
 
-    def tags(self) -> list[str]:
+    def tags(self, cache: ParseCache | None = None) -> list[str]:
         """Returns the labels that can stand directly above words; all labels if the parser does not tell."""
-        return sorted({*self._labels("tags" if hasattr(self.parser, "tags") else "inventory"), FLAT_TAG})
+        return sorted({*self._labels("tags" if hasattr(self.parser, "tags") else "inventory", cache), FLAT_TAG})
 
-    def _labels(self, method: str) -> list[str]:
-        """Returns the labels that a method of the parser lists. If the cache has them, the model is not loaded."""
+    def _labels(self, method: str, cache: ParseCache | None) -> list[str]:
         if self.parser is None:
             return []
-        noted = None if self._cache is None else self._cache.get_fact(self._label_fact(method))
+        if cache is None:
+            return getattr(self.parser, method)()
+        noted = cache.get_fact(self._label_fact(method))
         if noted is None:
-            labels = getattr(self.parser, method)()
-            self.note_labels({method: labels})
-            return labels
+            self.note_labels({method: getattr(self.parser, method)()}, cache)
+            return self._labels(method, cache)
         return noted.split("\n") if noted else []
 
     def _label_fact(self, method: str) -> str:
         return f"{method} {self.parse_keys().name}"
 
-    def needs_labels(self) -> bool:
+    def needs_labels(self, cache: ParseCache) -> bool:
         """Returns whether :meth:`inventory` would load the models of the parser to fill the cache."""
-        return self._cache is not None and self._cache.get_fact(self._label_fact("inventory")) is None
+        return cache.get_fact(self._label_fact("inventory")) is None
 
-    def note_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Keeps the answer to a request of the kind ``labels`` in the cache."""
-        if self._cache is not None:
-            for method, names in labels.items():
-                self._cache.put_fact(self._label_fact(method), "\n".join(names))
+    def note_labels(self, labels: Mapping[str, Sequence[str]], cache: ParseCache) -> None:
+        """Keeps the answer to a request of the kind ``labels``."""
+        for method, names in labels.items():
+            cache.put_fact(self._label_fact(method), "\n".join(names))
 
     def prepare(self, line: str, number: int = 1, path: str | os.PathLike | None = None) -> PreparedLine:
         """Returns the requests about a line.
@@ -264,17 +259,13 @@ class LineParser:
     ) -> list[WrittenLine]:
         """Does the same as :meth:`parse_lines` and returns the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
-        answers, reasons = self._ask(list(dict.fromkeys(text for line in prepared for text in line.texts)))
+        answers, reasons = self._parse(list(dict.fromkeys(text for line in prepared for text in line.texts)))
         written = []
         for line in prepared:
             finished = self.finish(line, answers, reasons, path)
             if finished is None:
-                # The cache has the tree of another text: parse again, without it.
-                finished = self.finish(line, *self._parse(line.texts), path)
-            if finished is None:
-                raise LeafMismatchError(
-                    f"{_place(path, line.number)}: the leaves of the parse are not the words of the line"
-                )
+                place = _place(path, line.number)
+                raise LeafMismatchError(f"{place}: the leaves of the parse are not the words of the line")
             written.append(finished)
         return written
 
@@ -286,18 +277,8 @@ class LineParser:
             return {name: getattr(self.parser, name)() for name in ("inventory", "tags") if hasattr(self.parser, name)}
         return parse_texts(self.parser, kind, payload)
 
-    def _ask(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
-        """Returns answers from the cache or the parser, and the reasons of failures."""
-        if self._cache is None or not texts:
-            return self._parse(texts)
-        keys = self.parse_keys()
-        by_text = {text: keys.key(text) for text in texts}
-        known = self._cache.get_many(by_text.values())
-        fresh, reasons = self._parse([text for text in texts if by_text[text] not in known])
-        self._cache.put_many({by_text[text]: answer for text, answer in fresh.items()})
-        return {text: known[key] for text, key in by_text.items() if key in known} | fresh, reasons
-
     def _parse(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
+        """Returns the answer to each text, None where the parser fails, and the reasons of failures."""
         answers: dict[str, str | None] = {}
         reasons: dict[str, str] = {}
         for batch in text_batches(texts, self.options.batch_size):
