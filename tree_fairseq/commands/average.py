@@ -30,22 +30,12 @@ _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
 def last_checkpoints(
     folder: Path, count: int, pattern: re.Pattern[str] = _EPOCH, upper_bound: int | None = None
 ) -> list[Path]:
-    """Returns the ``count`` newest checkpoints of a folder, newest first, by the number in their names.
-
-    A folder with fewer checkpoints causes a warning.
-
-    Args:
-        pattern: of the file names; its group is the number (epochs by default)
-        upper_bound: ignore numbers above it
-
-    Raises:
-        CheckpointError: the folder has no such checkpoint
-    """
-    numbered = []
-    for path in folder.iterdir():
-        match = pattern.fullmatch(path.name)
-        if match and (upper_bound is None or int(match[1]) <= upper_bound):
-            numbered.append((int(match[1]), path))
+    """Returns the ``count`` newest checkpoints of a folder, newest first, by the number that the pattern finds in their
+    names, up to a bound. A folder with fewer checkpoints causes a warning; without any, a CheckpointError."""
+    matches = ((pattern.fullmatch(path.name), path) for path in folder.iterdir())
+    numbered = [(int(match[1]), path) for match, path in matches if match]
+    if upper_bound is not None:
+        numbered = [(number, path) for number, path in numbered if number <= upper_bound]
     if not numbered:
         raise CheckpointError(f"{folder} has no checkpoint whose name matches {pattern.pattern}")
     chosen = [path for _, path in sorted(numbered, reverse=True)[:count]]
@@ -58,21 +48,18 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     """Returns the mean of every parameter, summed in float64 and converted back to the parameter's dtype.
 
     Integer entries (counters, version markers) come from the first checkpoint. One checkpoint is in memory at a time.
-
-    Raises:
-        CheckpointError: parameters, their shapes or the labels of trees differ
+    If parameters, their shapes or the labels of trees differ, CheckpointError is raised.
     """
     newest = load_weights_only(paths[0])
     first, task = newest["model"], newest.get("task_state")
+    shapes = {name: tensor.shape for name, tensor in first.items()}
     sums = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
     for path in paths[1:]:
         state = load_weights_only(path)
         model = state["model"]
         if state.get("task_state") != task:
             raise CheckpointError(f"{path} and {paths[0]} were trained with different labels of trees")
-        if {name: tensor.shape for name, tensor in model.items()} != {
-            name: tensor.shape for name, tensor in first.items()
-        }:
+        if {name: tensor.shape for name, tensor in model.items()} != shapes:
             raise CheckpointError(f"{path} and {paths[0]} have different parameters")
         for name, total in sums.items():
             total += model[name].double()
@@ -85,9 +72,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
 def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     """Writes the average of ``paths``, newest first, to ``output``, which appears only when complete."""
     weights = average_weights(paths)
-    state = load_weights_only(paths[0])
-    state["model"] = weights
-    state["last_optimizer_state"] = None
+    state = load_weights_only(paths[0]) | {"model": weights, "last_optimizer_state": None}
     output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(output, "wb") as file:
         torch.save(state, file)
@@ -98,18 +83,16 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.average", description=__doc__.splitlines()[0]
     )
-    parser.add_argument(
-        "--inputs", type=Path, nargs="+", required=True, help="one folder, or checkpoint files newest first"
-    )
+    inputs = "one folder, or checkpoint files newest first"
+    parser.add_argument("--inputs", type=Path, nargs="+", required=True, help=inputs)
     parser.add_argument("--output", type=Path, required=True)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last-epochs", type=int, metavar="N", help="the last N files checkpointE.pt of the folder")
     which.add_argument("--last-updates", type=int, metavar="N", help="the last N files checkpoint_E_U.pt of the folder")
     parser.add_argument("--upper-bound", type=int, metavar="K", help="ignore epochs (or updates) above K")
     args = parser.parse_args(arguments)
-    count = args.last_epochs or args.last_updates
-    folder = len(args.inputs) == 1 and args.inputs[0].is_dir()
-    if folder != (count is not None):
+    count = args.last_updates if args.last_epochs is None else args.last_epochs
+    if (len(args.inputs) == 1 and args.inputs[0].is_dir()) != (count is not None):
         parser.error("give one folder with --last-epochs or --last-updates, or several files without")
     if count is not None and count < 1:
         parser.error("N must be positive")
@@ -122,10 +105,8 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     try:
         paths = args.inputs
-        if args.last_epochs is not None:
-            paths = last_checkpoints(paths[0], args.last_epochs, _EPOCH, args.upper_bound)
-        elif args.last_updates is not None:
-            paths = last_checkpoints(paths[0], args.last_updates, _UPDATE, args.upper_bound)
+        if count := args.last_epochs or args.last_updates:
+            paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE, args.upper_bound)
         average_checkpoints(paths, args.output)
     except CheckpointError as error:
         logger.error("%s", error)

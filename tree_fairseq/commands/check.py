@@ -18,11 +18,7 @@ from tree_fairseq.files import file_sha256
 
 
 def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
-    """Returns everything that is wrong with a folder, one sentence each; an empty list if all is well.
-
-    Args:
-        folder: a folder with trees
-        quick: look only at what can be seen without reading token files and tree files
+    """Returns everything that is wrong with a folder, one sentence each; ``quick`` reads no token files or tree files.
 
     Raises:
         DataFolderError: there are no trees or the manifest cannot be read.
@@ -33,9 +29,7 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
     problems = []
     staging = staging_path(folder)
     if staging.exists() and any(staging.iterdir()):
-        problems.append(
-            f"{staging} is there: a command that builds this folder is running or was stopped; give it again"
-        )
+        problems = [f"{staging} is there: a command that builds this folder is running or was stopped; give it again"]
     problems += [f"{MANIFEST_NAME} has a section that this version does not know: {name}" for name in manifest.unread]
     for name, record in manifest.files.items():
         problems += with_last_error(_file_problems(folder / name, record, quick))
@@ -60,9 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
         description="Verifies a folder with trees and names what is wrong.",
     )
     parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
-    parser.add_argument(
-        "--quick", action="store_true", help="only sizes of files and hashes of dictionaries, as at every start"
-    )
+    quick = "only sizes of files and hashes of dictionaries, as at every start"
+    parser.add_argument("--quick", action="store_true", help=quick)
     args = parser.parse_args(arguments)
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     try:

@@ -22,17 +22,8 @@ from tree_fairseq.files import atomic_file
 
 
 def find_export(folder: str | os.PathLike, side: str | None = None, examples: bool = False) -> Export:
-    """Returns the function that writes the trees of a side, or of the only side that has trees.
-
-    Args:
-        folder: a preprocessed folder
-        side: ``source`` or ``target``
-        examples: whether whole examples are wanted in place of the trees that a model reads
-
-    Raises:
-        MissingTreesError: the folder or the side has no trees.
-        InputError: both sides have trees, and ``side`` is None.
-    """
+    """Returns the function that writes the trees of a side (``source`` or ``target``), or of the only side that has
+    trees; or the one that writes whole examples for classification."""
     tree_fairseq.register()
     manifest = Manifest.load(folder)
     exports: dict[str, Export] = {}
@@ -66,19 +57,17 @@ def main(arguments: list[str] | None = None) -> int:
         description="Writes the trees of a folder back as text, one line each. "
         "Words that the dictionary lacks are <unk>.",
     )
-    parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
-    parser.add_argument("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
-    parser.add_argument("--side", choices=("source", "target"), help="needed where both sides have trees")
-    parser.add_argument("--output", default="-", metavar="FILE", help="default: standard output")
-    parser.add_argument(
-        "--words-from", metavar="FILE", help="the tokenised text of the split, to have its words in place of <unk>"
+    add = parser.add_argument
+    add("folder", help="the folder that fairseq-preprocess wrote")
+    add("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
+    add("--side", choices=("source", "target"), help="needed where both sides have trees")
+    add("--output", default="-", metavar="FILE", help="default: standard output")
+    words = "the tokenised text of the split, to have its words in place of <unk>"
+    add("--words-from", metavar="FILE", help=words)
+    examples = (
+        "of a folder for classification: text<TAB>class, or trees whose labels are classes; without it, the trees"
     )
-    parser.add_argument(
-        "--examples",
-        action="store_true",
-        help="of a folder for classification: text<TAB>class, or trees whose labels are classes; "
-        "without it, the trees as a model reads them",
-    )
+    add("--examples", action="store_true", help=f"{examples} as a model reads them")
     args = parser.parse_args(arguments)
     try:
         export = find_export(args.folder, args.side, args.examples)

@@ -1,13 +1,12 @@
 """Induces trees with a Treeformer, scores them against gold trees and draws them.
 
     python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gen-subset test > test.trees
-    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words --output
-    dev.trees python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --input text --draw pictures
+    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words > dev.trees
+    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --input text --draw pictures
 
 Every phrase, from the sentence down, is split at the point with the greatest pooling weight (Patel & Flanigan, section
-6.6). This includes phrases longer than the trained chart, because the recurrence is the same for all lengths. The
-output has one tree per line, and a blank line for a blank line. The flags are those of ``fairseq-generate`` and a few
-more.
+6.6), also phrases longer than the trained chart, because the recurrence is the same for all lengths. The output has one
+tree per line, and a blank line for a blank line. The flags are those of ``fairseq-generate`` and a few more.
 """
 
 from __future__ import annotations
@@ -41,23 +40,15 @@ _PHRASES_DRAWN = 4
 
 def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path, count: int) -> None:
     """Translates the first sentences and writes ``tree-NUMBER.svg`` and ``attention-NUMBER.svg`` for each."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def write(name: str, picture: str) -> None:
-        (folder / name).write_text(picture, encoding="utf-8", newline="\n")
-
-    for number, forest in enumerate(trees[:count]):
-        if forest:
-            write(f"tree-{number}.svg", tree_to_svg(forest))
+    pictures = {f"tree-{number}": tree_to_svg(forest) for number, forest in enumerate(trees[:count]) if forest}
     target_dictionary = inducer.task.target_dictionary
     for number, source, target in inducer.translations(count):
         attended = attended_phrases(inducer.models, source, target, target_dictionary.eos(), _PHRASES_DRAWN)
         written = [target_dictionary[token] for token in target.tolist()]
-        write(f"attention-{number}.svg", phrase_map_to_svg([*inducer.tokens[number], "</s>"], written, attended))
-
-
-def _read_gold(path: Path) -> list[Forest]:
-    return [read_forest(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
+        pictures[f"attention-{number}"] = phrase_map_to_svg([*inducer.tokens[number], "</s>"], written, attended)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in pictures.items():
+        (folder / f"{name}.svg").write_text(picture, encoding="utf-8", newline="\n")
 
 
 def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
@@ -86,26 +77,20 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
         scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees], args.seed)
         logger.info("%s", table(scores))
         if args.scores is not None:
-            content = {name: dataclasses.asdict(score) for name, score in scores.items()}
-            write_json(args.scores, content)
+            write_json(args.scores, {name: dataclasses.asdict(score) for name, score in scores.items()})
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = options.get_interactive_generation_parser()
     parser.prog, parser.description = "python -m tree_fairseq.commands.induce", __doc__.splitlines()[0]
-    group = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)")
-    group.add_argument(
-        "--output", type=Path, metavar="FILE", help="where to write the trees, one per line (default: standard output)"
-    )
-    group.add_argument("--gold", type=Path, metavar="FILE", help="bracketed gold trees of the sentences, for F1")
-    group.add_argument("--gold-words", action="store_true", help="read the words of --gold instead of --gen-subset")
-    group.add_argument("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
-    group.add_argument(
-        "--draw", type=Path, metavar="DIR", help="draw the trees, and the phrases that translations attend to"
-    )
-    group.add_argument(
-        "--draw-first", type=int, default=20, metavar="N", help="number of sentences to draw (default: %(default)s)"
-    )
+    add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
+    output = "where to write the trees, one per line (default: standard output)"
+    add("--output", type=Path, metavar="FILE", help=output)
+    add("--gold", type=Path, metavar="FILE", help="bracketed gold trees of the sentences, for F1")
+    add("--gold-words", action="store_true", help="read the words of --gold instead of --gen-subset")
+    add("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
+    add("--draw", type=Path, metavar="DIR", help="draw the trees, and the phrases that translations attend to")
+    add("--draw-first", type=int, default=20, metavar="N", help="number of sentences to draw (default: %(default)s)")
     return parser
 
 
@@ -123,7 +108,10 @@ def main(arguments: list[str] | None = None) -> int:
         if path is not None and not path.parent.is_dir():
             parser.error(f"{path}: the folder {path.parent} does not exist")
     try:
-        gold = None if args.gold is None else _read_gold(args.gold)
+        gold = None
+        if args.gold is not None:
+            lines = enumerate(read_lines(args.gold), start=1)
+            gold = [read_forest(line, path=args.gold, line_number=number) for number, line in lines]
         inducer = Inducer(convert_namespace_to_omegaconf(args))
         if args.gold_words:
             inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
