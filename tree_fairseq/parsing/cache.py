@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -68,34 +69,27 @@ class ParseCache:
     def get_many(self, keys: Iterable[bytes], run: str | None = None) -> dict[bytes, str | None]:
         """Returns the values that are known; None for texts that failed in this run. Other failures will be tried
         again."""
-        wanted = list(dict.fromkeys(keys))
+        wanted = iter(dict.fromkeys(keys))
         found: dict[bytes, str | None] = {}
         with self._explained():
-            for start in range(0, len(wanted), _KEYS_PER_QUERY):
-                chunk = wanted[start : start + _KEYS_PER_QUERY]
+            while chunk := list(islice(wanted, _KEYS_PER_QUERY)):
                 marks = ",".join("?" * len(chunk))
-                rows = self._connection.execute(
-                    f"SELECT key, value FROM parses WHERE key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)",
-                    (*chunk, run),
+                query = (
+                    f"SELECT key, value FROM parses WHERE key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)"
                 )
-                found.update(rows)
+                found.update(self._connection.execute(query, (*chunk, run)))
         return found
 
     def put_many(self, values: Mapping[bytes, str | None], run: str | None = None) -> None:
         """Keeps values, all or none of them. None counts as a failure of ``run`` and does not replace a value."""
-        rows = [
-            (key, value, run if value is None else None)
-            for key, value in values.items()
-            if value is not None or run is not None
-        ]
-        if not rows:
-            return
-        with self._explained(), self._transaction():
-            self._connection.executemany(
+        rows = [(key, value, run if value is None else None) for key, value in values.items()]
+        if rows := [row for row in rows if row[1:] != (None, None)]:
+            change = (
                 "INSERT INTO parses VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE "
-                "SET value = excluded.value, failed_run = excluded.failed_run WHERE parses.value IS NULL",
-                rows,
+                "SET value = excluded.value, failed_run = excluded.failed_run WHERE parses.value IS NULL"
             )
+            with self._explained(), self._transaction():
+                self._connection.executemany(change, rows)
 
     def get_fact(self, name: str) -> str | None:
         with self._explained():
@@ -132,11 +126,10 @@ class ParseCache:
         try:
             yield
         except sqlite3.OperationalError as error:
-            text = str(error)
-            if "full" in text:
+            if "full" in str(error):
                 message = f"no room left for the parse cache {self.path}; free some and give the same command again"
                 raise DiskFullError(message) from error
-            message = f"the parse cache {self.path} cannot be used: {text}; --parse-cache DIR puts it elsewhere"
+            message = f"the parse cache {self.path} cannot be used: {error}; --parse-cache DIR puts it elsewhere"
             raise DataFolderError(message) from error
         except sqlite3.DatabaseError as error:
             message = f"the parse cache {self.path} is damaged ({error}); delete it, its sentences will be parsed again"

@@ -37,8 +37,7 @@ class ControlParser:
     def inventory(self) -> list[str]:
         return [_LABEL]
 
-    def tags(self) -> list[str]:
-        return [_LABEL]
+    tags = inventory
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Fails only on a sentence without words."""

@@ -11,7 +11,7 @@ import os
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 from tree_fairseq.errors import InputError, LeafMismatchError, ParserError, TreeFairseqError
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
@@ -35,7 +35,7 @@ from tree_fairseq.parsing.pieces import (
     subword_model_hash,
 )
 from tree_fairseq.parsing.processes import own_device
-from tree_fairseq.parsing.requests import parse_texts, text_batches
+from tree_fairseq.parsing.requests import Answers, parse_texts, text_batches
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
@@ -44,6 +44,7 @@ from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 # Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1
+TextPath = Union[str, os.PathLike, None]
 _LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_function_tags")
 
 
@@ -159,7 +160,7 @@ class LineParser:
         for method, names in labels.items():
             cache.put_fact(self._label_fact(method), "\n".join(names))
 
-    def prepare(self, line: str, number: int = 1, path: str | os.PathLike | None = None) -> PreparedLine:
+    def prepare(self, line: str, number: int = 1, path: TextPath = None) -> PreparedLine:
         """Returns the requests about a line.
 
         Raises:
@@ -186,21 +187,20 @@ class LineParser:
         )
 
     def finish(
-        self,
-        line: PreparedLine,
-        answers: Mapping[str, str | None],
-        reasons: Mapping[str, str],
-        path: str | os.PathLike | None,
-    ) -> WrittenLine | None:
-        """Returns the forest of a prepared line, given the answer to each text (None where the parser failed).
-
-        It is None if an answer belongs to another text, because somebody has changed the cache.
-        """
+        self, line: PreparedLine, answers: Answers, reasons: Mapping[str, str], path: TextPath, cache: TextPath = None
+    ) -> WrittenLine:
+        """Returns the forest of a prepared line; the answers may come from a cache, which somebody may have changed."""
         self.stop_at_failure(line, answers, reasons, path)
         try:
-            return line.result or self._finished(line, [answers[text] for text in line.texts])
+            finished = line.result or self._finished(line, [answers[text] for text in line.texts])
         except InputError as error:
             raise error.at(path, line.number) from None
+        if finished is None:
+            place = _place(path, line.number)
+            raise LeafMismatchError(
+                f"{place}: the tree in the parse cache {cache} is not that of the sentence; delete the cache"
+            )
+        return finished
 
     def _finished(self, line: PreparedLine, answers: Sequence[str | None]) -> WrittenLine | None:
         failed = sum(answer is None for answer in answers)
@@ -222,27 +222,17 @@ class LineParser:
             written = write_forest(tuple(map(strip_function_tags, read_forest(written))))
         return WrittenLine(written, sentences, failed)
 
-    def stop_at_failure(
-        self,
-        line: PreparedLine,
-        answers: Mapping[str, str | None],
-        reasons: Mapping[str, str],
-        path: str | os.PathLike | None,
-    ) -> None:
+    def stop_at_failure(self, line: PreparedLine, answers: Answers, reasons: Mapping[str, str], path: TextPath) -> None:
         """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
-        if self.options.on_parse_error != "stop" or self.parser is None:
-            return
-        for text in line.texts:
-            if answers.get(text, "") is None:
-                reason = reasons.get(text, "the parser failed on it before")
-                raise LeafMismatchError(
-                    f"{_place(path, line.number)}: a sentence could not be parsed ({reason}): {text[:200]}. "
-                    "--on-parse-error flat gives such sentences a flat tree"
-                )
+        failed = [text for text in line.texts if answers.get(text, "") is None]
+        if failed and self.options.on_parse_error == "stop":
+            reason = reasons.get(failed[0], "the parser failed on it before")
+            raise LeafMismatchError(
+                f"{_place(path, line.number)}: a sentence could not be parsed ({reason}): {failed[0][:200]}. "
+                "--on-parse-error flat gives such sentences a flat tree"
+            )
 
-    def parse_lines(
-        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
-    ) -> list[ParsedLine]:
+    def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.
 
         The lines have no line ends. Messages name the file ``path``, and count its lines from ``first_line``.
@@ -254,20 +244,11 @@ class LineParser:
         written = self.write_lines(lines, first_line, path)
         return [ParsedLine(read_forest(line.written), line.failed > 0) for line in written]
 
-    def write_lines(
-        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
-    ) -> list[WrittenLine]:
+    def write_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[WrittenLine]:
         """Does the same as :meth:`parse_lines` and returns the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
         answers, reasons = self._parse(list(dict.fromkeys(text for line in prepared for text in line.texts)))
-        written = []
-        for line in prepared:
-            finished = self.finish(line, answers, reasons, path)
-            if finished is None:
-                place = _place(path, line.number)
-                raise LeafMismatchError(f"{place}: the leaves of the parse are not the words of the line")
-            written.append(finished)
-        return written
+        return [self.finish(line, answers, reasons, path) for line in prepared]
 
     def answer(self, kind: str, payload: Any) -> Any:
         """Answers a :class:`Request` of that kind and payload."""
@@ -288,7 +269,7 @@ class LineParser:
         return answers, reasons
 
 
-def _place(path: str | os.PathLike | None, number: int) -> str:
+def _place(path: TextPath, number: int) -> str:
     return f"line {number}" if path is None else f"{os.fspath(path)}:{number}"
 
 

@@ -30,7 +30,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tree_fairseq.errors import ParserError, ParserUnavailableError
 from tree_fairseq.trees.tree import Tree
@@ -160,17 +160,13 @@ class ParserOptions:
             raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the options as a dictionary for JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ParserOptions:
         """Returns the options that :meth:`to_json` gave; raises ValueError for one that this version does not know."""
-        known = {option.name for option in dataclasses.fields(cls)}
-        if unknown := sorted(set(values) - known):
-            raise ValueError(
-                f"unknown parser options: {', '.join(unknown)}; they were written by another version of tree_fairseq"
-            )
+        if unknown := ", ".join(sorted(set(values) - {option.name for option in dataclasses.fields(cls)})):
+            raise ValueError(f"unknown parser options: {unknown}; they were written by another version of tree_fairseq")
         return cls(**values)
 
     def replace(self, **changes: Any) -> ParserOptions:
@@ -211,11 +207,10 @@ class TextParser(ConstituencyParser, Protocol):
 Factory = Callable[[ParserOptions], Any]
 
 
-@dataclass(frozen=True)
-class _Registration:
+class _Registration(NamedTuple):
     factory: Factory
     expensive: bool
-    devices: Callable[[], list[str]] | None
+    devices: Callable[[], list[str]]
 
 
 _REGISTRY: dict[str, _Registration] = {}
@@ -229,14 +224,13 @@ _BUILT_IN = {
 
 
 def register_parser(
-    name: str, *, expensive: bool = True, devices: Callable[[], list[str]] | None = None
+    name: str, *, expensive: bool = True, devices: Callable[[], list[str]] = list
 ) -> Callable[[Factory], Factory]:
     """Registers a parser under a name for ``--tree-parser``. It decorates a class, or a function that builds a parser.
 
     A later registration of a name replaces an earlier one.
 
     Args:
-        name: the name.
         expensive: whether parses are cached and made in processes of their own. Those import the module of the class or
             function, so it has to be at the top level of a module.
         devices: lists the devices that the parser can use, such as ``cuda:0`` and ``cuda:1``. One process is started
@@ -282,8 +276,7 @@ def is_expensive(name: str) -> bool:
 
 def devices_of(name: str) -> list[str]:
     """Returns the devices that a parser can use on this machine; ``[]`` if it uses the CPU alone."""
-    devices = None if name == "brackets" else _registration(name).devices
-    return [] if devices is None else devices()
+    return [] if name == "brackets" else _registration(name).devices()
 
 
 def factory_module(name: str) -> str | None:

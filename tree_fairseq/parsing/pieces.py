@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tree_fairseq.errors import ParserUnavailableError, TreeFormatError
+from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
-from tree_fairseq.parsing.requests import decode_text
-from tree_fairseq.trees.bracket import escape, read_forest, write_forest
+from tree_fairseq.parsing.requests import covers, decode_text
+from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
@@ -191,16 +191,10 @@ def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None
         spans = [match.span() for match in re.finditer(r"\S+", raw.text)]
         forest: Forest = (flat_tree([raw.text[start:end] for start, end in spans]),)
     else:
-        decoded = decode_text(answer)
-        if decoded is None:
+        parsed = decode_text(answer)
+        if parsed is None or not covers(raw.text, parsed):
             return None
-        written, spans = decoded
-        try:
-            forest = read_forest(written)
-        except TreeFormatError:
-            return None
-        if forest_leaves(forest) != ["_".join(raw.text[start:end].split()) for start, end in spans]:
-            return None
+        forest, spans = parsed.forest, parsed.offsets
     sentences = len(forest)
     if raw.pieces is not None:
         forest = align_pieces(forest, spans, raw.offsets, raw.pieces)

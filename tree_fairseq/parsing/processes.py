@@ -26,7 +26,8 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Callable, NoReturn, Optional, TypeVar
@@ -40,8 +41,10 @@ Context = TypeVar("Context")
 _ONE_THREAD = dict.fromkeys(
     ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"], "1"
 )
-# One task is being done while the next one waits, so that no process ever waits for the command.
+# One task is being done while the next one waits, so that no process ever waits for the command. Where results are
+# wanted in order, others may be done before the first.
 _TASKS_PER_PROCESS = 2
+_TASKS_AHEAD = 4
 _SECONDS_TO_END = 5
 _PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from tree_fairseq.parsing import processes; processes.serve_fresh()"
 _device = "cpu"
@@ -73,28 +76,18 @@ class ProcessPool:
         if min(self.workers, len(tasks)) <= 1:
             yield from map(function, tasks)
             return
-        results: dict[int, Any] = {}
-        errors: dict[int, BaseException] = {}
-
-        def calls() -> Iterator[tuple[Task, int]]:
-            for index, task in enumerate(tasks):
-                # Tasks before one that failed are waited for, as they may fail as well. No later one is begun.
-                if errors:
-                    return
-                yield task, index
-
-        position = 0
-        with contextlib.closing(self._forked.replies(function, calls(), work)) as replies:
-            for index, value, error in replies:
-                if error is not None:
-                    errors[index] = error
-                    continue
-                results[index] = value
-                while position in results:
-                    yield results.pop(position)
-                    position += 1
-        if errors:
-            raise errors[min(errors)]
+        results: deque[Callable[[], Result]] = deque()
+        try:
+            for task in tasks:
+                if len(results) == _TASKS_AHEAD * self.workers:
+                    yield results.popleft()()
+                results.append(self.submit(partial(function, task), work))
+            while results:
+                yield results.popleft()()
+        except BaseException:
+            # Nobody wants the other results.
+            self._forked.end()
+            raise
 
     def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
         """Calls a function in a forked process and returns a function that waits for its result; both raise
@@ -124,11 +117,7 @@ class ProcessPool:
         if self._fresh.devices != devices:
             self._fresh.end()
             self._fresh.devices = devices
-        with contextlib.closing(self._fresh.replies(function, calls, work)) as replies:
-            for context, value, error in replies:
-                if error is not None:
-                    raise error
-                yield context, value
+        return self._fresh.stream(function, calls, work)
 
     def end_fresh(self) -> None:
         """Ends the fresh interpreters, and so frees the memory of their models; :meth:`stream` starts new ones."""
@@ -154,10 +143,9 @@ class _Group:
         self._start = start
         self._processes: list[_Process] = []
 
-    def replies(
+    def stream(
         self, function: Callable, calls: Iterable[tuple[Any, Context]], work: str
-    ) -> Generator[tuple[Context, Any, BaseException | None], None, None]:
-        """Yields context, value and error of each call as soon as it is done."""
+    ) -> Iterator[tuple[Context, Any]]:
         source, waiting = iter(calls), 0
         if any(process.contexts for process in self._processes):
             # An earlier caller has given up: nobody wants those results.
@@ -169,9 +157,11 @@ class _Group:
                     waiting += 1
                 if not waiting:
                     return
-                for reply in self._receive(work):
+                for context, value, error in self._receive(work):
                     waiting -= 1
-                    yield reply
+                    if error is not None:
+                        raise error
+                    yield context, value
         except BaseException:
             self.end()
             raise

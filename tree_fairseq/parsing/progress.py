@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +13,15 @@ from tqdm import tqdm
 logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOG_LINES = 30
+
+
+class _Bar(tqdm):
+    """Has no thread, and shares no lock with forked processes: one that dies while it draws would keep the lock."""
+
+    monitor_interval = 0
+
+
+_Bar.set_lock(threading.RLock())
 
 
 class Progress:
@@ -30,9 +40,9 @@ class Progress:
         self._opened = time.monotonic()
         self._started: float | None = None
         # Until its sentences are counted, a line is taken for one. In a log file the bar is a line now and then.
-        interval = 0.5 if sys.stderr.isatty() else _SECONDS_BETWEEN_LOG_LINES
-        times = {"mininterval": interval, "maxinterval": 2 * interval, "smoothing": 0.05}
-        self._bar = tqdm(total=lines, desc=path.name, unit="sent", disable=not shown, **times)
+        seconds = 0.5 if sys.stderr.isatty() else _SECONDS_BETWEEN_LOG_LINES
+        times = {"mininterval": seconds, "maxinterval": 2 * seconds, "smoothing": 0.05}
+        self._bar = _Bar(total=lines, desc=path.name, unit="sent", disable=not shown, **times)
 
     def planned(self, lines: int, sentences: int, known: int) -> None:
         """Counts the sentences of some lines; the known ones need not be parsed."""

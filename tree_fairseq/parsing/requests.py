@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import repeat
+from typing import Any, NamedTuple, Optional, TypeVar
 
 from tree_fairseq.errors import TreeFairseqError, TreeFormatError
 from tree_fairseq.parsing.parsers import ParsedText
-from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.tree import Tree, forest_leaves
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.tree import forest_leaves
 
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Answers = Mapping[str, Optional[str]]
+"""The answer to each text; None where the parser failed."""
 
 # A batch holds at most this many words per sentence of the batch size, padding included. So a line of 2,000 words
 # shares its batch with few others.
@@ -89,14 +92,13 @@ def parse_recovering(
         batch = pending.pop()
         found, reason = _attempt(parse, [items[position] for position in batch], release_memory)
         left = []
-        for place, position in enumerate(batch):
-            result = found[place] if len(found) == len(batch) else None
+        for position, result in zip(batch, found if len(found) == len(batch) else repeat(None)):
             if result is not None and accept(items[position], result):
                 results[position] = result
-            else:
-                left.append(position)
-                if result is not None:
-                    reason = reason or "the leaves of the tree are not the words of the sentence"
+                continue
+            left.append(position)
+            if result is not None:
+                reason = reason or "the leaves of the tree are not the words of the sentence"
         if not left:
             continue
         if len(batch) == 1:
@@ -128,13 +130,9 @@ def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> t
     return [], reason
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of request: the parser's method that answers it, and three functions.
-
-    ``item`` turns a text into an argument of the method, ``accept`` returns whether a result belongs to an argument,
-    and ``encode`` turns a result into the answer.
-    """
+class Kind(NamedTuple):
+    """A kind of request: the parser's method that answers it, a function that turns a text into an argument of the
+    method, one that returns whether a result belongs to an argument, and one that turns a result into the answer."""
 
     method: str
     item: Callable[[str], Any]
@@ -142,7 +140,7 @@ class Kind:
     encode: Callable[[Any], str]
 
 
-def _covers(line: str, parsed: ParsedText) -> bool:
+def covers(line: str, parsed: ParsedText) -> bool:
     """Returns whether the leaves are the text of the line, with nothing left out but white space."""
     if forest_leaves(parsed.forest) != ["_".join(line[start:end].split()) for start, end in parsed.offsets]:
         return False
@@ -159,33 +157,30 @@ def _encode_text(parsed: ParsedText) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
-def decode_text(answer: str) -> tuple[str, list[tuple[int, int]]] | None:
-    """Returns the forest in brackets and the span of characters of each leaf; None if the answer is not one of ours."""
+def decode_text(answer: str) -> ParsedText | None:
+    """Returns the parse that an answer about raw text encodes; None if the answer is not one of ours."""
     try:
         values: dict[str, Any] = json.loads(answer)
-        return values["trees"], [(int(start), int(end)) for start, end in values["offsets"]]
+        return ParsedText(read_forest(values["trees"]), [(int(start), int(end)) for start, end in values["offsets"]])
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _has_leaves(words: list[str], tree: Tree) -> bool:
-    return tree.leaves() == words
-
-
 KINDS = {
-    "words": Kind("parse", lambda text: text.split(" "), _has_leaves, lambda tree: write_forest((tree,))),
-    "text": Kind("parse_text", str, _covers, _encode_text),
+    "words": Kind(
+        "parse",
+        item=lambda text: text.split(" "),
+        accept=lambda words, tree: tree.leaves() == words,
+        encode=lambda tree: write_forest((tree,)),
+    ),
+    "text": Kind("parse_text", item=str, accept=covers, encode=_encode_text),
 }
 """``words``: the words of a sentence, joined by blanks, answered by its tree in brackets. ``text``: a line of raw text,
 answered by a string for :func:`decode_text`."""
 
 
 def parse_texts(parser: Any, kind: str, texts: list[str]) -> tuple[list[str | None], dict[int, str]]:
-    """Gives a parser one batch, a kind of :data:`KINDS`.
-
-    Returns:
-        an answer for each text, None where the parser fails; and the reason of each failure.
-    """
+    """Gives a parser one batch and returns its answers, None where it fails, and the reason of each failure."""
     asked = KINDS[kind]
     parse, release = getattr(parser, asked.method), getattr(parser, "release_memory", None)
     trees, reasons = parse_recovering(parse, list(map(asked.item, texts)), asked.accept, release)

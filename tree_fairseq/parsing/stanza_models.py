@@ -71,20 +71,23 @@ def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaMode
         LanguageWithoutParserError: Stanza's list in this folder has no constituency model for the language.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise ParserUnavailableError(f"--parser-dir {folder} is not a folder. {_remedy(options.lang)}")
     if (folder / "resources.json").is_file():
         return _stanza_layout(folder, options)
+    if not folder.is_dir():
+        raise _unavailable(f"--parser-dir {folder} is not a folder", options)
     if not any((folder / name).is_file() for name in _NEEDED):
-        raise ParserUnavailableError(
-            f"--parser-dir {folder} holds neither resources.json nor {' and '.join(_NEEDED)}: no Stanza models are "
-            f"there. {_remedy(options.lang)}"
+        needed = " and ".join(_NEEDED)
+        raise _unavailable(
+            f"--parser-dir {folder} holds neither resources.json nor {needed}: no Stanza models are there", options
         )
     return _flat_layout(folder, options)
 
 
-def _remedy(lang: str) -> str:
-    return f"On a machine with network access: {download_command(lang)} ; then --parser-dir stanza_models"
+def _unavailable(message: str, options: ParserOptions) -> ParserUnavailableError:
+    command = download_command(options.lang)
+    return ParserUnavailableError(
+        f"{message}. On a machine with network access: {command} ; then --parser-dir stanza_models"
+    )
 
 
 def _flat_layout(folder: Path, options: ParserOptions) -> StanzaModels:
@@ -109,7 +112,7 @@ def _stanza_layout(folder: Path, options: ParserOptions) -> StanzaModels:
                 argument = f"{processor}_{dependency['model']}_path"
                 paths[argument] = folder / lang / dependency["model"] / f"{dependency['package']}.pt"
     if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
-        raise ParserUnavailableError(f"--parser-dir {folder} lacks {', '.join(missing)}. {_remedy(options.lang)}")
+        raise _unavailable(f"--parser-dir {folder} lacks {', '.join(missing)}", options)
     return StanzaModels(paths)
 
 

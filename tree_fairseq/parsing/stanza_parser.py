@@ -61,9 +61,7 @@ def _empty_resources() -> Path:
     path."""
     folder = cache_folder() / "stanza_resources"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "resources.json"
-    if not path.is_file():
-        write_json(path, {})
+    write_json(folder / "resources.json", {})
     return folder
 
 
@@ -85,7 +83,7 @@ def visible_gpus() -> list[str]:
     """Returns torch's names of the GPUs that this process may use."""
     import torch
 
-    return [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
 
 
 @contextlib.contextmanager
@@ -137,12 +135,12 @@ def _downloaded_models(options: ParserOptions) -> StanzaModels:
     return find_models(folder, options)
 
 
+@register_parser("stanza", devices=lambda: visible_gpus())
 class StanzaParser:
     """Stanza's tagger and constituency parser.
 
-    Args:
-        options: ``parser_dir`` or ``lang`` and ``package`` choose the models, ``device`` their device; ``tokenize`` and
-            ``ssplit`` concern raw text.
+    The options ``parser_dir``, or ``lang`` and ``package``, choose the models; ``tokenize`` and ``ssplit`` concern raw
+    text.
 
     Raises:
         ParserUnavailableError: there are no models, or they cannot be downloaded.
@@ -156,7 +154,6 @@ class StanzaParser:
         self._tag_column = ""
 
     def identity(self) -> dict[str, Any]:
-        """Returns the version of Stanza, the language and a hash over all model files."""
         with _requiring_stanza():
             version = importlib.metadata.version("stanza")
         return {
@@ -182,8 +179,7 @@ class StanzaParser:
     def release_memory(self) -> None:
         import torch
 
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Sentences without words, or on which the model gives up, have None."""
@@ -246,9 +242,6 @@ class StanzaParser:
             return
         stanza = _import_stanza()
         device = self._options.device
-        if device == "auto":
-            device = next(iter(visible_gpus()), "cpu")
-        raw = self._options.tokenize == "stanza"
         processors = ["tokenize", *(["mwt"] if "mwt_model_path" in self._models.paths else []), "pos", "constituency"]
         try:
             with _undisturbed():
@@ -259,9 +252,9 @@ class StanzaParser:
                     download_method=None,
                     allow_unknown_language=True,
                     processors=dict.fromkeys(processors, "default"),
-                    tokenize_pretokenized=not raw,
+                    tokenize_pretokenized=self._options.tokenize != "stanza",
                     tokenize_no_ssplit=self._options.ssplit == "none",
-                    device=device,
+                    device=next(iter(visible_gpus()), "cpu") if device == "auto" else device,
                     logging_level="ERROR",
                     **{argument: str(path) for argument, path in self._models.paths.items()},
                 )
@@ -273,9 +266,3 @@ class StanzaParser:
             raise ParserUnavailableError(message) from error
         self._tag_column = choose_tag_column(pipeline)
         self._pipeline = pipeline
-
-
-@register_parser("stanza", devices=lambda: visible_gpus())
-def build_stanza(options: ParserOptions) -> StanzaParser:
-    """Stanza's tagger and constituency parser."""
-    return StanzaParser(options)

@@ -28,8 +28,7 @@ def to_label(label: str) -> str:
 def to_tree(parsed: Any) -> Tree:
     """Converts a ``ParseTree`` of Stanza, without recursion."""
     built: list[Tree] = []
-    nodes = []
-    stack = [parsed]
+    nodes, stack = [], [parsed]
     while stack:
         node = stack.pop()
         nodes.append(node)
