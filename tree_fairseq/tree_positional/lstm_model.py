@@ -4,7 +4,7 @@ The memory of its encoder is the states of all tokens, so the encoder is in the 
 it. Its decoder works with no other encoder, because it starts from the state of the source's root.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Optional
 
@@ -16,7 +16,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError, option
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, source_side, target_side
@@ -135,25 +135,19 @@ ENCODER = register_encoder(
 class TreeToTreeLSTMConfig(FairseqDataclass):
     """Options of the tree-to-tree LSTM."""
 
-    encoder_embed_dim: int = field(default=512, metadata={"help": "width of the source's embeddings"})
-    decoder_embed_dim: int = field(default=512, metadata={"help": "width of the target's embeddings"})
-    hidden_size: int = field(
-        default=512,
-        metadata={
-            "help": "width of the states of encoder and decoder; a sequence encoder has half of it per direction"
-        },
+    encoder_embed_dim: int = option(512, "width of the source's embeddings")
+    decoder_embed_dim: int = option(512, "width of the target's embeddings")
+    hidden_size: int = option(
+        512, "width of the states of encoder and decoder; a sequence encoder has half of it per direction"
     )
-    dropout: float = field(
-        default=0.1, metadata={"help": "dropout of embeddings, of encoder states and of attention outputs"}
+    dropout: float = option(0.1, "dropout of embeddings, of encoder states and of attention outputs")
+    no_parent_attention_feeding: bool = option(
+        False, "ablation: children do not receive the attention output of their parent"
     )
-    no_parent_attention_feeding: bool = field(
-        default=False, metadata={"help": "ablation: children do not receive the attention output of their parent"}
+    share_decoder_input_output_embed: bool = option(
+        False, "share the target's embeddings with the output layer; both widths must then be equal"
     )
-    share_decoder_input_output_embed: bool = field(
-        default=False,
-        metadata={"help": "share the target's embeddings with the output layer; both widths must then be equal"},
-    )
-    init_range: float = field(default=0.1, metadata={"help": "initial weights are uniform between minus this and this"})
+    init_range: float = option(0.1, "initial weights are uniform between minus this and this")
 
 
 @register_model("tree_to_tree_lstm", dataclass=TreeToTreeLSTMConfig)

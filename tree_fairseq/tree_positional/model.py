@@ -1,6 +1,6 @@
 """Transformer with tree positional encodings (Shiv & Quirk 2019) between sequences and symbol trees."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from fairseq.models import register_model
@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError, option
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
@@ -54,9 +54,8 @@ ENCODER = register_encoder(
 class TreePositionalModelConfig(TreePositionsConfig):
     """Flags of the model in addition to those of fairseq's transformer."""
 
-    query_position: bool = field(
-        default=False,
-        metadata={"help": "also give the decoder the position of the next symbol at each step (not in the paper)"},
+    query_position: bool = option(
+        False, "also give the decoder the position of the next symbol at each step (not in the paper)"
     )
 
 

@@ -16,7 +16,7 @@ which is computed once per batch. No node ever needs a vector of n * k * P value
 import logging
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -24,7 +24,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, option
 from tree_fairseq.nn.extended_transformer import add_initial_weights
 from tree_fairseq.nn.tree_lstm import node_depths
 
@@ -39,26 +39,21 @@ _SEQUENCE_POSITIONS = ("weight", "weights", "_float_tensor")
 class TreePositionsConfig(FairseqDataclass):
     """Options of tree positions, which are flags of the models that use them."""
 
-    tree_levels: int = field(
-        default=32,
-        metadata={"help": "k: how many steps of the path from the root a position encodes, the most recent ones"},
+    tree_levels: int = option(
+        32, "k: how many steps of the path from the root a position encodes, the most recent ones"
     )
-    tree_position_dim: int = field(
-        default=2048,
-        metadata={
-            "help": "width of the encoding before its projection; it holds one copy of the path, with a learned "
-            "decay, for each n * k of the width, where n is the number of branches"
-        },
+    tree_position_dim: int = option(
+        2048,
+        "width of the encoding before its projection; it holds one copy of the path, with a learned "
+        "decay, for each n * k of the width, where n is the number of branches",
     )
-    parameter_free_tree_positions: bool = field(
-        default=False, metadata={"help": "ablation: one copy of the path, all levels weighted alike, no decays"}
+    parameter_free_tree_positions: bool = option(
+        False, "ablation: one copy of the path, all levels weighted alike, no decays"
     )
-    tree_decay_init: ChoiceEnum(["paper", "uniform"]) = field(
-        default="paper",
-        metadata={
-            "help": "initial raw values of the P decays: 'paper' draws them from U(-sqrt(3/P), sqrt(3/P)), so that "
-            "half of the decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76"
-        },
+    tree_decay_init: ChoiceEnum(["paper", "uniform"]) = option(
+        "paper",
+        "initial raw values of the P decays: 'paper' draws them from U(-sqrt(3/P), sqrt(3/P)), so that "
+        "half of the decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76",
     )
 
 

@@ -1,6 +1,6 @@
 """Translation between sequences and symbol trees: programs, logical forms, parses."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
@@ -10,7 +10,7 @@ from fairseq.tasks import register_task
 
 from tree_fairseq.data_bin.grammar import load_grammar
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.errors import DataFolderError, MissingTreesError
+from tree_fairseq.errors import DataFolderError, MissingTreesError, option
 from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
@@ -22,11 +22,8 @@ from tree_fairseq.tree_positional.search import StructuralGenerator
 class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     """fairseq's translation options and those of symbol trees."""
 
-    grammar: ChoiceEnum(["none", "data"]) = field(
-        default="none",
-        metadata={
-            "help": "data: the search allows a symbol only under parents and branches that the training data has"
-        },
+    grammar: ChoiceEnum(["none", "data"]) = option(
+        "none", "data: the search allows a symbol only under parents and branches that the training data has"
     )
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 import torch
@@ -10,7 +10,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, option
 from tree_fairseq.nn.extended_transformer import add_initial_weights
 from tree_fairseq.treeformer.cells import ChartCells
 from tree_fairseq.treeformer.levels import ChartFunction, build_levels
@@ -25,23 +25,17 @@ _warned: set[int] = set()
 class ChartConfig(FairseqDataclass):
     """Options of the chart, which are flags of the models that use it."""
 
-    treeformer_height: int = field(
-        default=10, metadata={"help": "h: number of tokens of the longest phrase in the chart"}
+    treeformer_height: int = option(10, "h: number of tokens of the longest phrase in the chart")
+    treeformer_level_weights: bool = option(
+        False, "a separate composition matrix for each phrase length (not in the paper)"
     )
-    treeformer_level_weights: bool = field(
-        default=False, metadata={"help": "a separate composition matrix for each phrase length (not in the paper)"}
+    treeformer_heads: int = option(
+        1, "pooling heads; each weights split points and pools its own slice (the paper has one)"
     )
-    treeformer_heads: int = field(
-        default=1,
-        metadata={"help": "pooling heads; each weights split points and pools its own slice (the paper has one)"},
+    treeformer_layer_norm: bool = option(
+        False, "normalise the tokens and phrases that the decoder attends to (not in the paper)"
     )
-    treeformer_layer_norm: bool = field(
-        default=False,
-        metadata={"help": "normalise the tokens and phrases that the decoder attends to (not in the paper)"},
-    )
-    treeformer_without_eos: bool = field(
-        default=False, metadata={"help": "no phrase contains EOS; the decoder still attends to EOS itself"}
-    )
+    treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
 
 
 class Chart(nn.Module):
