@@ -16,18 +16,25 @@ from tests.journeys import files_executed, folders_of
 from tests.nn.tiny import build
 from tests.tree_insertion import test_task as insertion
 from tests.tree_insertion.test_preprocessing import preprocess
+from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
 from tree_fairseq.trees.text import inspect_text
 
 
-def test_from_an_sst_tree_to_its_class(tmp_path):
+@pytest.fixture
+def sentiment(tmp_path):
+    """A task over twenty trees of classes, and a Tree-Transformer."""
     write_trees(tmp_path, train=20)
     classify("--input-format", "trees", *prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin")
     task, args = tiny_classes.task_of(tmp_path / "bin"), Namespace(arch="tree_transformer_classifier_tiny")
     ARCH_CONFIG_REGISTRY[args.arch](args)
-    model = task.build_model(args).eval()
+    return task, task.build_model(args)
+
+
+def test_from_an_sst_tree_to_its_class(sentiment):
+    task, model = sentiment
     predictor, read_lines = task.build_generator([model], Namespace()), task.read_lines
     ranked = []
 
@@ -38,6 +45,21 @@ def test_from_an_sst_tree_to_its_class(tmp_path):
 
     files = files_executed(predict)
     assert len(ranked[0]) == 5
+    assert len(files) <= 20, sorted(files)
+
+
+def test_from_sst_trees_to_their_loss(sentiment):
+    task, model = sentiment
+    criterion, losses = TreeClassificationCriterion(task, label_smoothing=0.0), []
+
+    def learn() -> None:
+        task.load_dataset("train")
+        dataset = task.dataset("train")
+        losses.append(criterion(model, dataset.collater([dataset[index] for index in range(4)]))[0])
+        losses[0].backward()
+
+    files = files_executed(learn)
+    assert losses[0] > 0
     assert len(files) <= 20, sorted(files)
 
 

@@ -20,8 +20,8 @@ from fairseq import hub_utils
 from torch import Tensor
 
 import tree_fairseq
-from tree_fairseq.classification.base_task import ClassificationTask
 from tree_fairseq.classification.targets import NumberDictionary
+from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError

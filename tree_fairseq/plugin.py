@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import tree_fairseq.classification.criterion
-import tree_fairseq.classification.document_task
 import tree_fairseq.classification.folder
 import tree_fairseq.classification.preprocessing
 import tree_fairseq.classification.sentence_task
 import tree_fairseq.classification.sequence_classifiers
+import tree_fairseq.classification.task
 import tree_fairseq.classification.tree_lstm_classifier
 import tree_fairseq.classification.tree_transformer_classifier
 import tree_fairseq.classification.treeformer_classifier

@@ -14,14 +14,15 @@ from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.recursive_tree_lstm import RecursiveTreeLSTM
 from tests.benchmarks.translation_models import TrainingStep, dictionary
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
+from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
-from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences, collate_targets
+from tree_fairseq.classification.dataset import SentenceTree, collate_sentences, collate_targets
 
 # As many words as the Stanford Sentiment Treebank has, and as many classes.
 WORDS, LABELS, CLASSES = 18_284, 60, 5
 
 
-class Task(SimpleNamespace):
+class Task(ClassTask, SimpleNamespace):
     """The attributes of a task that classifiers and their criterion read.
 
     Args:

@@ -24,7 +24,7 @@ from tests.benchmarks.reporting import (
 )
 from tests.benchmarks.translation_models import TrainingStep
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
-from tree_fairseq.classification.sentence_trees import SentenceTree, collate_sentences
+from tree_fairseq.classification.dataset import SentenceTree, collate_sentences
 from tree_fairseq.nn.tree_batch import NodeArrays
 
 # Few words, because the update of a large table would hide the growth with the document.

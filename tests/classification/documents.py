@@ -10,17 +10,20 @@ from torch import Tensor, nn
 from tests.nn.tiny import PAD, build, tiny_task
 from tests.nn.tree_rows import SYMBOLS
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
+from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.nn.tree_task import trees_read
 
 NUM_CLASSES = 3
 ARCHITECTURES = [f"{name}_classifier_tiny" for name in ("tree_transformer", "tree_lstm", "transformer", "lstm")]
 
 
-def class_task() -> SimpleNamespace:
-    """A task with all that a classifier uses."""
-    task = tiny_task(words=SYMBOLS - 4, labels=SYMBOLS - 4)
-    task.num_classes = NUM_CLASSES
-    return task
+class Task(ClassTask, SimpleNamespace):
+    """A task for classifiers, made of attributes."""
+
+
+def class_task() -> Task:
+    """A task with the attributes that all classifiers use."""
+    return Task(**vars(tiny_task(words=SYMBOLS - 4, labels=SYMBOLS - 4)), num_classes=NUM_CLASSES)
 
 
 def build_classifier(arch: str, *flags: str, document_root: str = "first", seed: int = 0):

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, deep_tree, forests, plain_trees, trees
-from tree_fairseq.classification.class_trees import (
-    NODE_SYMBOL,
-    ClassNodes,
-    binary_tree,
-    put_symbols,
-    read_class_tree,
-    word_options,
-)
-from tree_fairseq.classification.targets import UNLABELLED
+from tree_fairseq.classification.class_trees import NODE_SYMBOL, binary_tree, put_symbols, read_class_tree, word_options
+from tree_fairseq.classification.targets import UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import (
     CorruptFileError,
@@ -27,7 +20,7 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
-from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.spans import decode, encode
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
@@ -64,7 +57,7 @@ def spans_and_labels(forest: Forest) -> list[tuple[tuple[int, int], str]]:
 def test_classes_are_the_labels_in_preorder_and_go_nowhere_else(tree):
     read = read_class_tree(write_forest((tree,)), needs_class=False)
     assert read.classes == [node.label for node in inner_nodes(tree)]
-    assert read.forest == (tree.map_labels(lambda label: NODE_SYMBOL),)
+    assert decode(read.tree) == (tree.map_labels(lambda label: NODE_SYMBOL),)
 
 
 @given(class_trees(), st.data())
@@ -180,4 +173,4 @@ def test_words_of_trees_are_parsed_as_they_are():
 def test_deep_trees():
     tree = deep_tree(5000).map_labels(lambda label: "1")
     read = read_class_tree(write_forest((tree,)))
-    assert len(read.classes) == len(inner_nodes(tree)) and read.forest == (tree.map_labels(lambda label: "X"),)
+    assert len(read.classes) == len(inner_nodes(tree)) and decode(read.tree) == (tree.map_labels(lambda label: "X"),)

@@ -17,9 +17,9 @@ from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
 from tests.faults.test_13_killed_preprocess import survives_every_kill
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
-from tree_fairseq.classification.class_trees import ClassNodes
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.classification.new_lines import tree_reader
+from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest

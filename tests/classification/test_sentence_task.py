@@ -119,7 +119,7 @@ def test_new_lines_are_read_as_those_of_the_folder(folders, kind):
         assert ours.equal(task.dataset("valid")[index]["source"]) and length == len(ours)
     dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines[:2], lambda line: line))
     batch = dataset.collater([dataset[0], dataset[1]])
-    assert sorted(batch["constraints"][:, 0].tolist()) == [len(lines), len(lines) + 1], "lines are counted on"
+    assert sorted(batch["constraints"]["numbers"].tolist()) == [len(lines), len(lines) + 1], "lines are counted on"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,17 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, forests, trees
-from tree_fairseq.classification.class_trees import NODE_SYMBOL, ClassNodes
-from tree_fairseq.classification.sentence_trees import (
+from tree_fairseq.classification.class_trees import NODE_SYMBOL
+from tree_fairseq.classification.dataset import (
     SentenceTreeReader,
     collate_sentences,
     collate_targets,
     cut_tree,
-    from_constraints,
     kept_leaves,
-    to_constraints,
 )
-from tree_fairseq.classification.targets import IGNORE, UNLABELLED
+from tree_fairseq.classification.targets import IGNORE, UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.nn.tree_batch import TreeReader
@@ -137,7 +135,7 @@ def test_rows_are_stacked_in_the_order_of_the_documents(drawn):
         tensor.dtype == torch.int64 and len(tensor) == len(rows) for tensor in (*batch.values(), *targets.values())
     )
     for index, (number, tokens, row) in enumerate(rows):
-        assert (batch["document"][index], batch["position"][index]) == (number, row.position)
+        assert batch["document"][index] == number
         leaves, nodes = row.length, len(row.nodes)
         assert torch.equal(batch["tokens"][index, :leaves], tokens[row.position : row.position + leaves])
         assert (batch["tokens"][index, leaves:] == PAD).all()
@@ -149,15 +147,6 @@ def test_rows_are_stacked_in_the_order_of_the_documents(drawn):
         for name, length in (("leaf_target", leaves), ("node_target", nodes)):
             assert targets[name][index, :length].tolist() == getattr(row, name).tolist()
             assert (targets[name][index, length:] == IGNORE).all()
-
-
-@given(st.lists(documents(), min_size=1, max_size=4))
-def test_packed_rows_unpack(drawn):
-    _, batch = batch_of(drawn)
-    numbers = torch.arange(len(drawn)) * 7 + 3
-    unpacked, found = from_constraints(to_constraints(batch, numbers))
-    assert torch.equal(found, numbers) and unpacked.keys() == batch.keys()
-    assert all(torch.equal(unpacked[name], batch[name]) for name in batch)
 
 
 @given(documents(), st.integers(1, 20))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 from torch.nn import functional
 
+from tests.classification.documents import Task
 from tests.nn.pretrained import library, save_albert
 from tests.nn.tiny import EOS, PAD, arguments, build, dictionary
 from tests.treeformer.test_chart_summary import direct
@@ -28,8 +28,8 @@ TEXTS = [[4, 5, 6, 7, 8, 9, 4, EOS], [5, 6, EOS, 7, 8, 9, EOS], [10, EOS]]
 LOW = ("--treeformer-height", "3")
 
 
-def task(num_classes: int = 3) -> SimpleNamespace:
-    return SimpleNamespace(source_dictionary=SOURCE, num_classes=num_classes)
+def task(num_classes: int = 3) -> Task:
+    return Task(source_dictionary=SOURCE, num_classes=num_classes)
 
 
 def batch(texts=TEXTS, extra: int = 0) -> dict:

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from tests.end_to_end.commands import run
-from tree_fairseq.classification.document_task import TreeClassificationConfig, TreeClassificationTask
+from tree_fairseq.classification.task import TreeClassificationConfig, TreeClassificationTask
 
 TASK = ("--task", "tree_classification")
 GOOD, BAD, PLAIN = ("good", "great", "moving"), ("bad", "dull", "weak"), ("a", "film", "it", "is", "the", "plot")

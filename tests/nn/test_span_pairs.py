@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.nn.pair_dataset import NewLines, pack_spans, unpack_spans
+from tree_fairseq.nn.pair_dataset import CarriedInput, NewLines
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TreeTranslationTask
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
@@ -231,14 +232,6 @@ def test_folders_with_different_labels_are_refused(data_bin, tmp_path):
 # New text
 
 
-def test_packed_trees_are_unpacked(data_bin):
-    task, dataset = load(data_bin, "valid")
-    source_spans = dataset.collater([dataset[index] for index in range(5)])["net_input"]["source_spans"]
-    unpacked = unpack_spans(pack_spans(source_spans))
-    assert unpacked.keys() == source_spans.keys()
-    assert all(torch.equal(unpacked[name], source_spans[name]) for name in unpacked)
-
-
 def test_new_lines_are_read_like_the_data(data_bin):
     task, valid = load(data_bin, "valid")
     tokens, lengths = task.get_interactive_tokens_and_lengths(VALID, lambda line: pytest.fail("a tree was encoded"))
@@ -248,7 +241,19 @@ def test_new_lines_are_read_like_the_data(data_bin):
     for index in range(len(VALID)):
         assert torch.equal(dataset[index]["source"].long(), valid[index]["source"].long())
     batch = dataset.collater([dataset[index] for index in range(4)])
-    assert torch.equal(batch["constraints"], pack_spans(batch["net_input"]["source_spans"]))
+    assert batch["constraints"] == {"source_spans": batch["net_input"]["source_spans"]}
+    assert isinstance(batch["constraints"], CarriedInput)
+
+
+def test_the_interactive_command_gets_a_batch_s_trees_back(data_bin):
+    task = task_of(data_bin)
+    dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(VALID, str))
+    batch = dataset.collater([dataset[index] for index in range(4)])
+    rebuilt = {"net_input": {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}}
+    generator = SimpleNamespace(generate=lambda models, sample, **options: (sample["net_input"], options))
+    net_input, options = task.inference_step(generator, [], rebuilt, constraints=batch["constraints"])
+    assert net_input.keys() == {"src_tokens", "src_lengths", "source_spans"} and options["constraints"] is None
+    assert net_input["source_spans"] is batch["net_input"]["source_spans"]
 
 
 def test_constraints_are_refused(data_bin):

@@ -1,25 +1,32 @@
-"""The base classes of all models that classify: the readout of classes, and pooling of sentences for documents."""
+"""The base classes of models and tasks that classify: readouts of classes, and pooling of sentences for documents."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.extended_transformer import add_encoder_args
+
+
+class ClassTask:
+    """A task whose models classify; comes before fairseq's own task among the bases of a class."""
+
+    num_classes: int
+    """C; 1 for numbers."""
+    regression = False
+    """Whether numbers are predicted."""
+    labels_all_nodes = False
+    """Whether the classes of nodes are trained on, too."""
 
 
 class ClassReadout(nn.Module):
-    """Dropout and a linear layer, the same for roots, nodes and leaves.
-
-    Args:
-        dim: width D of the states
-        num_classes: C
-        dropout: of the states
-    """
+    """Dropout and a linear layer, the same for roots, nodes and leaves."""
 
     def __init__(self, dim: int, num_classes: int, dropout: float):
         super().__init__()
@@ -62,39 +69,44 @@ class TreeReadoutConfig(ClassifierConfig):
 class Classifier(FairseqEncoderModel):
     """An encoder and a readout of classes.
 
-    Args:
-        encoder: of the texts
-        readout: of its states
+    ``flags`` are those beside fairseq's of a transformer's encoder, for models whose options are no dataclass.
     """
+
+    flags: Optional[type[ClassifierConfig]] = None
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout):
         super().__init__(encoder)
         self.readout = readout
 
     @classmethod
-    def build_model(cls, args, task):
-        """Builds the model for a task with ``num_classes`` and, if the model reads trees, ``label_dictionary``.
+    def add_args(cls, parser):
+        """Adds the flags of the dataclass, or fairseq's of encoders and ``flags``; architectures set the defaults."""
+        if cls.flags is not None:
+            add_encoder_args(parser)
+            gen_parser_from_dataclass(parser, cls.flags(), delete_default=True, with_prefix="")
+        else:
+            super().add_args(parser)
 
-        Raises:
-            InputError: the task has no classes
-        """
+    @classmethod
+    def build_model(cls, args, task):
+        """Builds the model for a :class:`ClassTask`, which has a ``label_dictionary`` if the model reads trees."""
         cls.check_task(task)
         encoder, width = cls.build_encoder(args, task)
         dropout = ClassifierConfig.from_namespace(args).classifier_dropout
         return cls(encoder, ClassReadout(width, task.num_classes, dropout))
 
     @classmethod
-    def build_encoder(cls, args, task) -> tuple[FairseqEncoder, int]:
-        """Builds the encoder and returns it with the width of its states; ``args`` gets the model's defaults."""
-        raise NotImplementedError
-
-    @classmethod
     def check_task(cls, task) -> None:
-        """Makes sure that a task has classes."""
-        if not hasattr(task, "num_classes"):
+        """Raises InputError unless the task is one of classification."""
+        if not isinstance(task, ClassTask):
             raise InputError(
                 f"a {cls.__name__} classifies; use --task tree_classification, or tree_sentence_classification"
             )
+
+    @classmethod
+    def build_encoder(cls, args, task) -> tuple[FairseqEncoder, int]:
+        """Builds the encoder and returns it with the width of its states; ``args`` gets the model's defaults."""
+        raise NotImplementedError
 
     def get_normalized_probs(self, net_output: dict, log_probs: bool, sample: Optional[dict] = None) -> Tensor:
         """Returns the probabilities of the classes of each example, or their logarithms, ``[B, C]`` float32."""
@@ -109,15 +121,7 @@ class SequenceClassifier(Classifier):
         raise NotImplementedError
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, Optional[Tensor]]:
-        """Scores classes.
-
-        Args:
-            src_tokens: ``[B, N]``, padded on the right and without EOS
-            src_lengths: ``[B]``
-
-        Returns:
-            ``logits`` ``[B, C]``; ``node_logits`` and ``leaf_logits``, which are None
-        """
+        """Scores classes of texts ``[B, N]``, padded on the right: ``logits`` ``[B, C]``, and no other logits."""
         logits = self.readout(self.represent(src_tokens, src_lengths))
         return {"logits": logits, "node_logits": None, "leaf_logits": None}
 
@@ -137,26 +141,19 @@ class DocumentStates(NamedTuple):
 
 
 def first_roots(roots: Tensor, document: Tensor) -> Tensor:
-    """Takes the root of the first sentence of each document (Nguyen et al. 2020).
+    """Takes the root of the first sentence of each document (Nguyen et al. 2020): ``[B, D]``.
 
     Args:
         roots: ``[R, D]``, states of the sentences' roots
         document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
-
-    Returns:
-        ``[B, D]``
     """
     return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
 
 
 def mean_roots(roots: Tensor, document: Tensor) -> Tensor:
-    """Computes the mean over the roots of all sentences of each document; sums are in single precision at least.
+    """Computes the mean of the roots of all sentences of each document; arguments are those of :func:`first_roots`.
 
-    Args:
-        roots, document: as for :func:`first_roots`
-
-    Returns:
-        ``[B, D]`` in the dtype of ``roots``
+    Sums are in single precision at least.
     """
     counts = document.bincount()
     exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
@@ -171,9 +168,8 @@ POOLING = {"first": first_roots, "mean": mean_roots}
 class TreeClassifier(Classifier):
     """A classifier that reads trees: the root of a document represents it, and all of its nodes and leaves have states.
 
-    Args:
-        encoder: maps ``sentence_trees`` to :class:`DocumentStates`
-        readout: of its states
+    The encoder maps ``sentence_trees`` (:func:`tree_fairseq.classification.dataset.collate_sentences`) to
+    :class:`DocumentStates`.
     """
 
     tree_inputs = ("sentence_trees",)
@@ -185,20 +181,11 @@ class TreeClassifier(Classifier):
         sentence_trees: Optional[dict[str, Tensor]] = None,
         node_logits: bool = False,
     ) -> dict[str, Optional[Tensor]]:
-        """Scores classes of B documents of R sentences.
-
-        Args:
-            src_tokens: ``[B, N]``, unread
-            src_lengths: ``[B]``, unread
-            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`
-            node_logits: whether to score nodes and leaves, too
+        """Scores classes of B documents of R sentences; tokens and lengths are not read.
 
         Returns:
             ``logits`` ``[B, C]`` of the documents; ``node_logits`` ``[R, M, C]`` and ``leaf_logits`` ``[R, N, C]`` of
-            the sentences, any values at padding, or None
-
-        Raises:
-            MissingTreesError: the batch has no trees
+            the sentences, any values at padding, or None if they are not asked for
         """
         if sentence_trees is None:
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_classification")

@@ -10,6 +10,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch.nn import functional
 
+from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.errors import DataFolderError, InputError
@@ -27,19 +28,11 @@ class TreeClassificationCriterionConfig(FairseqDataclass):
 
 @register_criterion("tree_classification", dataclass=TreeClassificationCriterionConfig)
 class TreeClassificationCriterion(FairseqCriterion):
-    """The mean cross-entropy over all labelled nodes and leaves, or over examples.
-
-    Args:
-        task: its ``labels_all_nodes`` chooses between the two
-        label_smoothing: share of a target's probability that goes to all C classes alike
-
-    Raises:
-        InputError: the task predicts numbers, not classes
-    """
+    """The mean cross-entropy over examples or, if the task ``labels_all_nodes``, over labelled nodes and leaves."""
 
     def __init__(self, task, label_smoothing: float):
         super().__init__(task)
-        if getattr(task, "regression", False):
+        if isinstance(task, ClassTask) and task.regression:
             raise InputError(
                 "--criterion tree_classification is for classes, and these examples have numbers",
                 hint="Use --criterion tree_regression.",
@@ -47,19 +40,10 @@ class TreeClassificationCriterion(FairseqCriterion):
         self.label_smoothing = label_smoothing
 
     def forward(self, model, sample: dict, reduce: bool = True):
-        """Computes the loss of a batch.
+        """Returns the sum over all targets, their number, and sums to log.
 
-        Args:
-            model: returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits``
-                ``[R, N, C]``
-            sample: a batch of :class:`tree_fairseq.classification.dataset.DocumentDataset` or ``TextDataset``
-            reduce: unread; fairseq passes it
-
-        Returns:
-            the sum over all targets, their number, and sums to log
-
-        Raises:
-            DataFolderError: the examples have no classes
+        The model returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits``
+        ``[R, N, C]``.
         """
         if sample["target"] is None:
             raise DataFolderError(
@@ -100,11 +84,7 @@ class TreeClassificationCriterion(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Logs means over batches and processes.
-
-        In validation ``accuracy``, ``macro_f1``, ``matthews`` and, with two classes, ``f1`` are logged for the
-        examples, in percent.
-        """
+        """Logs means over batches and processes and, in validation, :func:`class_figures` of the examples."""
         total = {name: sum(log[name] for log in logging_outputs) for name in logging_outputs[0]}
         size, examples = total["sample_size"], total["nsentences"]
         for name in ("loss", "nll_loss"):
@@ -121,40 +101,24 @@ class TreeClassificationCriterion(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Returns true: all that is logged are sums."""
+        """Returns true: the log has only sums."""
         return True
 
 
 @register_criterion("tree_regression", dataclass=FairseqDataclass)
 class TreeRegressionCriterion(FairseqCriterion):
-    """The mean squared error over examples.
-
-    Args:
-        task: predicts numbers
-
-    Raises:
-        InputError: the task predicts classes
-    """
+    """The mean squared error over examples."""
 
     def __init__(self, task):
         super().__init__(task)
-        if not getattr(task, "regression", False):
+        if not (isinstance(task, ClassTask) and task.regression):
             raise InputError(
                 "--criterion tree_regression is for numbers, and these examples have classes",
                 hint="Use --criterion tree_classification.",
             )
 
     def forward(self, model, sample: dict, reduce: bool = True):
-        """Computes the loss of a batch.
-
-        Args:
-            model: returns ``logits`` ``[B, 1]``
-            sample: a batch of :class:`tree_fairseq.classification.dataset.TextDataset`
-            reduce: unread; fairseq passes it
-
-        Returns:
-            the sum over examples, their number, and sums to log
-        """
+        """Returns the sum over examples, their number, and sums to log; the model returns ``logits`` ``[B, 1]``."""
         logits = model(**sample["net_input"])["logits"].squeeze(1)
         predicted = logits.to(torch.promote_types(logits.dtype, torch.float32))
         target = sample["target"].to(predicted.dtype)

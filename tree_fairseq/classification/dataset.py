@@ -1,30 +1,130 @@
-"""Examples to classify, as fairseq's datasets: plain texts, and documents of one sentence or more with their trees."""
+"""Examples to classify, as fairseq's datasets: plain texts, and documents with the trees of their sentences.
+
+A batch of B documents has R sentences in the order of the documents; each has up to N leaves and M nodes. The root of a
+sentence is its node 0, or its leaf 0 if the sentence is a single leaf, which has no node.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Callable
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.sentence_trees import (
-    SentenceTreeReader,
-    collate_sentences,
-    collate_targets,
-    cut_tree,
-    kept_leaves,
-    to_constraints,
-)
-from tree_fairseq.classification.targets import class_targets, example_class
+from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, example_class
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
-from tree_fairseq.nn.pair_dataset import KeepsRemainder
+from tree_fairseq.nn.pair_dataset import CarriedInput, KeepsRemainder
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
+from tree_fairseq.trees.spans import unary_chains
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SentenceTree:
+    """A sentence of a document, without its words.
+
+    Attributes:
+        position: of its first leaf in the document
+        length: N, its leaves
+        nodes: its M nodes; their spans are relative to the sentence
+        node_target, leaf_target: the classes of nodes ``[M]`` and leaves ``[N]``, int64, `IGNORE` where there is none;
+            None if only examples have classes
+    """
+
+    position: int
+    length: int
+    nodes: NodeArrays
+    node_target: np.ndarray | None = None
+    leaf_target: np.ndarray | None = None
+
+
+class SentenceTreeReader:
+    """Cuts a stored forest into sentences and reduces their trees to the nodes that ``read_tree`` keeps.
+
+    ``has_class`` finds the nodes of a full tree that have a class; None if only examples have one.
+    """
+
+    def __init__(self, read_tree: TreeReader, has_class: ClassNodes | None = None):
+        self.read_tree = read_tree
+        self.has_class = has_class
+
+    def __call__(self, tree: StoredTree, classes: np.ndarray | None = None) -> list[SentenceTree]:
+        """Returns the sentences of a document, given the classes of its nodes in preorder (:func:`class_targets`)."""
+        node_target = leaf_target = None
+        if self.has_class is not None and classes is not None:
+            node_target, leaf_target = self._targets(tree, classes)
+        nodes = self.read_tree(tree)
+        roots = np.flatnonzero(tree.depth == 0)
+        starts, ends = tree.start[roots].tolist(), tree.end[roots].tolist()
+        cuts = np.searchsorted(nodes.start, [*starts, tree.num_leaves]).tolist()
+        sentences = []
+        for start, end, first, last in zip(starts, ends, cuts, cuts[1:]):
+            own = slice(first, last)
+            arrays = NodeArrays(nodes.label[own], nodes.start[own] - start, nodes.end[own] - start, nodes.depth[own])
+            targets = (None, None) if node_target is None else (node_target[own], leaf_target[start:end])
+            sentences.append(SentenceTree(start, end - start, arrays, *targets))
+        return sentences
+
+    def _targets(self, tree: StoredTree, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Classes of the nodes that are kept and of the leaves; a unary chain has that of its top."""
+        placed = self.has_class.place(tree, classes, IGNORE)
+        _, top = unary_chains(np.stack([tree.start, tree.end], axis=1))
+        over_one = np.flatnonzero(tree.end - tree.start == 1)
+        leaves, first = np.unique(tree.start[over_one], return_index=True)
+        leaf_target = np.full(tree.num_leaves, IGNORE, np.int64)
+        leaf_target[leaves] = placed[over_one[first]]
+        return placed[top], leaf_target
+
+
+def kept_leaves(tree: StoredTree, limit: int) -> tuple[int, int]:
+    """Cuts a document after the last sentence that ends within ``limit`` leaves.
+
+    Returns the number of leaves that remain, 0 if the first sentence is longer, and that of sentences left out.
+    """
+    ends = tree.end[tree.depth == 0]
+    kept = int(np.searchsorted(ends, limit, side="right"))
+    return int(ends[kept - 1]) if kept else 0, len(ends) - kept
+
+
+def cut_tree(tree: StoredTree, leaves: int) -> StoredTree:
+    """Returns the trees over the first leaves of a document; a sentence has to end there."""
+    kept = tree.start < leaves
+    return StoredTree(leaves, *(values[kept] for values in tree[1:]))
+
+
+def collate_sentences(
+    documents: Sequence[tuple[Tensor, Sequence[SentenceTree]]], pad: int, label_pad: int
+) -> dict[str, Tensor]:
+    """Stacks the sentences of B documents, given the leaves of each and its sentences.
+
+    Returns:
+        ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]``
+        (:func:`tree_fairseq.nn.tree_batch.collate_trees`); ``document`` ``[R]``, the document of each sentence,
+        ascending from 0; all int64
+    """
+    sentences = [(number, sentence) for number, (_, own) in enumerate(documents) for sentence in own]
+    texts = [documents[number][0][own.position : own.position + own.length] for number, own in sentences]
+    return {
+        "tokens": pad_sequence(texts, batch_first=True, padding_value=pad),
+        **collate_trees([sentence.nodes for _, sentence in sentences], label_pad),
+        "document": torch.tensor([number for number, _ in sentences], dtype=torch.int64),
+    }
+
+
+def collate_targets(sentences: Sequence[SentenceTree]) -> dict[str, Tensor]:
+    """Stacks the classes of nodes and leaves: ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``, int64."""
+    return {
+        name: pad_sequence([torch.from_numpy(getattr(own, name)) for own in sentences], True, IGNORE)
+        for name in ("node_target", "leaf_target")
+    }
 
 
 class TextDataset(KeepsRemainder):
@@ -37,13 +137,12 @@ class TextDataset(KeepsRemainder):
         targets: line of target tokens of each text; None if they are not known
         read_target: returns the target for such a line and its index: an int for a class, a float for a number
         shuffle: whether texts of the same length come in random order
-        first_line: of lines to classify, the number of the first, from 0. fairseq's interactive command rebuilds their
-            batches from tokens, lengths and ``constraints``, so these carry the number of each line, and whatever else
-            the task needs.
+        first_line: of lines to classify, the number of the first, from 0; their batches carry the ``numbers`` of lines
     """
 
     # A test set is classified to its last line. The task refuses texts that are too long for training.
     keep_remainder = True
+    tree_inputs: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -67,7 +166,6 @@ class TextDataset(KeepsRemainder):
         return len(self.sizes)
 
     def __getitem__(self, index: int) -> dict:
-        """Returns ``id``, ``source`` ``[N]`` int64 and ``target``, which may be None."""
         return {
             "id": index,
             "source": self.tokens[index][: int(self.sizes[index])].long(),
@@ -77,17 +175,16 @@ class TextDataset(KeepsRemainder):
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
         """Stacks texts, the longest first, as recurrent encoders need them.
 
-        Returns:
-            ``id`` ``[B]``, ``nsentences``, ``ntokens``; ``net_input`` with ``src_tokens`` ``[B, N]``, padded on the
-            right, and ``src_lengths`` ``[B]``; ``target`` ``[B]``, int64 classes from 0 or float32 numbers, or None; of
-            lines to classify ``constraints``
+        ``src_tokens`` are ``[B, N]``, padded on the right, and ``target`` ``[B]``: int64 classes from 0, float32
+        numbers, or None.
         """
         if not samples:
             return {}
         samples = sorted(samples, key=lambda sample: -len(sample["source"]))
         batch = self._collate(samples)
         if self.first_line is not None:
-            batch["constraints"] = self._constraints(batch, self.first_line + batch["id"])
+            trees = {name: batch["net_input"][name] for name in self.tree_inputs}
+            batch["constraints"] = CarriedInput(numbers=self.first_line + batch["id"], **trees)
         return batch
 
     def _collate(self, samples: list[dict]) -> dict:
@@ -104,21 +201,15 @@ class TextDataset(KeepsRemainder):
             "target": None if samples[0]["target"] is None else torch.tensor([sample["target"] for sample in samples]),
         }
 
-    def _constraints(self, batch: dict, numbers: Tensor) -> Tensor:
-        return numbers.unsqueeze(1)
-
     def num_tokens(self, index: int) -> int:
-        """Returns the number of tokens of a text."""
         return int(self.sizes[index])
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """Returns the numbers of tokens of many texts."""
         return self.sizes[indices]
 
     size = num_tokens
 
     def ordered_indices(self) -> np.ndarray:
-        """Returns the texts by length."""
         order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]
 
@@ -128,7 +219,6 @@ class TextDataset(KeepsRemainder):
         return any(getattr(tokens, "supports_prefetch", False) for tokens in (self.tokens, self.targets))
 
     def prefetch(self, indices: Sequence[int]) -> None:
-        """Reads token files ahead."""
         for tokens in (self.tokens, self.targets):
             if getattr(tokens, "supports_prefetch", False):
                 tokens.prefetch(indices)
@@ -140,14 +230,14 @@ class DocumentDataset(TextDataset):
     Args:
         tokens: leaves of each document, with EOS or without
         lengths: leaves of each that a model reads, ``[documents]`` int64 (:func:`document_lengths`)
-        dictionary: of the leaves
         trees: full trees of each document
         read_sentences: cuts the trees into sentences
-        label_pad: label id of padding nodes
         targets: tokens of each document's classes, with EOS; None if they are not known
         class_dictionary: of these tokens
-        shuffle, first_line: as for :class:`TextDataset`
+        dictionary, shuffle, first_line: as for :class:`TextDataset`
     """
+
+    tree_inputs = ("sentence_trees",)
 
     def __init__(
         self,
@@ -156,7 +246,6 @@ class DocumentDataset(TextDataset):
         dictionary: Dictionary,
         trees: Sequence[StoredTree],
         read_sentences: SentenceTreeReader,
-        label_pad: int,
         targets: Sequence[Tensor] | None = None,
         class_dictionary: Dictionary | None = None,
         shuffle: bool = False,
@@ -165,11 +254,9 @@ class DocumentDataset(TextDataset):
         super().__init__(tokens, lengths, dictionary, targets, shuffle=shuffle, first_line=first_line)
         self.trees = trees
         self.read_sentences = read_sentences
-        self.label_pad = label_pad
         self.class_dictionary = class_dictionary
 
     def __getitem__(self, index: int) -> dict:
-        """Returns ``id``, ``source`` ``[N]`` int64, ``sentences`` and ``target``: the class from 0, or None."""
         length, tree = int(self.sizes[index]), self.trees[index]
         if length < tree.num_leaves:
             tree = cut_tree(tree, length)
@@ -186,31 +273,20 @@ class DocumentDataset(TextDataset):
         """Adds ``sentence_trees`` and, if known, ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``."""
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
-        batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), self.label_pad)
+        label_pad = self.read_sentences.read_tree.labels.pad()
+        batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), label_pad)
         sentences = [sentence for _, own in documents for sentence in own]
         return {**batch, **collate_targets(sentences)} if sentences[0].node_target is not None else batch
-
-    def _constraints(self, batch: dict, numbers: Tensor) -> Tensor:
-        return to_constraints(batch["net_input"]["sentence_trees"], numbers)
 
 
 def document_lengths(
     trees: Sequence[StoredTree], leaves: np.ndarray, limit: int, place: Callable[[int], tuple[str, int]], name: str
 ) -> np.ndarray:
-    """Returns how many leaves of each document a model reads; long documents are cut at a sentence, with a warning.
+    """Returns how many leaves of each document a model reads, ``[documents]`` int64.
 
-    Args:
-        trees: full trees of each document
-        leaves: of each document, ``[documents]``
-        limit: the largest number of leaves
-        place: returns the file of a document and its line in the file, from 1
-        name: of the documents, for the warning
-
-    Returns:
-        ``[documents]`` int64
-
-    Raises:
-        LongSentenceError: the first sentence of a document is longer than the limit.
+    Documents of more than ``limit`` leaves are cut at a sentence, with a warning that has their ``name``. ``place``
+    returns the file of a document and its line in the file, from 1, for the LongSentenceError of one whose first
+    sentence is longer than the limit.
     """
     kept = np.array(leaves, np.int64)
     too_long, left_out = np.flatnonzero(kept > limit).tolist(), 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from tree_fairseq.classification.class_trees import read_class_tree
 from tree_fairseq.classification.folder import SENTENCE_FORMATS, SEPARATOR
 from tree_fairseq.classification.targets import UNLABELLED, check_class, is_number, require_known_class
-from tree_fairseq.errors import ClassError, EmptyDocumentError, LabelColumnError, UnlabelledExampleError
+from tree_fairseq.errors import ClassError, EmptyDocumentError, InputError, LabelColumnError, UnlabelledExampleError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.trees.spans import SpanForest, reduce_spans
 from tree_fairseq.trees.text import read_lines, tokens
@@ -27,13 +27,11 @@ class Example:
     """A line of a file.
 
     Attributes:
-        number: of the line, from 1
         classes: the example's class; of a tree, those of all nodes in preorder; or the characters of a number
         text: its words
         tree: its tree without classes, in the format ``trees``
     """
 
-    number: int
     classes: list[str]
     text: str
     tree: SpanForest | None = None
@@ -45,7 +43,6 @@ def read_examples(
     """Yields the examples of a file, line by line.
 
     Args:
-        path: the file
         input_format: ``tsv`` or ``trees``; ``sentence`` or ``pair``
         needs_class: whether every example must have a class; if not, classes are not read
         is_number: whether each line has a number instead of the class
@@ -57,96 +54,90 @@ def read_examples(
     if input_format in SENTENCE_FORMATS:
         read = functools.partial(_read_sentences, is_pair=input_format == "pair", is_rated=is_number)
     for number, line in enumerate(read_lines(path), start=1):
-        yield read(line, path, number, needs_class)
+        with _placed(path, number):
+            example = read(line, needs_class)
+        yield example
 
 
-def _read_tree(line: str, path: Path, number: int, needs_class: bool) -> Example:
-    read = read_class_tree(line, path, number, needs_class)
-    return Example(number, read.classes if needs_class else [], " ".join(read.tree.leaves), read.tree)
+@contextlib.contextmanager
+def _placed(path: Path, number: int) -> Iterator[None]:
+    """Adds the place to errors about a line."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(path, number) from None
 
 
-def _read_row(line: str, path: Path, number: int, needs_class: bool) -> Example:
+def _read_tree(line: str, needs_class: bool) -> Example:
+    read = read_class_tree(line, needs_class=needs_class)
+    return Example(read.classes if needs_class else [], " ".join(read.tree.leaves), read.tree)
+
+
+def _read_row(line: str, needs_class: bool) -> Example:
     text, *labels = line.split("\t")
     if len(labels) > 1:
-        raise LabelColumnError(
-            f"{len(labels)} tabs in a line",
-            path,
-            number,
-            column=len(text) + len(labels[0]) + 2,
-            hint=f"{_COLUMNS} Replace the others by blanks.",
-        )
+        column = len(text) + len(labels[0]) + 2
+        hint = f"{_COLUMNS} Replace the others by blanks."
+        raise LabelColumnError(f"{len(labels)} tabs in a line", column=column, hint=hint)
     if not text.split():
-        raise EmptyDocumentError("there is no text", path, number, hint=_NOTHING_TO_CLASSIFY)
+        raise EmptyDocumentError("there is no text", hint=_NOTHING_TO_CLASSIFY)
     if not needs_class:
-        return Example(number, [], text)
+        return Example([], text)
     if not labels:
-        raise LabelColumnError("there is no tab, so the line has no class", path, number, hint=_COLUMNS)
-    return Example(number, [_one_class(labels[0], path, number, len(text) + 2)], text)
+        raise LabelColumnError("there is no tab, so the line has no class", hint=_COLUMNS)
+    return Example([_one_class(labels[0], len(text) + 2)], text)
 
 
-def _one_class(label: str, path: Path, number: int, column: int) -> str:
+def _one_class(label: str, column: int) -> str:
     names = label.split()
     if len(names) != 1:
         problem = f"the class {label!r} is not one word" if names else "there is no class after the tab"
-        raise LabelColumnError(problem, path, number, column, hint=_COLUMNS)
+        raise LabelColumnError(problem, column=column, hint=_COLUMNS)
     if names == [UNLABELLED]:
         raise UnlabelledExampleError(
             f"the class is {UNLABELLED}, which marks an example without a class",
-            path,
-            number,
             hint="Give the class, or leave the line out.",
         )
     return names[0]
 
 
-def _read_sentences(line: str, path: Path, number: int, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
+def _read_sentences(line: str, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
     *texts, label = line.split("\t")
     wanted = 1 + is_pair
     if len(texts) != wanted:
         problem = f"{len(texts)} tabs in a line where {wanted} are expected"
-        raise LabelColumnError(problem, path, number, hint=_PAIR if is_pair else _COLUMNS)
-    text = joined_sentences(texts, is_pair, path, number)
-    name = _one_class(label, path, number, len(line) - len(label) + 1)
+        raise LabelColumnError(problem, hint=_PAIR if is_pair else _COLUMNS)
+    text = joined_sentences(texts, is_pair)
+    name = _one_class(label, len(line) - len(label) + 1)
     if is_rated and not is_number(name):
-        raise ClassError(
-            f"{name!r} is not a number",
-            path,
-            number,
-            hint="With --regression, a line has a decimal number instead of the class.",
-        )
-    return Example(number, list(name) if is_rated else [name], text)
+        hint = "With --regression, a line has a decimal number instead of the class."
+        raise ClassError(f"{name!r} is not a number", hint=hint)
+    return Example(list(name) if is_rated else [name], text)
 
 
-def joined_sentences(
-    sentences: Sequence[str], is_pair: bool, path: str | Path | None = None, line: int | None = None
-) -> str:
-    """Joins the sentences of an example to one line, with `SEPARATOR` between them.
-
-    Args:
-        sentences: one or two, their words separated by blanks
-        is_pair: whether there must be two
-        path, line: of the example, for errors
+def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
+    """Joins the sentences of an example, one or a pair, to one line with `SEPARATOR` between them.
 
     Raises:
-        LabelColumnError: there are more or fewer; or a word looks like the separator
+        LabelColumnError: there are more or fewer sentences, or a word looks like the separator
         EmptyDocumentError: a sentence has no word
     """
     if is_pair and len(sentences) != 2:
         problem = f"{len(sentences)} sentences where a pair is expected"
         if len(sentences) < 2:
             problem = "there is no tab between the sentences of a pair"
-        raise LabelColumnError(problem, path, line, hint="A pair is a text, a tab and a text.")
+        raise LabelColumnError(problem, hint="A pair is a text, a tab and a text.")
     if not is_pair and len(sentences) != 1:
         hint = "Replace it by a blank; only a model of pairs reads two sentences."
-        raise LabelColumnError("a tab in a text", path, line, hint=hint)
+        raise LabelColumnError("a tab in a text", hint=hint)
     for number, sentence in enumerate(sentences, start=1):
         words = tokens(sentence)
         if not words:
             problem = f"sentence {number} of the pair has no text" if is_pair else "there is no text"
-            raise EmptyDocumentError(problem, path, line, hint=_NOTHING_TO_CLASSIFY)
+            raise EmptyDocumentError(problem, hint=_NOTHING_TO_CLASSIFY)
         if SEPARATOR in words:
             problem = f"a text has the word {SEPARATOR}, which ends sentences"
-            raise LabelColumnError(problem, path, line, hint="Write it in another way.")
+            raise LabelColumnError(problem, hint="Write it in another way.")
     return f" {SEPARATOR} ".join(sentences)
 
 
@@ -159,12 +150,14 @@ class ClassCensus:
         counts: how often each class occurs; `UNLABELLED` is counted, too
         of_examples: how often each is the class of an example
         is_binary: whether no tree has a node of more than two children
+        columns: the classes and the text of each tree, so that its file is not read again for them
     """
 
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     of_examples: Counter[str] = field(default_factory=Counter)
     is_binary: bool = True
+    columns: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def classes(self) -> set[str]:
@@ -178,42 +171,36 @@ class ClassCensus:
         self.of_examples.update(example.classes[:1])
         if example.tree is not None:
             self.is_binary &= len(reduce_spans(example.tree.spans)) == len(example.tree.leaves) - 1
+            self.columns.append((" ".join(example.classes), example.text))
 
 
 def take_class_census(
     path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
 ) -> ClassCensus:
-    """Reads a file from end to end, checks every line and counts its classes.
-
-    Args:
-        path: the file
-        input_format: as in :func:`read_examples`
-        known: the classes; None for all that occur
-        needs_class, is_number: as in :func:`read_examples`
+    """Reads a file from end to end, checks every line and counts its classes; arguments as for :func:`read_examples`.
 
     Raises:
-        UnknownClassError: a class is not among the known ones.
+        UnknownClassError: a class is not among the ``known`` ones, which may be None.
         InputError: as :func:`read_examples`.
     """
     census = ClassCensus()
     for example in read_examples(path, input_format, needs_class, is_number):
-        for name in () if is_number else example.classes:
-            # One check of each class is enough.
-            if name in census.counts:
-                continue
-            check_class(name, path, example.number)
-            if known is not None:
-                require_known_class(name, known, path, example.number)
+        # One check of each class is enough.
+        with _placed(path, census.lines + 1):
+            for name in () if is_number else example.classes:
+                if name not in census.counts:
+                    check_class(name)
+                    if known is not None:
+                        require_known_class(name, known)
         census.add(example)
     return census
 
 
-def write_columns(examples: Iterable[Example], text: Path | None, classes: Path | None) -> None:
-    """Writes the texts and the classes of examples as parallel files, each of which may be left out."""
+def write_columns(columns: Iterable[tuple[str, str]], classes: Path | None, text: Path | None) -> None:
+    """Writes the classes and the texts of examples as parallel files, each of which may be left out."""
     with contextlib.ExitStack() as stack:
-        texts, labels = (path and stack.enter_context(atomic_file(path, sync=False)) for path in (text, classes))
-        for example in examples:
-            if texts:
-                texts.write(f"{example.text}\n")
-            if labels:
-                labels.write(" ".join(example.classes) + "\n")
+        files = [path and stack.enter_context(atomic_file(path, sync=False)) for path in (classes, text)]
+        for lines in columns:
+            for file, line in zip(files, lines):
+                if file:
+                    file.write(f"{line}\n")

@@ -42,23 +42,11 @@ FLAGS: Flags = {
     },
 }
 # Other arguments of fairseq-preprocess that a folder of classes cannot have.
-_REFUSED = (
-    "source_modality",
-    "target_modality",
-    "joined_dictionary",
-    "align_suffix",
-    "alignfile",
-    "thresholdtgt",
-    "nwordstgt",
-)
+_REFUSED = "source_modality target_modality joined_dictionary align_suffix alignfile thresholdtgt nwordstgt".split()
 
 
 def settled_arguments(args: Namespace) -> Namespace:
-    """Returns the arguments with every default filled in.
-
-    Raises:
-        InputError: they do not go together.
-    """
+    """Returns the arguments with every default filled in, or raises InputError if they do not go together."""
     has_trees = args.task == TASK
     input_format = args.input_format or ("tsv" if has_trees else "sentence")
     node_symbols = {"tsv": "parser", "trees": "constant"}.get(input_format, "none")
@@ -91,11 +79,7 @@ def settled_arguments(args: Namespace) -> Namespace:
 
 
 def given_classes(args: Namespace) -> list[str] | None:
-    """Returns the names in ``--classes``.
-
-    Raises:
-        ClassError: a class cannot have one of these names.
-    """
+    """Returns the names in ``--classes``, or raises ClassError if a class cannot have one of them."""
     if args.classes is None:
         return None
     names = [name.strip() for name in args.classes.split(",")]

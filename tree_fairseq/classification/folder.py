@@ -15,8 +15,7 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
-from tree_fairseq.classification.class_trees import ClassNodes
-from tree_fairseq.classification.targets import UNLABELLED, is_number
+from tree_fairseq.classification.targets import UNLABELLED, ClassNodes, is_number
 from tree_fairseq.data_bin.kinds import (
     DataKind,
     Export,

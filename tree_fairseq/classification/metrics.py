@@ -13,16 +13,7 @@ from torch import Tensor
 
 
 def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
-    """Counts how often each class was predicted for each right class.
-
-    Args:
-        target: ``[B]`` int64, the right classes
-        predicted: ``[B]`` int64
-        num_classes: C
-
-    Returns:
-        ``[C, C]`` int64: a row for each right class, a column for each predicted one
-    """
+    """Counts pairs of right and predicted classes, each ``[B]`` int64: ``[C, C]`` int64, a row for each right class."""
     return torch.bincount(target * num_classes + predicted, minlength=num_classes**2).view(num_classes, num_classes)
 
 

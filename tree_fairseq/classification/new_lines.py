@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from typing import Callable, Protocol
+from typing import Callable
 
 import numpy as np
 from fairseq.data import Dictionary
@@ -14,7 +14,7 @@ from tree_fairseq.classification.class_trees import binary_tree, put_symbols, re
 from tree_fairseq.classification.dataset import document_lengths
 from tree_fairseq.classification.examples import joined_sentences
 from tree_fairseq.classification.folder import ClassificationRecord, refuse_long_text
-from tree_fairseq.errors import EmptyDocumentError, ParserError
+from tree_fairseq.errors import EmptyDocumentError, InputError, ParserError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import as_stored
 from tree_fairseq.parsing.line_parser import LineParser
@@ -26,74 +26,55 @@ from tree_fairseq.trees.text import check_line
 _PATH = "input"
 
 
-class TreeReader(Protocol):
+class LineTrees:
     """Makes trees of new lines."""
 
-    wants_encoded_text: bool
+    wants_encoded_text = False
     """Whether lines should come tokenised and split into subwords."""
 
     def read(
         self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
     ) -> list[SpanForest]:
         """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages."""
+        raise NotImplementedError
 
 
-def tree_reader(record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None) -> TreeReader:
+def tree_reader(record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None) -> LineTrees:
     """Returns a reader that makes trees of new lines exactly as those of a folder were made.
 
-    Args:
-        record: that of the folder
-        options: the parser options of its source side
-        parser_dir: the folder of the parser's models, if it has moved
+    ``options`` are those of its source side, and ``parser_dir`` is the folder of the parser's models, if it has moved.
     """
     if record.input_format == "tsv":
         return TextLines(options if parser_dir is None else options.replace(parser_dir=parser_dir))
     return TreeLines(record, options, parser_dir)
 
 
-class TextLines:
+class TextLines(LineTrees):
     """Raw text for a folder of texts: it is parsed as the folder's own lines were."""
 
     def __init__(self, options: ParserOptions):
         self.parser = LineParser(options)
         self.wants_encoded_text = self.parser.wants_encoded_text
 
-    def read(
-        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
-    ) -> list[SpanForest]:
-        """Parses each line."""
+    def read(self, lines, first_line=1, path=None):
         return [encode(line.forest) for line in self.parser.parse_lines(lines, first_line, path)]
 
 
-class TreeLines:
+class TreeLines(LineTrees):
     """Trees and raw text for a folder of trees: a line that begins with ``(`` is a tree, whose labels are not read.
 
     A tree needs no parser, unless the symbols are labels of a parser. Raw text is parsed, and the parse is binarised if
-    the trees of the folder were binary.
-
-    Args:
-        record: that of the folder
-        options: the parser options of its source side; only their subword model is used
-        parser_dir: the folder of the parser's models, if it has moved
+    the trees of the folder were binary. Of ``options`` only the subword model is used.
     """
-
-    wants_encoded_text = False
 
     def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
         self._record = record
         self._subwords = load_subword_model(options.subword_model)
         self._parser_dir = parser_dir
 
-    def read(
-        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
-    ) -> list[SpanForest]:
-        """Reads trees and parses raw text.
-
-        Raises:
-            TreeFormatError: a line begins as a tree and is not one.
-            ParserError: a line is raw text, and the folder has no parser.
-        """
-        given = {}
+    def read(self, lines, first_line=1, path=None):
+        """Also raises ParserError if a line is raw text, and the folder has no parser."""
+        given: dict[int, SpanForest] = {}
         for index, line in enumerate(lines):
             if line.lstrip(" \t").startswith("("):
                 check_line(line, path, first_line + index)
@@ -139,27 +120,16 @@ class TreeLines:
 
 
 class DocumentReader:
-    """Makes token tensors and trees of new lines.
+    """Makes token tensors and trees of new lines; of more than ``limit`` leaves, those sentences that end within it."""
 
-    Args:
-        reader: makes their trees
-        dictionary: of the leaves
-        labels: of the nodes
-        limit: the largest number of leaves; of a longer document, the sentences are read that end within it
-    """
-
-    def __init__(self, reader: TreeReader, dictionary: Dictionary, labels: Dictionary, limit: int):
+    def __init__(self, reader: LineTrees, dictionary: Dictionary, labels: Dictionary, limit: int):
         self.reader = reader
         self.dictionary = dictionary
         self.labels = labels
         self.limit = limit
 
     def trees(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> list[SpanForest]:
-        """Returns the trees of lines; ``encode_fn`` is applied if the parser needs encoded text.
-
-        Raises:
-            EmptyDocumentError: a line has no text.
-        """
+        """Returns the trees of lines; ``encode_fn`` is applied if the parser needs encoded text."""
         if self.reader.wants_encoded_text:
             lines = [encode_fn(line) for line in lines]
         trees = self.reader.read(lines, first_line, _PATH)
@@ -169,12 +139,7 @@ class DocumentReader:
         return trees
 
     def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
-        """Reads lines and encodes their leaves.
-
-        Args:
-            lines: an example each; in a folder of trees, raw text or bracketed trees, whose labels are not read
-            encode_fn: tokeniser and subword segmentation
-            first_line: number of the first one, from 1
+        """Reads lines and encodes their leaves; errors count lines from ``first_line``.
 
         Raises:
             EmptyDocumentError: a line has no text.
@@ -190,13 +155,7 @@ class DocumentReader:
 
 
 class SentenceReader:
-    """Makes token tensors of new lines of a sentence, or of a pair of sentences with a tab between them.
-
-    Args:
-        is_pair: whether a line is a pair
-        dictionary: of the tokens
-        limit: the largest number of tokens
-    """
+    """Makes token tensors of new lines of a sentence, or of a pair with a tab between its sentences."""
 
     def __init__(self, is_pair: bool, dictionary: Dictionary, limit: int):
         self.is_pair = is_pair
@@ -204,21 +163,19 @@ class SentenceReader:
         self.limit = limit
 
     def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
-        """Encodes lines.
-
-        Args:
-            lines: an example each
-            encode_fn: tokeniser and subword segmentation, applied to each sentence
-            first_line: number of the first one, from 1
+        """Encodes lines; errors count them from ``first_line``.
 
         Raises:
             LabelColumnError, EmptyDocumentError: as :func:`tree_fairseq.classification.examples.joined_sentences`
-            LongSentenceError: a line is longer than the limit
+            LongSentenceError: a line has more than ``limit`` tokens
         """
         read = []
         for number, line in enumerate(lines, start=first_line):
             sentences = [encode_fn(sentence) for sentence in line.split("\t")]
-            text = joined_sentences(sentences, self.is_pair, _PATH, number)
+            try:
+                text = joined_sentences(sentences, self.is_pair)
+            except InputError as error:
+                raise error.at(_PATH, number) from None
             read.append(self.dictionary.encode_line(text, add_if_not_exist=False).long())
             if len(read[-1]) > self.limit:
                 refuse_long_text(len(read[-1]), self.limit, _PATH, number)

@@ -15,18 +15,27 @@ from tree_fairseq.compat import print_after
 _COMMANDS = ("fairseq_cli.generate", "fairseq_cli.interactive")
 
 
-class ClassPredictor:
-    """Takes the place of fairseq's generators: every class is a hypothesis, the most probable first.
-
-    The probabilities of an ensemble are the mean of those of its members.
-
-    Args:
-        dictionary: of the classes
-    """
-
+class _Predictor:
     def __init__(self, dictionary: Dictionary):
         self.dictionary = dictionary
         self.symbols_to_strip_from_output = {dictionary.eos()}
+
+    def generate(self, models: Sequence[nn.Module], sample: dict, **kwargs) -> list[list[dict]]:
+        """Returns hypotheses as fairseq's generators do; prefixes and constraints are not read."""
+        for model in models:
+            model.eval()
+        with torch.no_grad():
+            return self.predict(models, sample["net_input"])
+
+    def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
+        raise NotImplementedError
+
+
+class ClassPredictor(_Predictor):
+    """Takes the place of fairseq's generators: every class is a hypothesis, the most probable first.
+
+    The probabilities of an ensemble are the mean of those of its members.
+    """
 
     def log_probabilities(self, models: Sequence[nn.Module], net_input: dict) -> Tensor:
         """Computes the log probabilities of all classes, ``[B, C]``, in float32 at least."""
@@ -36,22 +45,9 @@ class ClassPredictor:
         ]
         return torch.logsumexp(torch.stack(each), dim=0) - torch.tensor(float(len(each))).log().to(each[0])
 
-    @torch.no_grad()
-    def generate(self, models: Sequence[nn.Module], sample: dict, **kwargs) -> list[list[dict]]:
-        """Ranks the classes for each example.
-
-        Args:
-            models: an ensemble
-            sample: a batch
-            **kwargs: prefixes and constraints, which only a search uses
-
-        Returns:
-            for each example all classes as fairseq's hypotheses: ``tokens`` (the class and EOS) and ``score`` (its log
-            probability)
-        """
-        for model in models:
-            model.eval()
-        ranked = self.log_probabilities(models, sample["net_input"]).sort(dim=1, descending=True, stable=True)
+    def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
+        """Returns all classes for each example: ``tokens`` are the class and EOS, ``score`` is its log probability."""
+        ranked = self.log_probabilities(models, net_input).sort(dim=1, descending=True, stable=True)
         tokens = ranked.indices + self.dictionary.nspecial
         return [
             [_hypothesis([token, self.dictionary.eos()], score) for token, score in zip(row, scores)]
@@ -59,35 +55,17 @@ class ClassPredictor:
         ]
 
 
-class NumberPredictor:
+class NumberPredictor(_Predictor):
     """Takes the place of fairseq's generators: the only hypothesis is a number, written digit by digit.
 
     The number of an ensemble is the mean of those of its members.
-
-    Args:
-        dictionary: of the characters of numbers
     """
 
-    def __init__(self, dictionary: NumberDictionary):
-        self.dictionary = dictionary
-        self.symbols_to_strip_from_output = {dictionary.eos()}
+    dictionary: NumberDictionary
 
-    @torch.no_grad()
-    def generate(self, models: Sequence[nn.Module], sample: dict, **kwargs) -> list[list[dict]]:
-        """Predicts a number for each example.
-
-        Args:
-            models: an ensemble, whose ``logits`` are ``[B, 1]``
-            sample: a batch
-            **kwargs: prefixes and constraints, which only a search uses
-
-        Returns:
-            for each example one of fairseq's hypotheses: ``tokens`` (the digits and EOS) and ``score``, which is always
-            0
-        """
-        for model in models:
-            model.eval()
-        predicted = torch.stack([model(**sample["net_input"])["logits"].squeeze(1).float() for model in models]).mean(0)
+    def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
+        """Returns a number for each example: ``tokens`` are the digits and EOS, ``score`` is always 0."""
+        predicted = torch.stack([model(**net_input)["logits"].squeeze(1).float() for model in models]).mean(0)
         return [[_hypothesis(self.dictionary.tokens(value).long(), 0.0)] for value in predicted.tolist()]
 
 
@@ -101,21 +79,14 @@ def _hypothesis(tokens: Sequence[int] | Tensor, score: float) -> dict:
 def class_line(number: int, ranked: Sequence[dict], dictionary: Dictionary) -> str:
     """Writes ``C-<number>``, then for each class a tab, its name, a blank and its probability, the most probable first.
 
-    Args:
-        number: of the example
-        ranked: its hypotheses, from :class:`ClassPredictor`
-        dictionary: of the classes
+    ``ranked`` are the example's hypotheses, from :class:`ClassPredictor`.
     """
     parts = (f"{dictionary[int(hypothesis['tokens'][0])]} {math.exp(hypothesis['score']):.4f}" for hypothesis in ranked)
     return "\t".join((f"C-{number}", *parts))
 
 
 class ClassLines:
-    """Prints a ``C-`` line after the first ``P-`` line that one of fairseq's commands prints for an example.
-
-    Args:
-        dictionary: of the classes
-    """
+    """Prints a ``C-`` line after the first ``P-`` line that one of fairseq's commands prints for an example."""
 
     def __init__(self, dictionary: Dictionary):
         self.dictionary = dictionary

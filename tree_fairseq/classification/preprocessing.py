@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ class ClassTreeSide(TreeSide):
 
     def known_labels(self, cache: Path) -> tuple[list[str], list[str]]:
         """Returns all symbols of trees, and those of them that can be directly above words."""
-        labels, tags = ([], [])
+        labels, tags = [], []
         if self.symbols is not None:
             labels, tags = TreeSide(self.side, self.lang, word_options(self.symbols)).known_labels(cache)
         tags = sorted({*tags, NODE_SYMBOL})
@@ -62,20 +63,11 @@ class ClassTreeSide(TreeSide):
         return sorted({*labels, *tags, *pieces}), tags
 
     def line_reader(self, split: str) -> ClassTreeReader:
-        """Returns the reader of class trees."""
         return ClassTreeReader(self.options.subword_model, self.parses.get(split, ()))
 
 
 def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
-    """Does the work of ``fairseq-preprocess --task tree_classification`` or ``tree_sentence_classification``.
-
-    Args:
-        args: of ``fairseq-preprocess``, among them ours
-        stock_main: fairseq's own ``main``
-
-    Raises:
-        TreeFairseqError: its class says what is wrong, and its message names the user's own files.
-    """
+    """Does the work of ``fairseq-preprocess`` with one of both tasks; errors name the user's own files."""
     plan = ClassificationPlan.from_arguments(args)
     try:
         run_plan(plan, stock_main)
@@ -94,19 +86,14 @@ def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
 class ClassificationPlan(PreprocessPlan):
     """The plan for examples and their classes.
 
-    Attributes:
-        text_options: of the parser for new text in a folder of trees, if there is one
+    ``text_options`` are those of the parser for new text in a folder of trees, if there is one.
     """
 
     text_options: ParserOptions | None = None
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> ClassificationPlan:
-        """Makes the plan that arguments ask for.
-
-        Raises:
-            InputError: they do not go together.
-        """
+        """Makes the plan that arguments ask for."""
         args = settled_arguments(args)
         if args.input_format != "trees":
             plan = PreprocessPlan.from_arguments(args)
@@ -136,11 +123,7 @@ class ClassificationPlan(PreprocessPlan):
 
     @functools.cached_property
     def census(self) -> dict[str, ClassCensus]:
-        """Counts of every split, whose lines are all checked.
-
-        Raises:
-            InputError: a line is not as it should be.
-        """
+        """Counts of every split, whose lines are all checked."""
         known = self._given_classes()
         found: dict[str, ClassCensus] = {}
         for split in self.splits:
@@ -175,11 +158,7 @@ class ClassificationPlan(PreprocessPlan):
         return None if given is None else sorted(given, key=class_order)
 
     def inspect(self) -> Inputs:
-        """Reads all files of examples, which are listed under the language of the texts.
-
-        Raises:
-            InputError: a file is missing or empty, or a line is not an example.
-        """
+        """Reads all files of examples, which are listed under the language of the texts."""
         inputs = {(split.name, TEXT): inspect_text(self._file(split)) for split in self.splits}
         for file in inputs.values():
             require_parallel([file])
@@ -208,11 +187,7 @@ class ClassificationPlan(PreprocessPlan):
         return None if self.text_options is None else TreeSide("source", TEXT, self.text_options).record().identity
 
     def begin(self, manifest: Manifest) -> None:
-        """Makes the record of classes, or extends that of the folder.
-
-        Raises:
-            DataFolderError: splits that stay were made differently.
-        """
+        """Makes the record of classes, or extends that of the folder."""
         record = ClassificationRecord(
             input_format=self.args.input_format,
             node_labels=self.has_trees,
@@ -235,21 +210,23 @@ class ClassificationPlan(PreprocessPlan):
         folder, staged = staging.folder(_FOLDER), {}
         for split in self.splits:
             files = {lang: folder / f"{split.name}.{lang}" for lang in self.languages}
-            if self.has_trees:
+            if not self.has_trees:
+                write_columns(self._columns(split), files.get(CLASS), files[TEXT])
+            else:
                 del files[TEXT]
                 staged[split.name, TEXT] = inputs[split.name, TEXT]
-            write_columns(self._examples(split), files.get(TEXT), files.get(CLASS))
+                words = folder / f"{split.name}.words" if self.args.node_symbols == "parser" else None
+                write_columns(self.census[split.name].columns, files.get(CLASS), words)
+                if words is not None:
+                    parsed, options = staging.folder(f"{PARSED}/{words.name}"), word_options(self.text_options)
+                    shards = parse_corpus(words, parsed, options, pool=pool, cache=staging.parse_cache).shards
+                    self.sides[0].parses[split.name] = tuple(map(Path, shards))
             staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
-            if self.has_trees and self.args.node_symbols == "parser":
-                words = folder / f"{split.name}.words"
-                write_columns(self._examples(split), words, None)
-                parsed, options = staging.folder(f"{PARSED}/{words.name}"), word_options(self.text_options)
-                shards = parse_corpus(words, parsed, options, pool=pool, cache=staging.parse_cache).shards
-                self.sides[0].parses[split.name] = tuple(map(Path, shards))
         return staged
 
-    def _examples(self, split: Split):
-        return read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
+    def _columns(self, split: Split) -> Iterator[tuple[str, str]]:
+        examples = read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
+        return ((" ".join(example.classes), example.text) for example in examples)
 
     def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
         """Writes the dictionary of classes, which fairseq would sort by frequency, or that of numbers."""
@@ -263,11 +240,7 @@ class ClassificationPlan(PreprocessPlan):
         return {"tgtdict": str(path)}
 
     def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
-        """Enters the classes of the written splits.
-
-        Raises:
-            DictionaryMismatchError: the label dictionary beside a given dictionary was made for other trees.
-        """
+        """Enters the classes of the written splits."""
         for split in self.splits if self.written_splits and self.sides else ():
             trees, file = manifest.split(TEXT, split.name), self._file(split)
             if trees.failed:

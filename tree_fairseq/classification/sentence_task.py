@@ -8,7 +8,6 @@ import functools
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
 
 import numpy as np
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
@@ -16,12 +15,12 @@ from fairseq.tasks import register_task
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.base_task import ClassificationConfig, ClassificationTask
 from tree_fairseq.classification.dataset import TextDataset
-from tree_fairseq.classification.folder import ClassificationRecord, ExampleFiles, refuse_long_text
+from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles, refuse_long_text
 from tree_fairseq.classification.new_lines import SentenceReader
 from tree_fairseq.classification.prediction import NumberPredictor
 from tree_fairseq.classification.targets import NumberDictionary, target_reader
+from tree_fairseq.classification.task import ClassificationConfig, ClassificationTask
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, LongSentenceError
 from tree_fairseq.nn.pair_dataset import NewLines
@@ -42,20 +41,12 @@ class TreeSentenceClassificationConfig(ClassificationConfig):
     )
 
 
-@register_task("tree_sentence_classification", dataclass=TreeSentenceClassificationConfig)
+@register_task(SENTENCE_TASK, dataclass=TreeSentenceClassificationConfig)
 class TreeSentenceClassificationTask(ClassificationTask):
-    """Predicts the class of a sentence or of a pair of sentences, or a number instead (regression).
-
-    Args:
-        cfg (TreeSentenceClassificationConfig): options
-
-    Attributes:
-        num_classes: C, 1 for numbers
-        regression: whether numbers are predicted
-    """
+    """Predicts the class of a sentence or of a pair of sentences, or a number instead (regression)."""
 
     cfg: TreeSentenceClassificationConfig
-    name = "tree_sentence_classification"
+    name = SENTENCE_TASK
 
     def __init__(self, cfg: TreeSentenceClassificationConfig):
         super().__init__(cfg)
@@ -69,25 +60,15 @@ class TreeSentenceClassificationTask(ClassificationTask):
         )
 
     def make_dataset(self, files: ExampleFiles, split: str) -> TextDataset:
-        """Makes the data set of a split.
-
-        Raises:
-            LongSentenceError: an example is longer than ``--max-source-positions``
-        """
+        """Refuses examples beyond ``--max-source-positions``."""
         limit = self.cfg.max_source_positions
         for index in np.flatnonzero(files.lengths > limit)[:1].tolist():
             refuse_long_text(int(files.lengths[index]), limit, *files.place(index))
-        logger.info("[%s] %d examples, %d tokens", split, len(files.tokens), int(files.lengths.sum()))
         read_target, is_train = target_reader(self.tgt_dict), split == self.cfg.train_subset
         return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, read_target, is_train)
 
     def filter_indices_by_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
-        """Filters examples as fairseq does, which leaves long ones out of training; here they are an error.
-
-        Raises:
-            LongSentenceError: an example is longer than the model can read, as with pretrained encoders, or than a
-                batch
-        """
+        """Refuses examples longer than the model reads, or than a batch; fairseq leaves them out of training."""
         too_long = [] if max_positions is None else indices[dataset.sizes[indices] > max_positions]
         is_train = dataset is self.datasets.get(self.cfg.train_subset)
         if len(too_long) and (is_train or not ignore_invalid_inputs):
@@ -101,7 +82,7 @@ class TreeSentenceClassificationTask(ClassificationTask):
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
-        """Names what differs between another folder and the first, the kind of examples among it."""
+        """Also compares the kinds of examples."""
         found = super().differences(folder, manifest)
         ours, theirs = self.record, manifest.section(ClassificationRecord)
         is_same = (ours.input_format, ours.regression) == (theirs.input_format, theirs.regression)
@@ -109,7 +90,7 @@ class TreeSentenceClassificationTask(ClassificationTask):
 
     @functools.cached_property
     def read_lines(self) -> SentenceReader:
-        """Makes token tensors of new lines; a pair has a tab between its sentences."""
+        """Reads new lines; a pair has a tab between its sentences."""
         return SentenceReader(self.record.input_format == "pair", self.src_dict, self.cfg.max_source_positions)
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:
@@ -117,36 +98,25 @@ class TreeSentenceClassificationTask(ClassificationTask):
         return [() for _ in lines]
 
     def new_dataset(self, lines) -> TextDataset:
-        """Makes a data set of lines to classify."""
+        """Makes a data set without trees."""
         lines = lines if isinstance(lines, NewLines) else NewLines(lines)
         return TextDataset(lines, lines.lengths, self.src_dict, first_line=lines.first)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """Returns the predictor of classes or numbers, in place of a search."""
+        """Returns the predictor of classes or numbers."""
         return NumberPredictor(self.tgt_dict) if self.regression else super().build_generator(models, args)
 
-    def example_numbers(self, sample: dict, constraints: Optional[Tensor]) -> Optional[Tensor]:
-        """Returns the numbers of a batch's examples; None in regression, which has no probabilities to print."""
-        if self.regression:
-            return None
-        return super().example_numbers(sample, constraints) if constraints is None else constraints[:, 0]
-
     def target_tokens(self, target: Tensor) -> Tensor:
-        """Writes classes, or the digits of numbers, as lines of tokens."""
+        """Writes classes, or the digits of numbers."""
         if not self.regression:
             return super().target_tokens(target)
         lines = [self.tgt_dict.tokens(value).long() for value in target.tolist()]
         return pad_sequence(lines, batch_first=True, padding_value=self.tgt_dict.pad()).to(target.device)
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any model of classes that reads no trees.
-
-        Raises:
-            InputError: it reads trees
-        """
+        """Builds any model of classes that reads no trees."""
         arch = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
-        model = ARCH_MODEL_REGISTRY.get(arch) or MODEL_REGISTRY.get(arch)
-        if trees_read(model):
+        if trees_read(ARCH_MODEL_REGISTRY.get(arch) or MODEL_REGISTRY.get(arch)):
             raise InputError(
                 f"--arch {arch} reads trees, and --task {self.name} has none", hint="Use --task tree_classification."
             )

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 import torch
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -13,12 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassifierConfig, SequenceClassifier
-from tree_fairseq.nn.extended_transformer import (
-    add_encoder_args,
-    build_word_embeddings,
-    register_architectures,
-    set_defaults,
-)
+from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures, set_defaults
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -32,10 +26,7 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
     Args:
         lstm: bidirectional, with biases
         texts: ``[N, B, E]``, padded at the end
-        lengths: ``[B]`` int64, 1 or more
-
-    Returns:
-        ``[B, 2 D]``, forward and backward
+        lengths: ``[B]`` int64, 1 or more; the result is ``[B, 2 D]``, forward and backward
     """
     if texts.device.type != "cpu":
         return packed_last_states(lstm, texts, lengths)
@@ -59,7 +50,7 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
 
 
 def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    """Computes the same from packed sequences, which are fast if a device has a kernel for them; arguments as above."""
+    """Computes the same from packed sequences, which are fast if a device has a kernel for them."""
     packed = nn.utils.rnn.pack_padded_sequence(texts, lengths.cpu(), enforce_sorted=False)
     last = lstm(packed)[1][0].view(lstm.num_layers, 2, len(lengths), lstm.hidden_size)
     return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
@@ -75,22 +66,16 @@ class TransformerClassifierConfig(ClassifierConfig, TransformerConfig):
 class TransformerClassifier(SequenceClassifier):
     """fairseq's transformer encoder, read at the mean of the states of all tokens."""
 
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags of encoders and ours; architectures set the defaults."""
-        add_encoder_args(parser)
-        gen_parser_from_dataclass(parser, ClassifierConfig(), delete_default=True, with_prefix="")
+    flags = ClassifierConfig
 
     @classmethod
     def build_encoder(cls, args, task):
-        """Builds fairseq's encoder."""
         _set_defaults(args)
         cfg = TransformerClassifierConfig.from_namespace(args)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         return TransformerEncoderBase(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """Returns the mean of the states of all tokens, ``[B, D]``."""
         encoded = self.encoder(src_tokens, src_lengths)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
@@ -114,7 +99,6 @@ class LSTMClassifier(SequenceClassifier):
 
     @classmethod
     def build_encoder(cls, args, task):
-        """Builds fairseq's encoder."""
         cfg = LSTMClassifierConfig.from_namespace(args)
         encoder = LSTMEncoder(
             task.source_dictionary,
@@ -130,7 +114,6 @@ class LSTMClassifier(SequenceClassifier):
         return encoder, 2 * cfg.encoder_hidden_size
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """Returns the last states of both directions in the upper layer, concatenated: ``[B, D]``."""
         words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x E
         return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
 

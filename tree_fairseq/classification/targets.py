@@ -8,7 +8,6 @@ characters, made once, can write every number.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable
 from typing import Callable
@@ -17,8 +16,9 @@ import numpy as np
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.tree_store import RESERVED_LABELS
+from tree_fairseq.data_bin.tree_store import RESERVED_LABELS, StoredTree
 from tree_fairseq.errors import ClassError, CorruptFileError, UnknownClassError
+from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 
 UNLABELLED = "-"
 """Marks a node without a class. The dictionary of classes does not contain it, so it is stored as ``<unk>``."""
@@ -38,35 +38,18 @@ def class_order(name: str) -> tuple[int, float, str]:
     return (0, float(name), name) if _INTEGER_OR_FRACTION.fullmatch(name) else (1, 0.0, name)
 
 
-def check_class(name: str, path: str | os.PathLike | None = None, line: int | None = None) -> str:
-    """Returns the name of a class if a dictionary can contain it.
-
-    Raises:
-        ClassError: it is one of the dictionary's special symbols.
-    """
+def check_class(name: str) -> None:
+    """Raises ClassError for the name of a class that one of the dictionary's special symbols has."""
     if name in RESERVED_LABELS:
-        raise ClassError(
-            f"a class is called {name}, which names a special symbol of the dictionary",
-            path,
-            line,
-            hint="Give it another name.",
-        )
-    return name
+        problem = f"a class is called {name}, which names a special symbol of the dictionary"
+        raise ClassError(problem, hint="Give it another name.")
 
 
-def require_known_class(
-    name: str, known: Iterable[str], path: str | os.PathLike | None = None, line: int | None = None
-) -> None:
-    """Makes sure that a class is known; `UNLABELLED` is always accepted.
-
-    Raises:
-        UnknownClassError: otherwise.
-    """
+def require_known_class(name: str, known: Iterable[str]) -> None:
+    """Raises UnknownClassError unless a class is known, or `UNLABELLED`."""
     if name != UNLABELLED and name not in known:
         raise UnknownClassError(
             f"{name!r} is not a class, the classes are {', '.join(sorted(known, key=class_order))}",
-            path,
-            line,
             hint=f"A class has to occur in train; a node without a class is labelled {UNLABELLED}.",
         )
 
@@ -88,7 +71,7 @@ class NumberDictionary(Dictionary):
         return made
 
     def string(self, tensor, *args, **kwargs) -> str:
-        """Joins tokens as fairseq does, but writes a number as one word."""
+        """Also writes each number as one word."""
         # fairseq puts the lines of a batch one below the other, so only blanks are removed.
         return super().string(tensor, *args, **kwargs).replace(" ", "")
 
@@ -108,12 +91,37 @@ def class_targets(tokens: Tensor, dictionary: Dictionary) -> np.ndarray:
     return np.where(ids == dictionary.unk(), IGNORE, ids - dictionary.nspecial)
 
 
-def example_class(classes: np.ndarray, index: int) -> int:
-    """Returns the class of example ``index`` itself, the first of its line (:func:`class_targets`).
+class ClassNodes:
+    """Finds the nodes of a stored full tree that have a class token of their own; ``labels`` is its label dictionary.
 
-    Raises:
-        CorruptFileError: it has no class.
+    All nodes have one but the pieces of split words: ``(2 (2_sub un@@) (2_sub true))`` has one token, that of the word.
     """
+
+    def __init__(self, labels: Dictionary):
+        self._is_piece = np.array([symbol.endswith(SUBWORD_SUFFIX) for symbol in labels.symbols])
+
+    def __call__(self, tree: StoredTree) -> np.ndarray:
+        """Returns these nodes in preorder, which is the order of the line's class tokens: int64 ``[tokens]``."""
+        return np.flatnonzero(~self._is_piece[tree.label])
+
+    def place(self, tree: StoredTree, classes: np.ndarray, fill: int) -> np.ndarray:
+        """Assigns a line of classes ``[tokens]`` to the nodes: int64 ``[M]``, with ``fill`` at nodes without a token.
+
+        Raises:
+            CorruptFileError: the numbers of nodes and classes differ.
+        """
+        nodes = self(tree)
+        if len(nodes) != len(classes):
+            raise CorruptFileError(
+                f"{len(classes)} classes for a tree of {len(nodes)} nodes with a class. Preprocess again"
+            )
+        placed = np.full(len(tree.label), fill, np.int64)
+        placed[nodes] = classes
+        return placed
+
+
+def example_class(classes: np.ndarray, index: int) -> int:
+    """Returns the class of example ``index`` itself, the first of its line (:func:`class_targets`)."""
     if not len(classes) or classes[0] < 0:
         raise CorruptFileError(f"example {index + 1} has no class. Preprocess again")
     return int(classes[0])

@@ -16,9 +16,6 @@ from tree_fairseq.nn.extended_transformer import build_word_embeddings, set_defa
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import TreeLSTM
 
-# A recurrent network has no limit of its own; this is fairseq's.
-MAX_POSITIONS = 100_000
-
 
 @dataclass(frozen=True)
 class BinaryBranches:
@@ -45,11 +42,7 @@ class BinaryBranches:
 
     @classmethod
     def of(cls, batch: TreeBatch) -> "BinaryBranches":
-        """Binarises all trees at once, in the time of a sort; the order of the nodes does not matter.
-
-        Args:
-            batch: R trees, padded on the right and without EOS
-        """
+        """Binarises all trees at once, in the time of a sort; they are padded on the right and have no EOS."""
         num_leaves = batch.is_leaf.size(1)
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # R x S
         num_columns = real.size(1)
@@ -85,18 +78,9 @@ class BinaryBranches:
     def under_super_roots(self, document: Tensor) -> "BinaryBranches":
         """Puts a super-root, in binary form, over the trees of each of B documents.
 
-        All trees are then in one row of R times 2 S + 1 columns. The last of a tree's columns is the node over it and
-        all later
-        trees of its document, if there is such a node: trees are added from right to left. A single tree is the only
-            child of its
-        super-root.
-
-        Args:
-            document: ``[R]`` int64, the document of each tree, ascending from 0, with every number in between
-
-        Returns:
-            tensors ``[1, R (2 S + 1)]``, but ``divided`` unchanged, and ``root`` ``[B]``, the columns of the
-            super-roots
+        All trees are then in one row of R times 2 S + 1 columns, and ``root`` is ``[B]``. The last of a tree's columns
+        is the node over it and all later trees of its document, if there is such a node: trees are added from right to
+        left. A single tree is the only child of its super-root. ``document`` ``[R]`` ascends from 0 without gaps.
         """
         rows, width = self.parents.shape
         begins = document.diff() > 0
@@ -148,13 +132,7 @@ class TreeLSTMEncoder(FairseqEncoder):
     would equal ``(A b (A c d))``.
 
     A document is read at the root of its first tree, at the mean of the roots of all, or at a super-root of label
-    ``<s>`` over all of its trees. The root of a tree of one leaf is the leaf.
-
-    Args:
-        cfg (TreeLSTMClassifierConfig): sizes, dropout and ``document_root`` (``first``, ``mean`` or ``super``)
-        dictionary: of the leaves
-        num_labels: of nodes
-        embed_tokens: table of the leaves
+    ``<s>`` over all of its trees (``document_root``). The root of a tree of one leaf is the leaf.
     """
 
     def __init__(self, cfg, dictionary: Dictionary, num_labels: int, embed_tokens: nn.Embedding):
@@ -170,14 +148,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, cfg.encoder_hidden_size, 2)
 
     def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
-        """Encodes a batch of B documents of R sentences.
-
-        Args:
-            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`
-
-        Returns:
-            h of leaves and nodes, zero at padding, and of the roots
-        """
+        """Computes h of leaves and nodes, zero at padding, and of the roots."""
         tokens, document = sentence_trees["tokens"], sentence_trees["document"]
         batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
         tree = BinaryBranches.of(batch)
@@ -205,8 +176,8 @@ class TreeLSTMEncoder(FairseqEncoder):
         return DocumentStates(leaves, nodes, roots)
 
     def max_positions(self) -> int:
-        """Returns the maximum length of a document."""
-        return MAX_POSITIONS
+        """Returns fairseq's limit for recurrent networks, which have none of their own."""
+        return 100_000
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -226,7 +197,6 @@ class TreeLSTMClassifier(TreeClassifier):
 
     @classmethod
     def build_encoder(cls, args, task):
-        """Builds a Tree-LSTM over documents."""
         cfg = TreeLSTMClassifierConfig.from_namespace(args)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         encoder = TreeLSTMEncoder(cfg, task.source_dictionary, len(task.label_dictionary), embeddings)

@@ -5,7 +5,6 @@ from typing import Any, Optional, Union
 
 import torch
 from fairseq.dataclass import ChoiceEnum
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
@@ -13,15 +12,9 @@ from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
 from tree_fairseq.classification.classifier import POOLING, DocumentStates, TreeClassifier, TreeReadoutConfig
-from tree_fairseq.classification.document_structure import DocumentStructure, Placement
-from tree_fairseq.classification.sentence_trees import Packing
+from tree_fairseq.classification.document_structure import DocumentStructure, Packing, Placement
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import (
-    add_encoder_args,
-    build_word_embeddings,
-    register_architectures,
-    set_defaults,
-)
+from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures, set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
@@ -34,10 +27,8 @@ class DocumentAttention(TreeSelfAttention):
 
     It computes the same as :class:`TreeSelfAttention` on a forest of all trees of a document. Nodes attend to nothing
     outside their tree, so they and their accumulation stay within a row. Only the leaves are brought together: no
-    tensor has all nodes and all leaves, or all nodes twice, of a document.
-
-    A super-root comes last in the first row of its document. It is the one node above all trees and attends to all of
-    them.
+    tensor has all nodes and all leaves, or all nodes twice, of a document. A super-root comes last in the first row of
+    its document and attends to all trees.
     """
 
     def forward(
@@ -48,10 +39,7 @@ class DocumentAttention(TreeSelfAttention):
         key_padding_mask: Union[DocumentStructure, TreeStructure],
         **unread: Any,
     ) -> tuple[Tensor, None]:
-        """Attends within a batch of documents, or of trees that each are a document, as :class:`TreeSelfAttention`.
-
-        ``query`` is ``[S, R, D]``, leaves then nodes, or ``[S + 1, R, D]`` with super-roots.
-        """
+        """Attends within documents; ``query`` is ``[S, R, D]``, leaves then nodes, or ``[S + 1, R, D]``."""
         structure = key_padding_mask
         if isinstance(structure, TreeStructure):
             return super().forward(query, key, value, structure)
@@ -107,20 +95,13 @@ class DocumentEncoder(TreeTransformerEncoder):
 
     A row holds one sentence, or a few sentences of a document if their leaves attend beyond them. Nodes and their
     accumulation never leave their row, so time and memory grow linearly with the number of sentences. With
-    ``leaf_attention`` of ``document``, leaves
-    attend to all leaves of their document and count their positions from its start: the result is that of one forest of
-        all its
-    trees. With ``sentence``, the result is that of every sentence by itself.
+    ``leaf_attention`` of ``document``, leaves attend to all leaves of their document and count their positions from its
+    start: the result is that of one forest of all its trees. With ``sentence``, the result is that of every sentence by
+    itself.
 
     A document is read at the root of its first sentence (the paper), at the mean of the roots of all its sentences, or
-    at a super-root, which is embedded as the label ``<s>``, accumulates the whole document and attends to all of it.
-    The root of a sentence of one leaf is the leaf.
-
-    Args:
-        cfg: that of a Tree-Transformer, with ``leaf_attention`` (``document`` or ``sentence``) and
-            ``document_root`` (``first``, ``mean`` or ``super``)
-        dictionary: of the leaves
-        embed_tokens: table of the leaves
+    at a super-root (``document_root``), which is embedded as the label ``<s>``, accumulates the whole document and
+    attends to all of it. The root of a sentence of one leaf is the leaf.
     """
 
     attention = DocumentAttention
@@ -132,15 +113,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         self.pool = POOLING.get(cfg.document_root)
 
     def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
-        """Encodes a batch of documents.
-
-        Args:
-            sentence_trees: from :func:`tree_fairseq.classification.sentence_trees.collate_sentences`; the node of a
-                sentence's root is its first
-
-        Raises:
-            InputError: learned positions end before the text does
-        """
+        """Encodes a batch of documents, packed if that helps; the first node of each sentence is its root."""
         sentences, packing = sentence_trees, None
         is_node = sentence_trees["end"] > sentence_trees["start"]
         if self.join_leaves and not _single(sentence_trees["document"]):
@@ -230,22 +203,12 @@ class TreeTransformerClassifierConfig(TreeClassifierConfig, TransformerConfig):
 
 @register_model("tree_transformer_classifier")
 class TreeTransformerClassifier(TreeClassifier):
-    """The Tree-Transformer's encoder and a readout of its roots, nodes and leaves.
+    """The Tree-Transformer's encoder and a readout of its roots, nodes and leaves."""
 
-    Args:
-        encoder (DocumentEncoder): of the documents
-        readout: of its states
-    """
-
-    @classmethod
-    def add_args(cls, parser):
-        """Adds fairseq's flags of encoders and ours; architectures set the defaults."""
-        add_encoder_args(parser)
-        gen_parser_from_dataclass(parser, TreeClassifierConfig(), delete_default=True, with_prefix="")
+    flags = TreeClassifierConfig
 
     @classmethod
     def build_encoder(cls, args, task):
-        """Builds an encoder of documents."""
         _set_defaults(args)
         cfg = TreeTransformerClassifierConfig.from_namespace(args)
         cfg.num_labels = len(task.label_dictionary)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from fairseq import utils
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoder, register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
@@ -13,26 +12,14 @@ from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import (
-    add_encoder_args,
-    add_fields,
-    build_word_embeddings,
-    register_architectures,
-    set_defaults,
-)
+from tree_fairseq.nn.extended_transformer import add_fields, build_word_embeddings, register_architectures, set_defaults
 from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
 from tree_fairseq.nn.pretrained_library import encoder_folder
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
 class EncoderWithBOS(TransformerEncoderBase):
-    """fairseq's transformer encoder with BOS before each text, whose state represents the text as BERT's [CLS] does.
-
-    Args:
-        cfg: of fairseq's transformer, with ``max_source_positions``
-        dictionary: of the source
-        embed_tokens: its table
-    """
+    """fairseq's transformer encoder with BOS before each text, whose state represents the text as BERT's [CLS] does."""
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
         """Encodes texts ``[B, N]``, padded on the right; ``encoder_out`` is ``[N + 1, B, D]``, BOS first."""
@@ -75,13 +62,10 @@ class TreeformerClassifier(SequenceClassifier):
     """Predicts a class, or a number, from the sum of the encoder's first state and the mean of the chart's top row.
 
     The first state is that of a pretrained encoder's [CLS], or of BOS for an encoder trained from scratch. That token,
-    the ends of sentences and their separators never enter the chart.
-
-    Args:
-        encoder: of the texts, with [CLS] or BOS first
-        readout: of the sum
-        summary: of phrases; None without a chart
+    the ends of sentences and their separators never enter the chart. Without a chart, ``summary`` is None.
     """
+
+    flags = TreeformerClassifierConfig
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout, summary: Optional[ChartSummary]):
         super().__init__(encoder, readout)
@@ -89,19 +73,13 @@ class TreeformerClassifier(SequenceClassifier):
 
     @classmethod
     def add_args(cls, parser):
-        """Adds fairseq's flags of encoders and ours; architectures set the defaults."""
-        add_encoder_args(parser)
+        """Adds the flags of the chart, too."""
+        super().add_args(parser)
         add_fields(parser, ChartConfig, _CHART)
-        gen_parser_from_dataclass(parser, TreeformerClassifierConfig(), delete_default=True, with_prefix="")
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the model for a task with ``num_classes``.
-
-        Raises:
-            InputError: the task has no classes, the options of the chart contradict each other, or the pretrained
-                encoder cannot be loaded
-        """
+        """Builds the chart, too, whose options must not contradict each other."""
         cls.check_task(task)
         _set_defaults(args)
         if args.no_chart and args.treeformer_within_sentences:
@@ -116,7 +94,6 @@ class TreeformerClassifier(SequenceClassifier):
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary)
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """Returns the sum of the first state and the mean of the highest phrases, ``[B, D]``."""
         dictionary = self.encoder.dictionary
         tokens = utils.convert_padding_direction(src_tokens, dictionary.pad(), left_to_right=True)
         states = self.encoder(tokens, src_lengths)["encoder_out"][0]  # N + 1 x B x D

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from fairseq import utils
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
-from tree_fairseq.nn.tree_batch import NODE_FIELDS, NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.trees.symbols import parents_and_branches
 
 
@@ -120,28 +121,26 @@ class NewLines(list):
         return np.array([len(tokens) for tokens in self], np.int64)
 
 
-class NewSpanPairDataset(SpanPairDataset):
-    """New lines. Their batches carry the trees a second time, packed, as ``constraints``.
+class CarriedInput(dict):
+    """The part of ``net_input`` of new lines that is not tokens or lengths; batches have it as ``constraints``.
 
-    The interactive command rebuilds each batch from tokens, lengths and constraints. Nothing else reaches the model.
+    The interactive command rebuilds each batch from tokens, lengths and constraints. Nothing else reaches the task.
     """
 
+    def cuda(self) -> CarriedInput:
+        """Moves all tensors to the GPU; the command calls this as it would for a tensor."""
+        return CarriedInput(utils.move_to_cuda(dict(self)))
+
+
+class NewSpanPairDataset(SpanPairDataset):
+    """New lines, whose batches carry their trees (:class:`CarriedInput`)."""
+
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """A batch with ``source_spans`` and its packed form."""
+        """Also makes ``constraints`` that carry the trees."""
         batch = super().collater(samples, pad_to_length)
         if batch:
-            batch["constraints"] = pack_spans(batch["net_input"]["source_spans"])
+            batch["constraints"] = CarriedInput(source_spans=batch["net_input"]["source_spans"])
         return batch
-
-
-def pack_spans(source_spans: dict[str, Tensor]) -> Tensor:
-    """Collated trees as one tensor ``[B, 4, M]``; :func:`unpack_spans` is its inverse."""
-    return torch.stack([source_spans[name] for name in NODE_FIELDS], dim=1)
-
-
-def unpack_spans(packed: Tensor) -> dict[str, Tensor]:
-    """The dict of ``[B, M]`` tensors that :func:`pack_spans` was given."""
-    return dict(zip(NODE_FIELDS, packed.unbind(1)))
 
 
 def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor]:

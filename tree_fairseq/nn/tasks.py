@@ -14,13 +14,7 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError, option
-from tree_fairseq.nn.pair_dataset import (
-    NewSpanPairDataset,
-    SpanPairDataset,
-    SymbolPairDataset,
-    collate_symbol_trees,
-    unpack_spans,
-)
+from tree_fairseq.nn.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side
 from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
@@ -174,8 +168,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             # The search knows the trees that it makes, and encoders read none of the target.
             net_input.pop("previous_symbol_tree", None)
         if self.source_side.modality == CONSTITUENCY:
-            if constraints is not None and "source_spans" not in net_input:
-                net_input["source_spans"] = unpack_spans(constraints)
+            net_input.update(constraints or {})
             constraints = None
         elif self.source_side.symbols is not None and "source_symbol_tree" not in net_input:
             net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_side.symbols)

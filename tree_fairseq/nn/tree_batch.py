@@ -31,9 +31,6 @@ class NodeArrays:
         return len(self.label)
 
 
-NODE_FIELDS = ("label", "start", "end", "depth")
-
-
 def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
     """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.
 
@@ -42,7 +39,7 @@ def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
         side on which the leaves are padded does not matter here.
     """
     shape = (len(trees), max((len(tree) for tree in trees), default=0))
-    batch = {name: np.zeros(shape, np.int64) for name in NODE_FIELDS}
+    batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
     batch["label"].fill(pad)
     for row, tree in enumerate(trees):
         for name, array in batch.items():

@@ -1,0 +1,300 @@
+"""The base of both tasks that classify, and ``tree_classification``, of sentences and documents with trees."""
+
+import functools
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import get_available_dataset_impl
+from fairseq.dataclass import ChoiceEnum
+from fairseq.logging import metrics
+from fairseq.tasks import register_task
+from omegaconf import II
+from torch import Tensor
+
+from tree_fairseq.classification.classifier import ClassTask
+from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
+from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
+from tree_fairseq.classification.metrics import confusion_line
+from tree_fairseq.classification.new_lines import DocumentReader, tree_reader
+from tree_fairseq.classification.prediction import ClassLines, ClassPredictor
+from tree_fairseq.classification.targets import ClassNodes
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.token_files import load_dictionary
+from tree_fairseq.data_bin.tree_store import load_label_dictionary
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig, trees_read
+from tree_fairseq.trees.spans import decode
+from tree_fairseq.trees.tree import Forest
+
+logger = logging.getLogger(__name__)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class ClassificationConfig(TreeTaskConfig):
+    """Options of both tasks."""
+
+    data: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "folder that fairseq-preprocess made with the same --task; of several, separated by colons, every "
+            "epoch trains on another one, and other splits are those of the first"
+        },
+    )
+    train_subset: str = II("dataset.train_subset")
+    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
+
+
+class ClassificationTask(ClassTask, TreeTask):
+    """Predicts the class of an example. Subclasses read the examples, with trees or without.
+
+    ``record`` says which kind of examples the folder has.
+    """
+
+    cfg: ClassificationConfig
+    tree_inputs = ("sentence_trees",)
+    name: str
+    """The name of the task, as it is registered."""
+
+    def __init__(self, cfg: ClassificationConfig):
+        super().__init__(cfg)
+        self.folder = Path(utils.split_paths(cfg.data)[0])
+        self.record = Manifest.load(self.folder).verify_section(ClassificationRecord, self.folder, [])
+        if self.record.task != self.name:
+            raise DataFolderError(
+                f"{self.folder} was preprocessed with --task {self.record.task}, this is --task {self.name}"
+            )
+        self.src_dict, self.tgt_dict = load_dictionary(self.folder, TEXT), load_dictionary(self.folder, CLASS)
+        self.num_classes = len(self.classes)
+        self.class_lines = ClassLines(self.tgt_dict)
+        self._lines_read = 0
+
+    @classmethod
+    def setup_task(cls, cfg, **kwargs):
+        """Reads the dictionaries from the folder."""
+        return cls(cfg)
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """The dictionary of the texts."""
+        return self.src_dict
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The dictionary of the classes, after fairseq's special symbols."""
+        return self.tgt_dict
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the classes."""
+        return self.tgt_dict.symbols[self.tgt_dict.nspecial :]
+
+    def max_positions(self) -> int:
+        """Returns the largest number of tokens of an example."""
+        return self.cfg.max_source_positions
+
+    # Data sets
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
+        """Loads a split. Of several folders, every epoch trains on another one; the first has all other splits."""
+        paths = utils.split_paths(self.cfg.data)
+        folder = Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
+        if folder != self.folder and (different := self.differences(folder, Manifest.load(folder))):
+            raise DictionaryMismatchError(
+                f"{folder} has other {' and '.join(different)} than {paths[0]}; preprocess it in the same way, with "
+                "--srcdict and --tgtdict of the first folder, which takes its labels along"
+            )
+        impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)
+        files = open_split(folder, split, combine, self.src_dict, self.tgt_dict, impl)
+        self.datasets[split] = dataset = self.make_dataset(files, split)
+        logger.info("[%s] %d examples, %d tokens", split, len(dataset), int(dataset.sizes.sum()))
+
+    def make_dataset(self, files: ExampleFiles, split: str) -> TextDataset:
+        """Makes the data set of a split, whose examples are within ``--max-source-positions``."""
+        raise NotImplementedError
+
+    def differences(self, folder: Path, manifest: Manifest) -> list[str]:
+        """Names what differs between another folder and the first."""
+        manifest.verify_section(ClassificationRecord, folder, [])
+        ours = {"texts": (TEXT, self.src_dict), "classes": (CLASS, self.tgt_dict)}
+        return [name for name, (lang, own) in ours.items() if load_dictionary(folder, lang) != own]
+
+    # New text: fairseq-interactive and the hub
+
+    read_lines: Callable[..., NewLines]
+    """Makes token tensors of new lines, and their trees, exactly as those of the training data were made."""
+
+    def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
+        """Returns the trees of each line, as they are read."""
+        raise NotImplementedError
+
+    def get_interactive_tokens_and_lengths(self, lines, encode_fn):
+        """Returns token tensors of the next lines of the interactive command, and their lengths."""
+        read = self.read_lines(lines, encode_fn, self._lines_read + 1)
+        self._lines_read += len(lines)
+        return read, read.lengths.tolist()
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
+        """Makes a data set of lines to classify, as :meth:`new_dataset` does; constraints are refused."""
+        if constraints is not None:
+            raise DataFolderError("--constraints are for translations; a class has none")
+        return self.new_dataset(src_tokens)
+
+    def new_dataset(self, lines) -> TextDataset:
+        """Makes a data set of token tensors, which may be :class:`NewLines`."""
+        raise NotImplementedError
+
+    # Predictions
+
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        """Returns the predictor that ranks the classes, in place of a search."""
+        return ClassPredictor(self.tgt_dict)
+
+    def target_tokens(self, target: Tensor) -> Tensor:
+        """Writes targets ``[B]`` as lines of tokens ``[B, T]``."""
+        return torch.stack([target + self.tgt_dict.nspecial, torch.full_like(target, self.tgt_dict.eos())], dim=1)
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Ranks the classes of a batch and prepares the lines that fairseq's commands print of them.
+
+        The targets become lines of tokens, as the commands print them. ``constraints`` carry the numbers of lines, and
+        trees, to a batch that the interactive command rebuilt.
+        """
+        carried = dict(constraints or {})
+        numbers = carried.pop("numbers", sample.get("id"))
+        sample["net_input"].update(carried)
+        hypotheses = super().inference_step(generator, models, sample)
+        if numbers is not None and not self.regression:
+            self.class_lines.expect(numbers.tolist(), hypotheses)
+        target = sample.get("target")
+        if target is not None and target.dim() == 1:
+            sample["target"] = self.target_tokens(target)
+        return hypotheses
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        """Also logs the confusion matrix in validation."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if any("_confusion" in log for log in logging_outputs):
+            metrics.log_derived(
+                "confusion", lambda meters: confusion_line(meters["_confusion"].sum, self.classes), priority=1000
+            )
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """Returns the classes."""
+        return {"classification": {"classes": list(self.classes)}}
+
+
+@dataclass
+class TreeClassificationConfig(ClassificationConfig):
+    """Options of the task."""
+
+    label_nodes: ChoiceEnum(["auto", "all", "root"]) = field(
+        default="auto",
+        metadata={
+            "help": "all: train on the class of every node and leaf that has one; root: on that of the example alone; "
+            "auto: all, if nodes have classes and the model has states of nodes"
+        },
+    )
+    unary_chains: ChoiceEnum(["lowest", "join"]) = field(
+        default="lowest",
+        metadata={
+            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or "
+            "all labels joined"
+        },
+    )
+    max_source_positions: int = field(
+        default=1024,
+        metadata={
+            "help": "leaves that a document may have; of a longer one, the sentences are read that end within them"
+        },
+    )
+    parser_dir: Optional[str] = field(
+        default=None, metadata={"help": "folder of the parser's model for new text, if it is not where tree.json says"}
+    )
+
+
+@register_task(TASK, dataclass=TreeClassificationConfig)
+class TreeClassificationTask(ClassificationTask):
+    """Predicts the class of a sentence or a document; models that read no trees train on the same folder, too."""
+
+    cfg: TreeClassificationConfig
+    name = TASK
+
+    def __init__(self, cfg: TreeClassificationConfig):
+        super().__init__(cfg)
+        self.trees = Manifest.load(self.folder).side(TEXT)
+        self.label_dictionary = load_label_dictionary(self.folder / self.trees.labels)
+        for name, dictionary in (("text", self.src_dict), ("label", self.label_dictionary), ("class", self.tgt_dict)):
+            logger.info("%s dictionary: %d types", name, len(dictionary))
+        if str(cfg.label_nodes) == "all" and not self.record.node_labels:
+            raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
+        self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
+        self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
+
+    def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
+        """Cuts documents beyond ``--max-source-positions`` at a sentence."""
+        lengths = document_lengths(files.trees, files.lengths, self.cfg.max_source_positions, files.place, split)
+        has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
+        reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
+        return DocumentDataset(
+            files.tokens, lengths, self.src_dict, files.trees, reader, files.targets, self.tgt_dict, is_train
+        )
+
+    def differences(self, folder: Path, manifest: Manifest) -> list[str]:
+        """Also compares the labels of nodes."""
+        found = super().differences(folder, manifest)
+        ours, theirs = self.record, manifest.section(ClassificationRecord)
+        if load_label_dictionary(folder / manifest.side(TEXT).labels) != self.label_dictionary:
+            found.append("labels")
+        if (ours.node_labels, ours.node_symbols) != (theirs.node_labels, theirs.node_symbols):
+            found.append("nodes")
+        return found
+
+    @functools.cached_property
+    def read_lines(self) -> DocumentReader:
+        """Reads new lines and their trees."""
+        reader = tree_reader(self.record, self.trees.options, self.cfg.parser_dir)
+        return DocumentReader(reader, self.src_dict, self.label_dictionary, self.cfg.max_source_positions)
+
+    def source_forests(self, lines, encode_fn) -> list[Forest]:
+        """Parses lines, or reads their trees."""
+        return [decode(tree) for tree in self.read_lines.trees(lines, encode_fn)]
+
+    def new_dataset(self, lines) -> DocumentDataset:
+        """Parses token tensors without trees by their words."""
+        if not isinstance(lines, NewLines):
+            lines = self.read_lines([self.src_dict.string(tokens) for tokens in lines], lambda line: line)
+        reader = SentenceTreeReader(self.read_tree)
+        return DocumentDataset(lines, lines.lengths, self.src_dict, lines.trees, reader, first_line=lines.first)
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""
+        model = super().build_model(cfg, from_checkpoint)
+        reads_trees = bool(trees_read(model))
+        if str(self.cfg.label_nodes) == "all" and not reads_trees:
+            raise InputError(
+                f"--label-nodes all trains the states of nodes, and {type(model).__name__} reads sequences",
+                hint="Use --label-nodes root.",
+            )
+        self.labels_all_nodes = self.record.node_labels and reads_trees and str(self.cfg.label_nodes) != "root"
+        return model
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """Adds the labels of nodes and the reading of unary chains."""
+        facts = super().checkpoint_facts()["classification"]
+        trees = {"labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
+        return {"classification": {**facts, **trees}}
+
+    def state_dict(self) -> dict:
+        """Leaves out the labels of trees if no model reads trees."""
+        state = super().state_dict()
+        if not self.trees_of_models:
+            state["classification"] = super().checkpoint_facts()["classification"]
+        return state
