@@ -9,7 +9,7 @@ from tests.hydra_cache import remember_overrides
 
 __all__ = ["corpus", "data_bin", "stock_trained", "trained"]
 
-# How long an example takes says how busy the machine is, not whether the code is right.
+# No deadline: the time of an example depends on the load of the machine.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
 tree_fairseq.register()

@@ -154,12 +154,12 @@ def _become(name: str, arguments: list[str], folder: str, environment: dict[str,
                 stream.flush()
             except BrokenPipeError:
                 pass
-        # Exit functions of the server belong to the server; those of the command run here.
+        # os._exit skips the exit functions of the server; those of the command have run.
         os._exit(code & 0xFF)
 
 
 def _execute(name: str, arguments: list[str], environment: dict[str, str]) -> None:
-    # The server's own folder stays importable, as the tree_fairseq and preprocess of the checkout are what is tested.
+    # The server's folder stays importable, because tree_fairseq and preprocess of the checkout are tested.
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = paths
     if name != "python":

@@ -30,7 +30,7 @@ def files_executed(function: Callable[[], Any]) -> set[str]:
         function()
     finally:
         sys.setprofile(earlier)
-    # Unlike functions, the bodies of modules and classes are not optimised.
+    # Only code of functions has this flag; the bodies of modules and classes lack it.
     functions = [code for code in seen if code.co_flags & inspect.CO_OPTIMIZED]
     return {code.co_filename.removeprefix(prefix) for code in functions if code.co_filename.startswith(prefix)}
 

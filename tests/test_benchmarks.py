@@ -84,7 +84,7 @@ def test_the_paper_tensor_equals_the_closed_form():
     generator = random.Random(0)
     trees = [descendants_first(random_tree(generator, 12, nodes, 20)) for nodes in (8, 5, 11)]
     batch = TreeBatch.from_net_input(collate_trees(trees, 1), torch.full((3, 12), 4), 1)
-    # Tables shorter than the trees are high and wide.
+    # The tables have fewer rows than the trees have levels and leaves.
     module = HierarchicalAccumulation(
         16, 2, AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4)
     ).double()

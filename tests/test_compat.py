@@ -149,7 +149,7 @@ def test_fairseq_still_resumes_after_the_same_number_of_batches():
     state = iterators.EpochBatchIterator.state_dict.__wrapped__(before)
     assert "batches" not in state
     iterators.EpochBatchIterator.load_state_dict.__wrapped__(after, state)
-    # Two of six small batches are four examples, two of three large ones are eight.
+    # Two of six small batches have four examples; two of three large ones have eight.
     assert after.iterations_in_epoch == 2
     resumed = iterator(4)
     resumed.load_state_dict(before.state_dict())

@@ -54,7 +54,7 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             if node.module == "tree_fairseq":
-                # The version and register() belong to the package, everything else is one of its modules.
+                # The package itself has the version and register(); all other names are modules.
                 names = {alias.name for alias in node.names} - {"__version__", "register"}
                 found.update(f"tree_fairseq.{name}" for name in names)
             else:

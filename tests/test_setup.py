@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A stand-in for python that makes "environments" and "installs" in no time and writes down what it was asked for.
+# A replacement of python that records its arguments and only pretends to make environments and to install.
 FAKE_PYTHON = """#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 echo "$*" >> "$CALLS"
@@ -29,15 +29,13 @@ esac
 
 @pytest.fixture
 def house(tmp_path):
-    """A copy of the Makefile and the lock beside a pretended Python; returns the folder and a function that runs
-    make.
-    """
+    """A copy of the Makefile and the lock file with a fake Python: the folder, and functions that run and list commands."""
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     python = tmp_path / "fake-python"
     python.write_text(FAKE_PYTHON)
     python.chmod(0o755)
-    # Without what an outer make, running this very test, has put there.
+    # Without the variables of an outer make that runs this test.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
     environment = {**clean, "CALLS": str(tmp_path / "calls"), "FAIL": str(tmp_path / "fail")}
 
@@ -161,7 +159,7 @@ def test_path_for_user_dir(tmp_path):
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A copy of what `pip install .` reads: building beside the sources would leave files there."""
+    """A copy of the files that `pip install .` reads, because building in the checkout would leave files there."""
     for name in ("setup.py", "requirements.lock", "MANIFEST.in"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tree_fairseq", tmp_path / "tree_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
@@ -173,12 +171,12 @@ def test_pip_install_leaves_fairseq_and_torch_alone(checkout, tmp_path_factory):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True, timeout=120)
     python = environment / "bin/python"
     paths = sysconfig.get_paths(vars={"base": str(environment), "platbase": str(environment)})
-    # An environment that has fairseq and torch already: it sees the packages of the one that runs this test.
+    # The environment already has fairseq and torch: it sees the packages of the environment of this test.
     Path(paths["purelib"], "outer.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     install = [python, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "."]
     done = subprocess.run(install, cwd=checkout, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    # No index was there: whatever pip wanted to download or build besides would have failed.
+    # Without an index, pip would have failed if it had tried to download anything.
     assert re.search(r"^Successfully installed tree-fairseq-[\d.]+$", done.stdout, re.MULTILINE)
     printed = subprocess.run(
         [python, "-m", "tree_fairseq"], cwd=environment, capture_output=True, text=True, timeout=120, check=True

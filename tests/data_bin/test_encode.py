@@ -139,7 +139,7 @@ def test_deep_trees_are_encoded(tmp_path):
     block = chunk.trees
     assert block.node_counts.tolist() == [39_999, 20_000]
     assert np.array_equal(block.rows[:39_999, 1:], encode(forests[0]).spans)
-    # A model cannot see a chain over one word.
+    # Chains over one word are not visible to a model.
     assert chunk.chains == {}
 
 

@@ -111,7 +111,7 @@ def test_an_interrupted_publication_is_completed(tmp_path):
     ready = json.loads((staging.path / "READY.json").read_text())
     (tmp_path / "bin").mkdir()
     os.replace(staging.path / ready["output"] / "a", tmp_path / "bin" / "a")
-    # Not by another command.
+    # Another command does not complete it.
     with pytest.raises(DestinationExistsError, match="give that command again"), Staging(tmp_path / "bin", {"n": 2}):
         pass
     with pytest.raises(DestinationExistsError, match='It was {"n": 1}'):

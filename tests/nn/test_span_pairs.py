@@ -217,7 +217,7 @@ def test_folders_with_different_labels_are_refused(data_bin, tmp_path):
     )
     for split in ("valid", "test"):
         write_pairs(tmp_path / split, make_pairs(8, 4))
-    # A copy of the word dictionaries alone, so that the labels are counted anew.
+    # Only the dictionaries of words are copied, so that labels are counted anew.
     shutil.copy(data_bin / "dict.en.txt", tmp_path / "words.en.txt")
     shutil.copy(data_bin / "dict.de.txt", tmp_path / "words.de.txt")
     preprocess(

@@ -49,7 +49,7 @@ def test_it_equals_the_recursion_of_the_paper(data, degree, full, seed):
             expected = expected + (scores[0, row, column] * own_h + scores[1, row, column] * own_c).sum()
     got = (scores[0] * h + scores[1] * c).sum()
     inputs = [features, *lstm.parameters()]
-    # One-node trees do not touch the weights of children.
+    # Trees of one node do not use the weights of children.
     gradients = (
         torch.autograd.grad(value, inputs, allow_unused=True, materialize_grads=True) for value in (got, expected)
     )
@@ -149,5 +149,5 @@ def test_every_branch_has_its_own_layer():
     for row, branch in enumerate([0, 0, 2, 2, 2, 2]):
         torch.testing.assert_close(outputs[row], linear.weight[branch] @ inputs[row] + linear.bias[branch])
     outputs.sum().backward()
-    # A branch that is not there has a gradient, of zero.
+    # An absent branch has a gradient of zero.
     assert not linear.weight.grad[1].any() and linear.weight.grad[2].any()

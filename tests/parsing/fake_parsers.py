@@ -66,7 +66,7 @@ class ToyParser:
         note([" ".join(words) for words in sentences])
         self.calls.append(sentences)
         time.sleep(float(os.environ.get(SLEEP_VARIABLE, 0)))
-        # Not only the size: which sentences shared the batch.
+        # The label depends on the sentences of the batch and not only on their number.
         label = f"S{sum(map(len, sentences))}.{len(sentences)}" if self.batch_in_label else "S"
         return [self.tree(words, label) for words in sentences]
 

@@ -62,7 +62,7 @@ def test_every_flag_reaches_the_options():
         unescape_moses=False,
         strip_function_tags=True,
     )
-    # No field may be forgotten: each differs from its default.
+    # Every field differs from its default, so none is forgotten.
     default = ParserOptions()
     assert all(getattr(given, name) != value for name, value in default.to_json().items())
 

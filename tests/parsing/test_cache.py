@@ -59,7 +59,7 @@ def test_failures_are_stored_for_their_run_only(tmp_path):
         assert cache.get_many([key], run="first") == {key: None}
         cache.put_many({key: "(X a)"})
         assert cache.get_many([key]) == {key: "(X a)"} == cache.get_many([key], run="first")
-        # A later failure takes nothing away.
+        # A later failure does not replace a tree.
         cache.put_many({key: None}, run="third")
         assert cache.get_many([key], run="third") == {key: "(X a)"}
 
@@ -97,7 +97,7 @@ def test_the_message_names_a_folder_that_is_not_writable(tmp_path):
 def test_a_full_disk_is_reported_and_leaves_no_partial_batch(tmp_path):
     with ParseCache(tmp_path) as cache:
         cache.put_many({KEYS.key("a"): "(X a)"})
-        # sqlite's own limit acts as the end of the disk does.
+        # sqlite's own limit has the same effect as a full disk.
         pages = cache._connection.execute("PRAGMA page_count").fetchone()[0]
         cache._connection.execute(f"PRAGMA max_page_count={pages}")
         with pytest.raises(DiskFullError, match="no room"):

@@ -37,7 +37,7 @@ def test_random_trees_are_binary_and_determined_by_the_words(words, seed):
     tree = parse("random", words, seed)
     assert tree.leaves() == words
     assert all(node.is_leaf or node.is_preterminal or len(node.children) == 2 for node in tree.preorder())
-    # Neither the neighbours nor the place count.
+    # The tree depends neither on other sentences nor on the position.
     again = build_parser(ParserOptions(name="random", seed=seed)).parse([["x", "y", "z"], words])[1]
     assert again == tree
 
@@ -46,7 +46,7 @@ def test_random_trees_vary():
     words = "a b c d e f g h".split()
     assert len({parse("random", words, seed) for seed in range(20)}) > 10
     roots = Counter(len(parse("random", ["w", str(number), "x", "y"]).children[0].leaves()) for number in range(600))
-    # Each of the three places is as likely as any other.
+    # All three split points are equally likely.
     assert set(roots) == {1, 2, 3} and all(150 < count < 250 for count in roots.values())
 
 

@@ -44,7 +44,7 @@ def test_every_line_has_its_forest(text, tmp_path):
     assert summary.lines == len(lines) == len(forests) == 95 and len(summary.shards) == 10
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
     assert summary.sentences == sum(len(read_forest(forest)) for forest in forests) and summary.failed == []
-    # The same, line by line.
+    # The slow way parses line by line.
     slow = LineParser(ParserOptions(name="toy", ssplit="punct")).parse_lines(lines)
     assert forests == [write_forest(line.forest) for line in slow]
 
@@ -131,11 +131,11 @@ def test_files_share_a_pool_whose_processes_load_their_models_once(text, tmp_pat
             file = write_text(tmp_path / name, [f"{name} {line}" for line in toy_lines(60)])
             parse(file, tmp_path / f"{name}.out", options, pool=pool, cache=cache)
         assert len(noted(tmp_path / "loads")) == len(set(noted(tmp_path / "loads"))) == 2
-        # The labels of the parser are known now, and its models need not be loaded here.
+        # The labels of the parser are cached, so its models are not loaded here.
         parser = LineParser(options)
         assert "VP" in parser.inventory(cache) and "T3" in parser.tags(cache)
         assert len(noted(tmp_path / "loads")) == 2
-        # Other options, another parser: the same processes load its models.
+        # With other options, the same processes load the models of another parser.
         parse(text, tmp_path / "german", options.replace(lang="de"), pool=pool)
     loads = [line.split() for line in noted(tmp_path / "loads")]
     assert [lang for lang, _, _ in loads] == ["en", "en", "de", "de"]
@@ -176,7 +176,7 @@ def test_an_interrupted_run_is_continued(text, tmp_path, parse_log, monkeypatch,
         with pytest.raises(Interrupted):
             parse(text, tmp_path / "out")
     assert content(parse(text, tmp_path / "out", workers=2)) == expected
-    # Only the batch that was being kept when it happened.
+    # Only the batch that was being stored is parsed twice.
     again = [sentence for sentence, count in Counter(noted(parse_log)).items() if count > 1]
     assert len(again) <= OPTIONS.batch_size
 
@@ -197,7 +197,7 @@ def test_failures_are_counted_and_not_tried_again(tmp_path, parse_log):
     summary = parse(text, tmp_path / "out", options)
     assert summary.failed == [8, 24] and summary.lines == 40 and summary.sentences == 42
     assert content(summary).decode().split("\n")[7] == "(FRAG (XX w7) (XX x) (XX NONE))"
-    # A run that goes on does not try them again; a new one does.
+    # A continued run does not try failed sentences again; a new run does.
     parse_log.unlink()
     summary.shards[2].unlink()
     assert parse(text, tmp_path / "out", options).failed == [8, 24] and noted(parse_log) == []
@@ -214,7 +214,7 @@ def test_too_many_failures_end_the_run_and_name_the_place(tmp_path, ssplit, limi
     options = ParserOptions(name="faulty", max_parse_failures=limit, ssplit=ssplit)
     with pytest.raises(TooManyParseFailuresError, match=r"text: \d of 40 sentences.*Lines: 8"):
         parse(text, tmp_path / "out", options)
-    # More are allowed now: what is there is not parsed again.
+    # With a higher limit, existing shards are not parsed again.
     summary = parse(text, tmp_path / "out", options.replace(max_parse_failures=2))
     assert summary.failed == [8, 31]
 
@@ -282,7 +282,7 @@ def test_a_parser_that_asks_for_devices_gets_one_for_each_process(text, tmp_path
     parse(text, tmp_path / "out", ParserOptions(name="loading-on-devices", batch_size=3), workers=1)
     assert sorted(line.split()[1] for line in noted(tmp_path / "loads")) == ["gpu:4", "gpu:7"]
     assert devices(ParserOptions(name="loading-on-devices", device="cpu"), 2) == ["cpu", "cpu"]
-    # Others do not.
+    # Other parsers get the CPU.
     assert devices(ParserOptions(name="loading"), 2) == ["cpu", "cpu"]
     assert devices(ParserOptions(name="brackets"), 2) == ["cpu", "cpu"]
 

@@ -30,7 +30,7 @@ def test_options_are_kept_in_json():
     )
     assert ParserOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
     share = ParserOptions(max_parse_failures=0.25)
-    # A count and a share differ in their type alone.
+    # A count and a share differ only in their type.
     assert isinstance(ParserOptions.from_json(json.loads(json.dumps(share.to_json()))).max_parse_failures, float)
 
 

@@ -45,7 +45,7 @@ def process_of(number: int) -> int:
 def fail_at(failing: set[int], log: str, number: int) -> int:
     with open(log, "a") as file:
         file.write(f"{number}\n")
-    # The first that fails is the last to say so.
+    # The first task that fails takes longest.
     time.sleep(0.1 if number == min(failing) else 0.01)
     if number in failing:
         raise KeyError(number)
@@ -104,7 +104,7 @@ class TestForked:
             first = set(pool.map(process_of, range(8), "slept"))
             assert len(first) == 2 and os.getpid() not in first
             assert set(pool.map(process_of, range(8), "slept")) == first
-            # One task needs no process.
+            # A single task runs in this process.
             assert list(pool.map(process_of, [0], "slept")) == [os.getpid()]
         await_end(list(first), seconds=1)
 
@@ -118,7 +118,7 @@ class TestForked:
             assert "in fail_at" in str(raised.value.__cause__)
             assert got == [0, 1, 2, 3, 4]
             assert len((tmp_path / "log").read_text().splitlines()) < 100
-            # The pool is as good as new.
+            # The pool still works.
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
 
     def test_a_caller_may_stop_early(self):
@@ -166,7 +166,7 @@ class TestForked:
             for result in others:
                 with pytest.raises(WorkerDiedError, match="encoded z"):
                     result()
-            # New processes take the place of the old ones.
+            # New processes replace the dead ones.
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
             with pytest.raises(WorkerDiedError, match="ended with exit status 3"):
                 pool.submit(partial(leave, 3), "left")()
@@ -202,7 +202,7 @@ class TestFresh:
             assert answers == [([letter], ([f"(S (NP (T1 {letter})))"], {})) for letter in "abcdefghij"]
             started = children(program="parsing import processes")
             assert len(started) == 2
-            # The same processes go on.
+            # The same processes answer again.
             assert ask(pool, "toy", "x") and children(program="parsing import processes") == started
             pool.end_fresh()
             assert children(program="parsing import processes") == []
@@ -247,7 +247,7 @@ class TestFresh:
         def command():
             with ProcessPool(2) as pool:
                 ask(pool, "toy", *"abcd")
-                # Forked processes hold copies of the connections of those that were there before.
+                # Processes that are forked later inherit the connections of the earlier ones.
                 list(pool.map(double, range(4), "doubled"))
                 (tmp_path / "pids").write_text(" ".join(map(str, children())))
                 os.kill(os.getpid(), signal.SIGKILL)

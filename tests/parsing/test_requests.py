@@ -20,7 +20,7 @@ def test_a_plan_has_every_item_once_and_respects_its_limits(sizes, batch_size):
         assert 1 <= len(batch) <= batch_size
         longest = max(sizes[position] for position in batch)
         assert len(batch) == 1 or len(batch) * longest <= 64 * batch_size
-    # No batch holds a longer item than the one before it.
+    # Items are sorted by length, the longest first.
     lengths = [sizes[position] for batch in batches for position in batch]
     assert lengths == sorted(lengths, reverse=True)
 

@@ -92,7 +92,7 @@ def test_a_flat_folder_is_read(tmp_path):
     for name in ("constituency.pt", "tagger.pt", "pretrain.pt", "tokenizer.pt", "README.md"):
         make(tmp_path / name)
     assert names(tmp_path) == FLAT
-    # Its language is what the user says: models of one's own may be of any.
+    # The user's own models may be of any language.
     assert names(tmp_path, lang="fr") == FLAT
     assert names(tmp_path, tokenize="stanza") == {**FLAT, "tokenize_model_path": "tokenizer.pt"}
 

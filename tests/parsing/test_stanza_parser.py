@@ -48,7 +48,7 @@ def test_every_word_has_a_tag_and_every_label_is_in_the_inventory(parser):
     assert "" not in tags and tags <= set(parser.tags())
     assert {node.label for node in nodes} <= set(parser.inventory())
     assert set(parser.tags()) <= set(parser.inventory())
-    # More than these few sentences have.
+    # The inventory has more labels than these sentences.
     assert {node.label for node in nodes} != set(parser.inventory())
 
 
@@ -147,7 +147,7 @@ class TestTags:
     def test_a_column_without_tags_is_refused(self):
         with pytest.raises(ParserUnavailableError, match="no word a tag in its column upos"):
             tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)] * 5)] * 4, "upos")
-        # One odd word proves nothing.
+        # A single word without a tag is not enough.
         assert tag_words([SimpleNamespace(words=[SimpleNamespace(text="a", upos=None)])], "upos") == [[("a", "XX")]]
 
     def test_a_real_model_with_the_wrong_setting_gives_the_same_trees(self, english_models, parser, monkeypatch):

@@ -108,11 +108,11 @@ def test_a_file_is_parsed_by_a_process_and_then_read_from_the_cache(english_mode
     forests = "".join(path.read_text() for path in first.shards).splitlines()
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
     assert first.failed == [] and first.parsed > 20 and first.sentences_per_second > 0
-    # In this process, by way of `parse_lines`: the same trees.
+    # `parse_lines` in this process gives the same trees.
     assert [write_forest(line.forest) for line in LineParser(stanza).parse_lines(lines)] == forests
 
     def refuse(*arguments):
-        raise AssertionError("a process was started although all was known")
+        raise AssertionError("a process was started although all trees were cached")
 
     monkeypatch.setattr(processes, "_Process", refuse)
     second = parse_corpus(

@@ -46,8 +46,8 @@ def test_text_that_is_not_a_compound_is_refused(text):
         ("the dog", "猫睡了。", False),
         ("every red dog", "每只红狗睡了。", True),
         ("every red dog", "每只狗睡了。", False),
-        ("every red dog", "狗睡了，每只红。", False),  # both stand behind
-        ("every red dog", "红狗每犬", True),  # one "every" stands before one "dog"
+        ("every red dog", "狗睡了，每只红。", False),  # both follow the noun
+        ("every red dog", "红狗每犬", True),  # one "every" precedes one "dog"
         ("every dog he liked", "他喜欢的每只狗", True),
         ("every dog he liked", "每只狗是他喜欢的", False),
         ("saw the dog he liked", "看到狗，他喜欢的", True),  # the modifier may belong to the verb

@@ -62,7 +62,7 @@ def test_differences_of_equal_and_of_different_runs():
     assert difference(scores, scores)["p_value"] == 1
     row = difference(scores, scores + 0.05 + 0.1 * generator.random(60))
     assert row["difference"] == pytest.approx(10, abs=2) and row["p_value"] < 0.01
-    assert difference(scores, scores[::-1])["p_value"] > 0.5  # the same values, of other sentences
+    assert difference(scores, scores[::-1])["p_value"] > 0.5  # the same values in another order
 
 
 def test_the_message_names_the_missing_library(monkeypatch):

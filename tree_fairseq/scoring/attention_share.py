@@ -3,9 +3,9 @@
     python -m tree_fairseq.scoring attention data-bin --path checkpoint.pt --subset test
 
 Under teacher forcing, every target token attends to the words, the EOS symbol and the nodes of the source. For each
-decoder layer the table has the share of attention on nodes and the share of heads whose largest weight is on a node,
-beside the share of nodes among words and nodes. EOS attracts attention but is neither phrase nor word, so shares are
-given with it and without.
+decoder layer the table has the share of attention on nodes and the share of heads whose largest weight is on a node;
+below it is the share of nodes among words and nodes. EOS attracts attention but is neither phrase nor word, so shares
+are given with it and without.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Reference = TypeVar("Reference")
 
 @dataclass
 class Outputs:
-    """The content of a file of fairseq-generate, by the numbers of sentences in the data set.
+    """The content of a file of fairseq-generate, by number of the sentence in the data set.
 
     Attributes:
         best, steps, unfinished: text, number of decoding steps and marks (partial, invalid) of first hypotheses

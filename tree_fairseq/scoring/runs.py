@@ -1,7 +1,7 @@
 """The frame of all commands that score the runs of a recipe.
 
 A *run* is a folder with ``generate-{subset}.txt``, the output of ``fairseq-generate``. Scoring writes ``score.json``
-into it and, where other runs can be compared example by example, ``outcomes.json``. ``--result`` collects all runs
+into it and, if runs can be compared example by example, ``outcomes.json``. ``--result`` collects all runs
 below a folder in one ``result.json``.
 """
 
@@ -87,7 +87,7 @@ class RunScorer(ABC):
         return outcomes
 
     def score(self) -> tuple[dict, dict | None]:
-        """Returns the content of ``score.json`` and of ``outcomes.json``, where a digit stands for each example."""
+        """Returns the content of ``score.json`` and of ``outcomes.json``, which has a digit for each example."""
         scores = {"metrics": {}, **{section: {} for section in self.sections}, "differences": []}
         others = {run.name: read_outcomes(run) for run in self.args.against} if self.compares_outcomes else {}
         kept = {}
@@ -148,7 +148,7 @@ class RunScorer(ABC):
 
 
 class GroupScorer(RunScorer):
-    """Scores example by example, against the corpus's own lines, which may have groups in ``{subset}.groups``."""
+    """Compares each output with a line of the corpus; ``{subset}.groups`` may have the groups of each line."""
 
     compares_outcomes = True
 
@@ -163,7 +163,7 @@ class GroupScorer(RunScorer):
         )
 
     def reference_files(self, *names: str) -> list[Path]:
-        """Returns the files with these names in ``--references``, or that itself if it is the file of the only set."""
+        """Returns the files with these names in ``--references``, or ``--references`` itself if it is a file."""
         path, sets = self.args.references, self.args.sets
         if path.is_file() and len(sets) > 1:
             raise ScoringError(f"--references {path} is one file for {len(sets)} sets: give the folder")
@@ -200,7 +200,7 @@ def generated(run: Path, subset: str) -> Path:
 
 
 def hypotheses_of(run: Path, subset: str, count: int | None = None) -> list[str]:
-    """Returns the best hypothesis of each sentence. Raises ScoringError if some are missing, or if not ``count``."""
+    """Returns the best hypothesis of each sentence. Raises ScoringError if any is missing, or for another count."""
     path = generated(run, subset)
     found = read_hypotheses(path)
     if count not in (None, len(found)):

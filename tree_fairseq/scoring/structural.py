@@ -118,7 +118,7 @@ class StructuralScorer(GroupScorer):
         return target_of(self.args)
 
     def judge(self, outputs: Outputs, references: Sequence[Tree]) -> Judgement:
-        """Reads the outputs as trees. An output that generation marked as invalid is not a tree, however it reads."""
+        """Reads the outputs as trees. An output that generation marked as invalid does not count as a tree."""
         target, indices = self.target, range(len(references))
         invalid = {index for index, marks in outputs.unfinished.items() if INVALID in marks}
         texts = [None if index in invalid else outputs.best.get(index) for index in indices]
