@@ -29,7 +29,7 @@ esac
 
 @pytest.fixture
 def house(tmp_path):
-    """A copy of the Makefile and the lock file with a fake Python: the folder, and functions that run and list commands."""
+    """A copy of the Makefile and the lock file with a fake Python: folder, function of make and of its calls."""
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     python = tmp_path / "fake-python"
