@@ -26,11 +26,10 @@ from typing import Any, Callable
 import numpy as np
 import torch
 from fairseq import binarizer, checkpoint_utils, utils
-from fairseq.data import Dictionary, iterators
 from fairseq.data import dictionary as fairseq_dictionary
+from fairseq.data import iterators
 from fairseq.data.data_utils import post_process
 from fairseq.logging import progress_bar
-from torch import Tensor
 
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.parsing.processes import ProcessPool
@@ -216,12 +215,8 @@ def print_after(commands: Collection[str], line_after: Callable[[str], str | Non
     fairseq's commands print a hypothesis themselves and offer no hook there, so the name ``print`` in their module
     becomes a function that prints one more line, to where theirs goes, such as the file of ``--results-path``.
 
-    Args:
-        commands: modules of the commands, such as ``fairseq_cli.interactive``
-        line_after: given a line that was printed, the line that follows it, or None
-
-    Returns:
-        whether one of the commands runs
+    ``commands`` are modules, such as ``fairseq_cli.interactive``. ``line_after`` returns the line after a printed
+    one, or None. The result is whether one of the commands runs.
     """
 
     def print_line(*values, **options) -> None:
@@ -271,13 +266,7 @@ def _with_source_words(stock: Callable) -> Callable:
     """
 
     def post_process_prediction(
-        hypo_tokens: Tensor,
-        src_str: str,
-        alignment: Sequence,
-        align_dict: Mapping[str, str] | None,
-        tgt_dict: Dictionary,
-        remove_bpe: str | None = None,
-        extra_symbols_to_ignore=None,
+        hypo_tokens, src_str, alignment, align_dict, tgt_dict, remove_bpe=None, extra_symbols_to_ignore=None
     ):
         if align_dict is None:
             return stock(hypo_tokens, src_str, alignment, align_dict, tgt_dict, remove_bpe, extra_symbols_to_ignore)

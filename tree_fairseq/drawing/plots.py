@@ -84,7 +84,6 @@ def _plot(plot: Plot, left: float, colours: dict[str, str]) -> list[str]:
     xs = sorted({x for line in plot.lines for x, _ in line.points})
     ys = [y for line in plot.lines for _, y in line.points]
     ticks = (decades if plot.logarithmic else even_steps)(min(ys), max(ys))
-
     scale = math.log if plot.logarithmic else float
     low, high = scale(ticks[0]), scale(ticks[-1])
 

@@ -63,12 +63,9 @@ def unknown_symbol(arity: int) -> str:
 def parents_and_branches(
     arities: Sequence[int], first_branches: Sequence[int], traversal: str
 ) -> tuple[list[int], list[int]]:
-    """The parent and the branch of each symbol of a sequence.
+    """The parent and the branch of each symbol of a sequence in preorder (``dfs``) or level order (``bfs``).
 
-    Args:
-        arities: the arities of the symbols, in order of traversal
-        first_branches: the branch of each symbol's first child
-        traversal: ``dfs`` (preorder) or ``bfs`` (level order)
+    ``first_branches`` has the branch of each symbol's first child.
 
     Returns:
         for each symbol, the index of its parent in the sequence and its branch under the parent; -1 and -1 for the root
