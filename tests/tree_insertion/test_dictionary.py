@@ -180,8 +180,8 @@ def test_brackets_are_counted_up_to_the_last_number(tree, numbers):
     assert numbered.tolist() == numbered_one_by_one(plain.tolist(), dictionary)
     assert numbered.max() < len(dictionary) == len(labels) + 2 * numbers
     assert dictionary.plain(numbered).equal(plain)
-    completed, was_said = dictionary.balanced(numbered)
-    assert completed.equal(plain) and was_said.all()
+    found = dictionary.balanced(numbered, torch.full(numbered.shape, -1.0))
+    assert found["tokens"].equal(plain) and (found["positional_scores"] == -1).all()
     assert [dictionary[index] in "()" for index in numbered.tolist()] == (plain >= labels.open).tolist()
     assert set(dictionary.label_ids) == {*labels.label_ids, *range(len(labels), len(dictionary))}
 
@@ -207,6 +207,7 @@ def test_brackets_are_completed(said, completed):
     def tokens(text):
         return torch.tensor([ids.get(word, LABELS.index(f"{word}::1")) for word in text.split()], dtype=torch.long)
 
-    found, was_said = dictionary.balanced(dictionary.numbered(tokens(said)))
-    assert found.equal(tokens(completed))
-    assert found[was_said].equal(tokens(said.split("<end>")[0]))
+    numbered = dictionary.numbered(tokens(said))
+    found = dictionary.balanced(numbered, torch.full(numbered.shape, -1.0))
+    assert found["tokens"].equal(tokens(completed))
+    assert found["tokens"][found["positional_scores"] < 0].equal(tokens(said.split("<end>")[0]))

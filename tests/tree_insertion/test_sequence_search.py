@@ -20,7 +20,6 @@ from tree_fairseq.tree_insertion.sequence_search import (
     LeftToRightGenerator,
     PartialSequences,
     SequenceInsertionGenerator,
-    balanced_hypothesis,
 )
 
 SEQUENCES = SequenceDictionary(label_dictionary("a", "b", "c"), 2)
@@ -115,7 +114,7 @@ def test_a_batch_is_its_sentences_one_by_one(name, limits, caplog):
     complete = 0
     for source, (hypothesis,) in zip(SOURCES, found, strict=True):
         tokens, said, steps, score = decode_alone(models, source, limits, min(3 * limits.nodes + 2, 100))
-        expected = balanced_hypothesis(torch.tensor(tokens, dtype=torch.long), torch.tensor(said), SEQUENCES)
+        expected = SEQUENCES.balanced(torch.tensor(tokens, dtype=torch.long), torch.tensor(said))
         assert hypothesis["tokens"].equal(expected["tokens"]) and hypothesis["steps"] == steps
         torch.testing.assert_close(hypothesis["positional_scores"], expected["positional_scores"], rtol=1e-4, atol=1e-5)
         assert hypothesis["score"] == pytest.approx(score, abs=1e-4)
@@ -147,7 +146,7 @@ def test_prefixes_and_other_ensembles_are_refused():
 
 def test_brackets_that_were_completed_have_no_score():
     tokens = torch.tensor([SEQUENCES.open, 5, SEQUENCES.open + 2, 6])
-    found = balanced_hypothesis(tokens, torch.tensor([-0.1, -0.2, -0.3, -0.4]), SEQUENCES)
+    found = SEQUENCES.balanced(tokens, torch.tensor([-0.1, -0.2, -0.3, -0.4]))
     assert found["tokens"].tolist() == [SEQUENCES.open, 5, SEQUENCES.open, 6, SEQUENCES.close, SEQUENCES.close]
     assert SEQUENCES.labels.string(found["tokens"]) == "( a b )"
     assert found["positional_scores"].tolist() == pytest.approx([-0.1, -0.2, -0.3, -0.4, 0, 0])

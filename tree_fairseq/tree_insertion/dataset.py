@@ -1,7 +1,6 @@
-"""Pairs of a source and a target tree, with a partial tree from a trajectory to the target.
+"""Pairs of a source and a target tree, with a partial tree from a trajectory to the target, or with sequences.
 
-Models may also write trees as sequences of labels and brackets, by insertions (Stern et al. 2019) or from left to
-right.
+Models insert into sequences of labels and brackets (Stern et al. 2019), or predict them from left to right.
 
 B is the number of sentences of a batch, M of nodes of its largest tree, T of tokens of its longest sequence, with BOS
 and EOS, Z of its slots, Q of entries of a flat list.
@@ -23,8 +22,6 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, Sequence
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots, with_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.trajectories import PartialTree
-
-FIXED = 0  # replaces the epoch in the seed of a draw if every epoch draws the same
 
 
 class TargetTreeDataset(PairDataset):
@@ -50,8 +47,9 @@ class TargetTreeDataset(PairDataset):
         self.sampler = sampler
         self.sequences = sequences
         self.every_epoch = every_epoch
-        # Workers of a data loader outlive an epoch and have copies of the data set, which only share this memory.
-        self._epoch = torch.full((1,), FIXED).share_memory_()
+        # Workers of a data loader outlive an epoch and have copies of the data set, which only share this memory. It
+        # stays 0 if every epoch draws the same.
+        self._epoch = torch.zeros(1, dtype=torch.long).share_memory_()
 
     def set_epoch(self, epoch: int) -> None:
         super().set_epoch(epoch)

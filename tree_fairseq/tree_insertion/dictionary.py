@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor
+from torch.nn import functional
 
 from tree_fairseq.data_bin.tree_store import RESERVED_LABELS
 from tree_fairseq.errors import DictionaryMismatchError, ReservedMarkError, SymbolTreeError
@@ -233,14 +234,15 @@ class SequenceDictionary(InsertionDictionary):
         """Removes the numbers of brackets; the inverse of :meth:`numbered`."""
         return torch.where(tokens >= self.open, self.open + (tokens - self.open) % 2, tokens)
 
-    def balanced(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Completes the brackets of a predicted sequence, as the evaluation of Lukovnikov & Fischer (2021) does.
+    def balanced(self, tokens: Tensor, scores: Tensor) -> dict[str, Tensor]:
+        """Completes the brackets of a predicted sequence ``[T]`` as in the evaluation of Lukovnikov & Fischer (2021).
 
         The sequence is cut at EOS. If it has more than one token, it is made to begin with an opening bracket. Missing
         closing brackets are added at the end, then missing opening brackets at the beginning. The result need not be a
         tree.
 
-        Returns ``[T']`` int64, brackets not numbered; and ``[T']`` bool, which of them were predicted.
+        Returns entries of a hypothesis: ``tokens`` ``[T']`` int64, brackets not numbered, and ``positional_scores``
+        ``[T']``, the log-probabilities ``scores``, 0 for brackets that were added.
         """
         predicted = self.plain(tokens).tolist()
         ids = list(itertools.takewhile(lambda index: index != self.eos(), predicted))
@@ -251,9 +253,8 @@ class SequenceDictionary(InsertionDictionary):
                 before += 1
                 depth = 0
         completed = torch.tensor([self.open] * before + ids + [self.close] * depth, dtype=torch.long)
-        was_predicted = torch.zeros(len(completed), dtype=torch.bool)
-        was_predicted[before : before + len(ids)] = True
-        return completed, was_predicted
+        positional = functional.pad(scores[: len(ids)].cpu().float(), (before, depth))
+        return {"tokens": completed, "positional_scores": positional}
 
     def _kept(self, ids: Iterable[int]) -> list[int]:
         return [index if index < self.open else self.open + (index - self.open) % 2 for index in super()._kept(ids)]

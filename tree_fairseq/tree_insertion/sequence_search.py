@@ -24,17 +24,6 @@ from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel, Sequen
 _TOKENS_PER_NODE = 3  # a label and two brackets
 
 
-def balanced_hypothesis(tokens: Tensor, scores: Tensor, sequences: SequenceDictionary) -> dict[str, Tensor]:
-    """Completes the brackets of a generated sequence ``[T]`` (:meth:`SequenceDictionary.balanced`).
-
-    Tokens after EOS are dropped. Returns entries of a hypothesis: ``tokens`` ``[T']`` int64, with the two brackets of
-    :class:`InsertionDictionary`, and ``positional_scores`` ``[T']``, 0 for brackets that were added.
-    """
-    completed, was_predicted = sequences.balanced(tokens.cpu())
-    positional = torch.zeros(len(completed)).masked_scatter_(was_predicted, scores.cpu().float())
-    return {"tokens": completed, "positional_scores": positional}
-
-
 def shared_sequences(models: Sequence) -> SequenceDictionary:
     """The dictionary of sequence models; raises StructuralSearchError if they have different numbers of brackets."""
     sequences = models[0].sequences
@@ -53,7 +42,7 @@ class LeftToRightGenerator(SequenceGenerator):
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None, **kwargs
     ) -> list[list[dict]]:
-        """Adds the entries of :func:`balanced_hypothesis`, and ``steps``, the number of tokens with EOS."""
+        """Adds the entries of :meth:`SequenceDictionary.balanced`, and ``steps``, the number of tokens with EOS."""
         refuse_constraints(prefix_tokens, constraints)
         found = super().generate(models, sample, **kwargs)
         return [[self._balanced(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
@@ -61,7 +50,7 @@ class LeftToRightGenerator(SequenceGenerator):
     def _balanced(self, hypothesis: dict) -> dict:
         tokens, scores = hypothesis["tokens"], hypothesis["positional_scores"]
         # The last token is EOS; its score counts in that of the whole.
-        balanced = balanced_hypothesis(tokens[:-1], scores[:-1], self.sequences)
+        balanced = self.sequences.balanced(tokens[:-1], scores[:-1])
         return {**hypothesis, **balanced, "steps": len(tokens), "attention": None, "alignment": None}
 
 
@@ -90,9 +79,9 @@ class PartialSequences(PartialOutputs):
 class SequenceInsertionGenerator(ParallelSearch):
     """Generates one sequence for each sentence of a batch by parallel insertions (Stern et al. 2019).
 
-    The hypotheses have, in addition to the entries of :meth:`ParallelSearch.generate`, those of
-    :func:`balanced_hypothesis`. A sequence has at most three tokens a node, and no more than the models have positions.
-    Incomplete ones are counted by the limit that they reached, ``tokens`` or ``steps``.
+    The hypotheses have the entries of :meth:`ParallelSearch.generate` and :meth:`SequenceDictionary.balanced`. A
+    sequence has at most three tokens a node, and no more than the models have positions. Incomplete ones are counted by
+    the limit that they reached, ``tokens`` or ``steps``.
     """
 
     outputs, size_unit = "sequences", "tokens"
@@ -122,4 +111,4 @@ class SequenceInsertionGenerator(ParallelSearch):
 
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
         inner = slice(1, int(partial.lengths[row]) - 1)
-        return balanced_hypothesis(partial.labels[row, inner], partial.scores[row, inner], self.dictionary)
+        return self.dictionary.balanced(partial.labels[row, inner], partial.scores[row, inner])
