@@ -98,8 +98,11 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         x = self.dropout(self.embed_tokens(prev_output_tokens[:, -1:] if last else prev_output_tokens))
         for cell, past in zip(self.cells, states):
             x = self.dropout(self._run(cell, x, links, past))
-        attended = self._attend(x, encoder_out, incremental_state)
-        features = self.dropout(torch.tanh(self.join(torch.cat([x, attended], dim=2))))
+        memory_states, memory = self.memory_type.view(encoder_out)
+        attended, _ = self.attention(
+            x.transpose(0, 1), memory_states, None, memory, incremental_state=incremental_state, need_weights=False
+        )
+        features = self.dropout(torch.tanh(self.join(torch.cat([x, attended.transpose(0, 1)], dim=2))))
         return features if features_only else self.output_layer(features), {"attn": [None]}
 
     def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:
@@ -119,13 +122,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
                 previous = parent = torch.zeros_like(inputs[:, 0])
             past.append(cell(torch.cat([inputs[:, column], parent], dim=1), previous))
         return torch.stack(past[begun:], dim=1)
-
-    def _attend(self, x: Tensor, encoder_out: dict[str, list], incremental_state: Optional[dict]) -> Tensor:
-        states, memory = self.memory_type.view(encoder_out)
-        attended, _ = self.attention(
-            x.transpose(0, 1), states, states, memory, incremental_state=incremental_state, need_weights=False
-        )
-        return attended.transpose(0, 1)
 
     def output_layer(self, features: Tensor) -> Tensor:
         if self.output_projection is None:
