@@ -49,21 +49,18 @@ class AnnotatePlan(PreprocessPlan):
     """The plan of this command.
 
     Attributes:
-        target_lang: None if the folder has only a source
         without_trees: of each language that gets trees, the names of the splits that have none
         texts: the file with the words of a split and language, where one was given
     """
 
-    source_lang: str = ""
-    target_lang: str | None = None
     without_trees: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: Mapping[tuple[str, str], Path] = field(default_factory=dict)
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> AnnotatePlan:
         """Checks the arguments against the folder and makes a plan of them."""
-        folder = Path(args.folder)
-        source_lang, target_lang = _languages(folder, args)
+        folder = Path(args.destdir)
+        source_lang, target_lang = args.source_lang, args.target_lang = _languages(folder, args)
         sides = sides_from_arguments(args, source_lang, target_lang)
         manifest = Manifest.to_extend(folder, source_lang, target_lang)
         for kind in registered_kinds():
@@ -85,11 +82,7 @@ class AnnotatePlan(PreprocessPlan):
         languages = tuple(
             lang for lang in (source_lang, target_lang) if lang and (folder / f"dict.{lang}.txt").exists()
         )
-        return cls(args, languages, (), sides, (), source_lang, target_lang, splits, texts)
-
-    @property
-    def destination(self) -> Path:
-        return Path(self.args.folder)
+        return cls(args, languages, (), sides, (), splits, texts)
 
     @property
     def written_splits(self) -> list[str]:
@@ -107,7 +100,7 @@ class AnnotatePlan(PreprocessPlan):
         return path if path.exists() else None
 
     def start_manifest(self) -> Manifest:
-        manifest = Manifest.to_extend(self.destination, self.source_lang, self.target_lang)
+        manifest = Manifest.to_extend(self.destination, self.args.source_lang, self.args.target_lang)
         start_sides(manifest, self.sides, self.without_trees)
         return manifest
 
@@ -115,7 +108,8 @@ class AnnotatePlan(PreprocessPlan):
         """Yields side, name and token files (without extension) of the splits that get trees, of some or all sides."""
         for side in sides or self.sides:
             for split in self.without_trees[side.lang]:
-                yield side, split, self.destination / token_prefix(split, self.source_lang, self.target_lang, side.lang)
+                name = token_prefix(split, self.args.source_lang, self.args.target_lang, side.lang)
+                yield side, split, self.destination / name
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
         names = [name for _, _, tokens in self._pending() for name in token_file_names(tokens, found_impl(tokens))]
@@ -161,7 +155,8 @@ class AnnotatePlan(PreprocessPlan):
         """Writes the tree files and label dictionaries to ``output``, and enters everything into the manifest."""
         inputs = self.stage(inputs, staging, pool)
         # A language may lack the token files of a split.
-        found = [_splits_of(self.destination, self.source_lang, self.target_lang, lang) for lang in self.languages]
+        pair = self.args.source_lang, self.args.target_lang
+        found = [_splits_of(self.destination, *pair, lang) for lang in self.languages]
         manifest.enter_tokens(self.destination, self.languages, sorted(set(self.written_splits).intersection(*found)))
         for side in self.sides:
             trees = encode_side(self, side, manifest, inputs, staging, output, pool)
@@ -190,9 +185,8 @@ def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
 def _splits_of(folder: Path, source_lang: str, target_lang: str | None, lang: str) -> list[str]:
     """Returns the names of the splits that have token files of a language, train first."""
     pattern = re.compile(re.escape(token_prefix("", source_lang, target_lang, lang)) + r"(\.idx)?")
-    names = {
-        path.name.split(".")[0] for path in folder.iterdir() if pattern.fullmatch("." + path.name.partition(".")[2])
-    }
+    parts = (path.name.partition(".") for path in folder.iterdir())
+    names = {name for name, dot, rest in parts if pattern.fullmatch(dot + rest)}
     return sorted(names, key=lambda name: (not name.startswith("train"), name))
 
 
@@ -203,7 +197,8 @@ def _named_split(given: str) -> Split:
     return Split(name, prefix)
 
 
-def _argument_parser() -> argparse.ArgumentParser:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; the exit status is 1 if the trees cannot be added."""
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.annotate",
         description="Adds trees to a folder that fairseq-preprocess made, without touching its token files. The words "
@@ -211,7 +206,7 @@ def _argument_parser() -> argparse.ArgumentParser:
         "A stopped run is finished by the same command.",
     )
     add = parser.add_argument
-    add("folder", help="the folder that fairseq-preprocess wrote")
+    add("destdir", metavar="folder", help="the folder that fairseq-preprocess wrote")
     add("-s", "--source-lang", metavar="SRC", help="default: as the files are named")
     add("-t", "--target-lang", metavar="TARGET", help="default: as the files are named")
     for split, many in (("train", ""), ("valid", "comma separated "), ("test", "comma separated ")):
@@ -221,19 +216,13 @@ def _argument_parser() -> argparse.ArgumentParser:
     add("--split", metavar="NAME=FP", action="append", default=[], help=text)
     add("--workers", metavar="N", default=1, type=int, help="number of parallel workers (default: %(default)s)")
     add_tree_arguments(parser)
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit status is 1 if the trees cannot be added."""
-    parser = _argument_parser()
     args = parser.parse_args(arguments)
     if args.tree_parser is None:
         parser.error("--tree-parser is needed")
     logging.basicConfig(format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", level=logging.INFO)
     try:
         tree_fairseq.register()
-        clear_published(args.folder)
+        clear_published(args.destdir)
         plan = AnnotatePlan.from_arguments(args)
         inputs = plan.inspect()
         size = sum(path.stat().st_size for path in plan.destination.glob("*.bin"))

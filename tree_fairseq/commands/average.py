@@ -34,8 +34,7 @@ def last_checkpoints(
     names, up to a bound. A folder with fewer checkpoints causes a warning; without any, a CheckpointError."""
     matches = ((pattern.fullmatch(path.name), path) for path in folder.iterdir())
     numbered = [(int(match[1]), path) for match, path in matches if match]
-    if upper_bound is not None:
-        numbered = [(number, path) for number, path in numbered if number <= upper_bound]
+    numbered = [(number, path) for number, path in numbered if upper_bound is None or number <= upper_bound]
     if not numbered:
         raise CheckpointError(f"{folder} has no checkpoint whose name matches {pattern.pattern}")
     chosen = [path for _, path in sorted(numbered, reverse=True)[:count]]
@@ -79,7 +78,8 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     logger.info("averaged %s into %s", ", ".join(path.name for path in paths), output)
 
 
-def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.average", description=__doc__.splitlines()[0]
     )
@@ -96,16 +96,10 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("give one folder with --last-epochs or --last-updates, or several files without")
     if count is not None and count < 1:
         parser.error("N must be positive")
-    return args
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
-    args = _arguments(arguments)
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     try:
         paths = args.inputs
-        if count := args.last_epochs or args.last_updates:
+        if count is not None:
             paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE, args.upper_bound)
         average_checkpoints(paths, args.output)
     except CheckpointError as error:

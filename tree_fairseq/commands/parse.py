@@ -21,7 +21,8 @@ from tree_fairseq.parsing.shards import join_shards
 logger = logging.getLogger(__name__)
 
 
-def _argument_parser() -> argparse.ArgumentParser:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns exit status 1 if the text cannot be parsed."""
     parser = argparse.ArgumentParser(
         prog="python -m tree_fairseq.commands.parse",
         description="Parses a text file, one sentence (or several) a line, into bracketed trees, one forest a line. "
@@ -37,12 +38,7 @@ def _argument_parser() -> argparse.ArgumentParser:
     add("--workers", type=int, default=1, metavar="N", help=workers_help)
     add("--no-progress-bar", action="store_true", help="show log lines only")
     add_parser_arguments(parser.add_argument_group("trees"))
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns exit status 1 if the text cannot be parsed."""
-    args = _argument_parser().parse_args(arguments)
+    args = parser.parse_args(arguments)
     rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     output = Path(args.output)
     try:

@@ -25,11 +25,7 @@ _TABLES = """
 
 
 class ParseKeys:
-    """The keys of the trees of a parser and kind of request.
-
-    ``identity`` is all that decides the tree of a text; any change of it gives other keys, so nothing outdated is ever
-    found.
-    """
+    """The keys of the trees of a parser and kind of request; any change of the parser's identity gives other keys."""
 
     def __init__(self, identity: Mapping[str, Any], kind: str):
         described = json.dumps([kind, identity], sort_keys=True, ensure_ascii=False)
@@ -44,15 +40,10 @@ class ParseKeys:
 
 
 class ParseCache:
-    """An sqlite file of parses.
+    """An sqlite file of parses. Each call is one transaction: a kill at any moment keeps a batch as a whole or not.
 
     The journal is sqlite's plain one: a write-ahead log would need memory that all processes share, which network file
-    systems do not offer. Each call is one transaction: after a kill at any moment a batch is kept as a whole or not at
-    all.
-
-    Raises:
-        CorruptFileError: the file is damaged, or is not a cache.
-        DiskFullError: (from all calls that write) no room is left.
+    systems do not offer. CorruptFileError means that the file is damaged, or is not a cache.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -67,8 +58,7 @@ class ParseCache:
                 self._connection.executescript(_TABLES)
 
     def get_many(self, keys: Iterable[bytes], run: str | None = None) -> dict[bytes, str | None]:
-        """Returns the values that are known; None for texts that failed in this run. Other failures will be tried
-        again."""
+        """Returns the known values, None for texts that failed in this run; other failures will be tried again."""
         wanted = iter(dict.fromkeys(keys))
         found: dict[bytes, str | None] = {}
         with self._explained():

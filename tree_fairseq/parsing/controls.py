@@ -19,11 +19,8 @@ _VERSION = 1
 class ControlParser:
     """Builds binary trees over the words, with the same label everywhere.
 
-    Args:
-        name: the registered name.
-        split: returns how many words of a span go to the left child, given the width of the span (at least 2) and the
-            random generator of the sentence.
-        seed: the generator of a sentence depends on it and on the words alone, and so does the tree.
+    ``split`` returns how many words of a span go to the left child, given the width of the span (at least 2) and the
+    random generator of the sentence, which depends on the seed and on the words alone.
     """
 
     def __init__(self, name: str, split: Callable[[int, random.Random], int], seed: int = 0):

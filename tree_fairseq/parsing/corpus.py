@@ -1,5 +1,4 @@
-"""Parses a whole text file: in shards that are complete or absent, over processes, GPUs and machines, resumable at any
-moment."""
+"""Parses a text file: in shards that are complete or absent, over processes, GPUs and machines, always resumable."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ class CorpusSummary:
     Args:
         failed: numbers, from 1, of the lines with a sentence that could not be parsed and has a flat tree.
         shards: the files with the forests, in order.
-        parsed: sentences that this process had parsed in this run; the others were known already.
-        sentences_per_second: speed of those from the first request on, including the start of the processes.
+        parsed: sentences that this process had parsed in this run, with the speed from the first request on.
     """
 
     lines: int
@@ -75,8 +73,7 @@ def parse_corpus(
         output_dir: folder for the shards ``NNNNNN.brackets``.
         options: the parser, and how lines are read.
         workers: parsing processes where there is no GPU; 0 parses in this process.
-        pool: processes in place of ``workers`` new ones. A command that parses several files shares one pool, so that
-            models are loaded once.
+        pool: processes in place of ``workers`` new ones, for several files, so that models are loaded once.
         shard_lines: lines of a shard.
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. All ranks have to share it.
         progress: whether to show a bar.
@@ -135,8 +132,7 @@ def parse_corpus(
 
 
 def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:
-    """Returns a function that answers requests; in the pool, if its processes can import the parser and that is worth
-    their start."""
+    """Returns a function that answers requests; in the pool, if its processes can import the parser and pay off."""
     module = factory_module(options.name)
     is_cheap = not is_expensive(options.name)
     is_small = pool.workers == 1 or job.lines < _LINES_WORTH_PROCESSES
@@ -151,8 +147,7 @@ def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPoo
 
 
 def devices(options: ParserOptions, workers: int) -> list[str]:
-    """Returns the device of each parsing process: this rank's share of the parser's devices, or the CPU for each of the
-    ``workers``."""
+    """Returns the device of each parsing process: this rank's share of the parser's devices, or the CPU."""
     if options.device != "auto":
         return [options.device] * (workers if options.device == "cpu" else 1)
     found = devices_of(options.name)

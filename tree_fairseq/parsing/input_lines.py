@@ -1,5 +1,4 @@
-"""Lines as the user wrote them: trees whose brackets may not match, several sentences on a line, and Moses'
-entities."""
+"""Lines as users write them: trees whose brackets may not match, several sentences on a line, Moses' entities."""
 
 from __future__ import annotations
 
@@ -46,13 +45,9 @@ def read_bracketed(
 ) -> tuple[Forest, bool]:
     """Reads the forest of a bracketed line and returns whether it is a flat tree in place of a faulty one.
 
-    Args:
-        line: the line.
-        on_error: ``stop``, or ``flat``: a line whose brackets do not match gets a flat tree over its words. A line
-            whose words are in doubt is an error in either case: text outside trees, characters that no token can hold,
-            discontinuous leaves, or no word at all.
-        path: the file, for messages.
-        number: the line's number in the file.
+    If ``on_error`` is ``flat`` and not ``stop``, a line whose brackets do not match gets a flat tree over its words. A
+    line whose words are in doubt is an error in either case: text outside trees, characters that no token can hold,
+    discontinuous leaves, or no word at all.
     """
     try:
         return read_forest(line, path=path, line_number=number), False
@@ -109,6 +104,5 @@ def _closes(words: list[str], start: int, position: int) -> bool:
 
 
 def unescape_entities(word: str) -> str:
-    """Replaces Moses' entities by their characters, each once: ``&apos;s`` becomes ``'s``, and ``&amp;lt;`` becomes
-    ``&lt;``."""
+    """Replaces Moses' entities by their characters, each once: ``&apos;s`` by ``'s``, and ``&amp;lt;`` by ``&lt;``."""
     return _ENTITY.sub(lambda match: _CHARACTERS[match.group()], word) if "&" in word else word

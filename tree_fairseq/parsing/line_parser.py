@@ -67,11 +67,10 @@ class WrittenLine:
 
 @dataclass(frozen=True)
 class PreparedLine:
-    """A line before it is parsed.
+    """A line before it is parsed; a line of ready-made trees has its ``result`` already.
 
     Its ``texts`` are the requests: the words of each sentence, joined by blanks, or the whole line of raw text.
-    ``split`` has the words and pieces of each sentence; ``raw`` takes its place for raw text. A line of ready-made
-    trees has its ``result`` already.
+    ``split`` has the words and pieces of each sentence; ``raw`` takes its place for raw text.
     """
 
     number: int
@@ -82,11 +81,7 @@ class PreparedLine:
 
 
 class LineParser:
-    """Parses lines with the parser that the options name, or with another one.
-
-    Raises:
-        ParserError: the parser or a model is not available.
-    """
+    """Parses lines with the parser that the options name, or with another one; raises ParserError if it is missing."""
 
     def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None):
         self.options = options
@@ -102,8 +97,7 @@ class LineParser:
 
     @property
     def wants_encoded_text(self) -> bool:
-        """Whether lines should be tokenised and split into subwords, and not as the user types them (brackets, raw
-        text)."""
+        """Whether lines should be tokenised and split into subwords, and are neither brackets nor raw text."""
         is_split = self.kind == "words" or self.options.subwords in ("bpe", "sentencepiece")
         return is_split and self.options.name != "brackets"
 
@@ -277,11 +271,8 @@ _kept: tuple[ParserOptions, LineParser] | None = None
 
 
 def answer_in_process(call: tuple[ParserOptions, str | None, str, Any]) -> Any:
-    """Answers a request in a process of the pool, which keeps its parser until other options are asked for.
-
-    The call has the options, the module that registers the parser, and kind and payload of the request. An exception
-    that is not one of this package becomes a ParserError with its traceback.
-    """
+    """Answers a call (options, the module that registers the parser, kind and payload of the request) in a process of
+    the pool, which keeps its parser until other options are asked for."""
     global _kept
     options, module, kind, payload = call
     try:

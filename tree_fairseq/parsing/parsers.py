@@ -40,11 +40,7 @@ FLAT_LABEL, FLAT_TAG = "FRAG", "XX"
 
 
 def parse_limit(text: str) -> int | float:
-    """Reads ``--max-parse-failures``: ``25`` is a count, ``0.01`` and ``1%`` a share.
-
-    Raises:
-        argparse.ArgumentTypeError: the text is neither.
-    """
+    """Reads ``--max-parse-failures``: ``25`` is a count, ``0.01`` and ``1%`` a share; argparse reports other values."""
     try:
         limit: int | float = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         limit = int(text) if text.isdigit() else limit
@@ -70,10 +66,8 @@ class ParserOptions:
     """All that decides which trees a text gets, and how the parser is run. Each option has a flag, which explains it.
 
     ``name`` is a registered parser or ``MODULE:PARSER``, or ``brackets`` if the text consists of trees already.
-    ``max_parse_failures`` is a count (an int) or a share below one (a float); one sentence may always fail then.
-
-    Raises:
-        ValueError: an option has a value that it cannot have.
+    ``max_parse_failures`` is a count (an int) or a share below one (a float); one sentence may always fail then. An
+    option with a value that it cannot have raises ValueError.
     """
 
     name: str = _flag("--tree-parser", "stanza", "where trees come from", metavar="NAME")

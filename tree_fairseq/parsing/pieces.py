@@ -1,5 +1,4 @@
-"""Subword pieces are joined to words, or to raw text, before parsing, and take the words' places in the tree after
-it."""
+"""Subword pieces are joined to words, or to raw text, before parsing, and replace them in the tree afterwards."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ class SubwordModel(ABC):
         """Returns the pieces of each word, at least one for each."""
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]] | None:
-        """Returns the pieces of raw text and the half-open span of characters of each; None if the model splits words
-        only."""
+        """Returns the pieces of raw text and each one's half-open span of characters, if the model can split text."""
         return None
 
 
@@ -73,11 +71,7 @@ class SentencePieceModel(SubwordModel):
 
 
 def load_subword_model(path: str | None) -> SubwordModel | None:
-    """Loads the model in a file: SentencePiece's if its name is ``*.model``, otherwise subword-nmt's codes.
-
-    Raises:
-        ParserUnavailableError: the file or the library is missing, or the file is not such a model.
-    """
+    """Loads the model in a file: SentencePiece's if its name is ``*.model``, otherwise subword-nmt's codes."""
     if path is None:
         return None
     kind, library = (SentencePieceModel, "sentencepiece") if path.endswith(".model") else (BpeModel, "subword-nmt")
@@ -109,8 +103,7 @@ def subword_kind(tokens: list[str], options: ParserOptions) -> str:
 
 
 def join_pieces(tokens: list[str], options: ParserOptions, model: SubwordModel | None = None) -> SplitWords:
-    """Returns the words of a tokenised line, and the pieces that its token file will have; the model makes them if the
-    line is not split yet."""
+    """Returns the words of a tokenised line, and their pieces, which the model makes if the line is not split yet."""
     kind = subword_kind(tokens, options)
     if kind == "bpe":
         return SplitWords(*join_bpe(tokens, BPE_JOINER))
@@ -146,12 +139,8 @@ def splice_pieces(written: str, words: Sequence[str], pieces: Sequence[Sequence[
 
 @dataclass(frozen=True)
 class RawLine:
-    """A line of raw text, as the parser reads it.
-
-    Args:
-        pieces: the tokens of the line if it came split into pieces, else None.
-        offsets: the half-open span of characters in ``text`` of each piece.
-    """
+    """A line of raw text, as the parser reads it; and, if the line came split into pieces, these and their half-open
+    spans of characters in ``text``."""
 
     text: str
     pieces: list[str] | None
@@ -180,11 +169,8 @@ def join_text(line: str, options: ParserOptions) -> RawLine:
 
 
 def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None) -> tuple[str, int] | None:
-    """Returns the forest of a line in brackets, and the number of its sentences; None if the parser's answer belongs to
-    another text.
-
-    Without an answer, the words between white space get a flat tree. The model splits text that is not in pieces.
-    """
+    """Returns the forest of a line in brackets, and the number of its sentences; None if the answer belongs to another
+    text. Without an answer, the words between white space get a flat tree."""
     if not raw.text.strip():
         return "", 0
     if answer is None:

@@ -101,12 +101,10 @@ class ProcessPool:
         work: str,
         devices: Sequence[str] | None = None,
     ) -> Iterator[tuple[Context, Result]]:
-        """Yields the results of a function in the order in which fresh interpreters finish them.
+        """Yields the results of an importable function in the order in which fresh interpreters finish them.
 
         Args:
-            function: of a module that a fresh interpreter can import.
             calls: tasks, each with anything that identifies it here; taken only as processes become free.
-            work: names the work in errors.
             devices: one process runs for each; by default all run on the CPU. See :func:`own_device`.
 
         Raises:

@@ -25,13 +25,7 @@ _Bar.set_lock(threading.RLock())
 
 
 class Progress:
-    """A bar with sentences per second and the time that is left; its ``with`` block ends it.
-
-    Args:
-        path: the file that is parsed.
-        lines: number of lines of this process.
-        shown: whether to draw the bar.
-    """
+    """A bar with the speed and the time that is left for this process's lines of a file; its ``with`` block ends it."""
 
     def __init__(self, path: Path, lines: int, shown: bool = True):
         self.parsed_sentences = 0

@@ -83,7 +83,7 @@ def parse_recovering(
     all items and is raised.
 
     Returns:
-        a result or None for each item, and the reason for each None.
+        a result or None for each item, and the reason for each None by position.
     """
     results: list[Result | None] = [None] * len(items)
     reasons: dict[int, str] = {}

@@ -34,12 +34,9 @@ class ShardReport:
 
 
 class ShardFolder:
-    """A folder of shards ``000000.brackets``, ... with a report beside each.
+    """A folder of so many shards ``000000.brackets``, ... with a report beside each.
 
-    Args:
-        folder: made if missing.
-        source: everything that decides the contents: hash of the input, identity of the parser, lines of a shard.
-        count: number of shards.
+    ``source`` is everything that decides the contents: hash of the input, identity of the parser, lines of a shard.
     """
 
     def __init__(self, folder: str | os.PathLike, source: dict[str, Any], count: int):
@@ -132,11 +129,7 @@ def _is_ours(name: str) -> bool:
 
 
 def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
-    """Writes all shards into one file, which appears when it is complete.
-
-    Raises:
-        CorruptFileError: a shard has changed since it was written.
-    """
+    """Writes all shards into one file; raises CorruptFileError if one has changed since it was written."""
     with atomic_file(output, "wb") as file:
         for shard in shards:
             content = shard.read_bytes()

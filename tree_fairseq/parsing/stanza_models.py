@@ -60,11 +60,8 @@ def download_command(lang: str, folder: str = "stanza_models") -> str:
 
 
 def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaModels:
-    """Finds the model files in a folder.
-
-    It holds ``constituency.pt``, ``tagger.pt`` and the files that they need (``pretrain.pt``, ``forward_charlm.pt``,
-    ``backward_charlm.pt``, ``tokenizer.pt``, ``mwt.pt``), or has Stanza's own layout: ``resources.json`` and
-    ``LANG/PROCESSOR/PACKAGE.pt``.
+    """Finds the model files in a folder that holds ``constituency.pt``, ``tagger.pt`` and the files that they need, or
+    has Stanza's own layout: ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
 
     Raises:
         ParserUnavailableError: a file is missing; the message names it and the command that fetches it.
@@ -125,8 +122,7 @@ def _processors(entry: Mapping[str, Any], options: ParserOptions) -> list[str]:
 
 
 def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -> str:
-    """Returns Stanza's package of a processor: the user's, if it is the name of a constituency model or of a whole set,
-    else the default one."""
+    """Returns the package of a processor: the user's (a constituency model or a whole set), or the default one."""
     sets = entry.get("packages", {})
     known = entry.get("constituency", {})
     if options.package is not None and options.package not in known and options.package not in sets:
@@ -146,12 +142,7 @@ def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -
 
 
 def find_language(folder: Path, lang: str) -> tuple[str, dict[str, Any]]:
-    """Returns a language's name in Stanza's list of models, aliases resolved, and its entry there.
-
-    Raises:
-        ParserUnavailableError: the list cannot be read.
-        LanguageWithoutParserError: it has no constituency model for the language.
-    """
+    """Returns a language's name in Stanza's list of models, aliases resolved, and its entry there."""
     path = folder / "resources.json"
     try:
         resources = json.loads(path.read_text(encoding="utf-8"))

@@ -45,8 +45,7 @@ _ADAPTER_VERSION = 1
 
 
 def cache_folder() -> Path:
-    """Returns our folder for files that Stanza wants beside its models: in ``$XDG_CACHE_HOME`` or ``~/.cache``, or a
-    temporary folder if those cannot be written."""
+    """Returns our folder for files that Stanza wants, in the user's cache or, if that cannot be written, elsewhere."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base) / "tree_fairseq"
     with contextlib.suppress(OSError):
@@ -57,8 +56,7 @@ def cache_folder() -> Path:
 
 
 def _empty_resources() -> Path:
-    """Returns a folder whose ``resources.json`` is empty: ``stanza.Pipeline`` reads one even if it is given every
-    path."""
+    """Returns a folder with the ``resources.json`` that ``stanza.Pipeline`` reads even if it is given every path."""
     folder = cache_folder() / "stanza_resources"
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "resources.json", {})
@@ -138,9 +136,6 @@ def _downloaded_models(options: ParserOptions) -> StanzaModels:
 @register_parser("stanza", devices=lambda: visible_gpus())
 class StanzaParser:
     """Stanza's tagger and constituency parser.
-
-    The options ``parser_dir``, or ``lang`` and ``package``, choose the models; ``tokenize`` and ``ssplit`` concern raw
-    text.
 
     Raises:
         ParserUnavailableError: there are no models, or they cannot be downloaded.

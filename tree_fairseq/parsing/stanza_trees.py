@@ -20,8 +20,7 @@ _WORDS_THAT_PROVE = 20
 
 
 def to_label(label: str) -> str:
-    """Returns a label that can be written in brackets: the German tag ``$(`` becomes ``$-LRB-``, like ``-LRB-``
-    elsewhere."""
+    """Returns a label that can be written in brackets: the German tag ``$(`` becomes ``$-LRB-``."""
     return label.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
@@ -46,8 +45,6 @@ def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -
 
     A token such as German "zum" holds two words, "zu" and "dem", which are not in the text. It becomes one leaf where
     the constituents of its words meet. A word that is a part of the text ("do", "n't") remains a leaf of its own.
-
-    All tokens of Stanza's sentences have offsets into the line.
     """
     word_spans: list[tuple[int, int]] = []
     leaf_spans: list[tuple[int, int]] = []
@@ -124,8 +121,7 @@ def choose_tag_column(pipeline: Any) -> str:
 def tag_words(sentences: list[Any], column: str) -> list[list[tuple[str, str]]]:
     """Returns the words of tagged sentences with their tags, as the constituency model takes them.
 
-    A word without a tag gets ``FLAT_TAG``, which is an unknown tag to the model. If none of many words has a tag,
-    ParserUnavailableError is raised.
+    A word without a tag gets ``FLAT_TAG``, which is an unknown tag to the model.
     """
     tagged = [[(word.text, getattr(word, column)) for word in sentence.words] for sentence in sentences]
     named = [[(word, tag if tag and tag != "_" else FLAT_TAG) for word, tag in words] for words in tagged]
