@@ -36,6 +36,7 @@ class ExtendedTransformer(TransformerModelBase):
     config: type = TransformerConfig  # all options
     flags: type[FairseqDataclass] = FairseqDataclass  # those beside fairseq's
     default_encoder = "transformer"
+    why_no_cross_self_attention = ""
     decoder_class: type[MemoryDecoder] = MemoryDecoder
 
     def __init__(self, cfg, encoder, decoder):
@@ -62,6 +63,8 @@ class ExtendedTransformer(TransformerModelBase):
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
         """Refuses options that do not fit, and fills in, also in ``args`` for checkpoints, those that are no flags."""
+        if cls.why_no_cross_self_attention and cfg.cross_self_attention:
+            raise InputError(f"--cross-self-attention {cls.why_no_cross_self_attention}", hint="Leave it out.")
         cfg.source_encoder = cls.default_encoder
 
     @classmethod

@@ -7,7 +7,6 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 from torch import Tensor
 
-from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
 from tree_fairseq.tree_transformer.encoder import ENCODER, TreeModelConfig
 
@@ -27,25 +26,13 @@ class TreeTransformerModel(ExtendedTransformer):
     flags = TreeModelConfig
     config = TreeTransformerConfig
     default_encoder = ENCODER.name
-
-    @classmethod
-    def fill_in(cls, cfg, args, task) -> None:
-        """Refuses an option of fairseq's transformer that has no meaning with trees."""
-        if cfg.cross_self_attention:
-            raise InputError(
-                "--cross-self-attention mixes target and source in one attention, which has no place for trees",
-                hint="Leave it out.",
-            )
-        super().fill_in(cfg, args, task)
+    why_no_cross_self_attention = "mixes target and source in one attention, which has no place for trees"
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Adds initial weights of labels and accumulation to the checkpoint of a stock transformer."""
         super().upgrade_state_dict(state_dict)
-        new = {
-            name: weight
-            for name, weight in self.state_dict().items()
-            if "embed_labels" in name or ".accumulation." in name
-        }
+        own = self.state_dict()
+        new = {name: own[name] for name in own if "embed_labels" in name or ".accumulation." in name}
         add_initial_weights(state_dict, new)
 
 

@@ -8,7 +8,6 @@ from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from torch import Tensor
 
-from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.shared_memory import MemoryType, row_order, with_rows_moved
@@ -82,16 +81,7 @@ class TreeformerModel(ExtendedTransformer):
     flags = ChartConfig
     config = TreeformerConfig
     default_encoder = ENCODER.name
-
-    @classmethod
-    def fill_in(cls, cfg, args, task) -> None:
-        """Refuses an option of fairseq's transformer that has no meaning with phrases."""
-        if cfg.cross_self_attention:
-            raise InputError(
-                "--cross-self-attention attends to target and source at once and cannot attend to phrases",
-                hint="Leave it out.",
-            )
-        super().fill_in(cfg, args, task)
+    why_no_cross_self_attention = "attends to target and source at once and cannot attend to phrases"
 
 
 _IWSLT = (6, 512, 1024, 4)
