@@ -98,10 +98,9 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         x = self.dropout(self.embed_tokens(prev_output_tokens[:, -1:] if last else prev_output_tokens))
         for cell, past in zip(self.cells, states):
             x = self.dropout(self._run(cell, x, links, past))
-        memory_states, memory = self.memory_type.view(encoder_out)
-        attended, _ = self.attention(
-            x.transpose(0, 1), memory_states, None, memory, incremental_state=incremental_state, need_weights=False
-        )
+        held, memory = self.memory_type.view(encoder_out)
+        options = {"incremental_state": incremental_state, "need_weights": False}
+        attended, _ = self.attention(x.transpose(0, 1), held, held, memory, **options)
         features = self.dropout(torch.tanh(self.join(torch.cat([x, attended.transpose(0, 1)], dim=2))))
         return features if features_only else self.output_layer(features), {"attn": [None]}
 
