@@ -13,7 +13,7 @@ __all__ = ["__version__", "register"]
 
 
 def register() -> None:
-    """Registers tasks, models, criteria and scorers with fairseq; again is harmless."""
+    """Registers tasks, models, criteria and scorers with fairseq; a second call does nothing."""
     from tree_fairseq import plugin  # noqa: F401  importing it registers
 
 

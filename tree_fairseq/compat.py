@@ -44,7 +44,7 @@ _MARK = "wrapped_by_tree_fairseq"
 
 
 def mend_fairseq() -> None:
-    """Makes all lasting changes to fairseq and torch; again is harmless."""
+    """Makes all lasting changes to fairseq and torch; a second call does nothing."""
     allow_checkpoint_classes()
     wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
     wrap(iterators.EpochBatchIterator, "state_dict", lambda save: lambda self: {**save(self), "batches": len(self)})
@@ -56,7 +56,7 @@ def mend_fairseq() -> None:
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[[Callable], Callable]) -> None:
-    """Replaces a function of a module or class, which becomes ``__wrapped__`` of the new one; again is harmless."""
+    """Replaces a function of a module or class, which becomes ``__wrapped__`` of the new one, unless that is done."""
     function = getattr(owner, name)
     if not hasattr(function, _MARK):
         wrapped = functools.wraps(function)(wrapper(function))

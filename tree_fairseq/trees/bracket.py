@@ -31,8 +31,7 @@ from tree_fairseq.trees.spans import SpanForest, encode, spans_from_flat
 from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
-DEPTH_LIMIT = 100_000
-"""The greatest depth of a tree if the caller sets no other limit."""
+DEPTH_LIMIT = 100_000  # the greatest depth of a tree if the caller sets no other limit
 
 # Each match is a preterminal with its word, the beginning of a constituent, or a run of closing brackets. The last
 # alternative matches anything else, which only the strict reader can judge.
@@ -46,7 +45,6 @@ _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
 # All of Unicode's whitespace (str.isspace) except blank and tab, because fairseq splits tokens at all of it.
 _WHITESPACE = "\n\x0b\x0c\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _SURROGATES = "\ud800-\udfff"  # UTF-8 cannot encode them
-
 _REFUSED = re.compile(f"[{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_WORD = re.compile(f"[ \t{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")

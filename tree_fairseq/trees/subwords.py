@@ -15,12 +15,8 @@ from operator import itemgetter
 from tree_fairseq.errors import PieceAlignmentError
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals, forest_leaves
 
-SUBWORD_SUFFIX = "_sub"
-"""Added to the tag of a split word to make the tag of its pieces."""
-
-WORD_START = "\u2581"
-"""SentencePiece's sign for a blank: a piece that begins with it begins a word."""
-
+SUBWORD_SUFFIX = "_sub"  # added to the tag of a split word to make the tag of its pieces
+WORD_START = "\u2581"  # SentencePiece's sign for a blank: a piece that begins with it begins a word
 _BYTE_PIECES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 

@@ -28,12 +28,8 @@ from tree_fairseq.trees.tree import Forest, Tree
 TRAVERSALS = ("dfs", "bfs")
 BINARIZATIONS = ("lcrs", "none")
 
-NULL = "<null>"
-"""The symbol, of arity 0, of a missing next sibling."""
-
-UNKNOWN_LABEL = "<unk>"
-"""The label of an unknown symbol in a decoded tree."""
-
+NULL = "<null>"  # the symbol, of arity 0, of a missing next sibling
+UNKNOWN_LABEL = "<unk>"  # the label of an unknown symbol in a decoded tree
 ARITY_MARK = "^"
 
 # Nine digits are enough for the children of any tree.

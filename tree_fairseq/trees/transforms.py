@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from tree_fairseq.trees.tree import Tree
 
-INTERMEDIATE = "@"
-"""Begins the labels of the nodes that binarization inserts."""
+INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
 
 
 def join_labels(labels: Iterable[str]) -> str:

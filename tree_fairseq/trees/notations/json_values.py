@@ -28,8 +28,7 @@ from tree_fairseq.trees.tree import Tree
 
 LIST = "[]"
 OBJECT = "{}"
-ROOTED = "{root}"
-"""The label above a tree that is written with the keys ``root`` and ``children``."""
+ROOTED = "{root}"  # the label above a tree that is written with the keys ``root`` and ``children``
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _TOKEN = re.compile(r'\s*([{}\[\],:"]|[^\s{}\[\],:"]+|\Z)')

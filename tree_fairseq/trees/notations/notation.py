@@ -16,13 +16,10 @@ from typing import Any
 from tree_fairseq.errors import EmptySymbolTreeError, InputError, NotationError
 from tree_fairseq.trees.tree import Tree
 
-GROUP = "()"
-"""The label of brackets without a head, such as those of ``((f a) b)`` and of ``(x)``."""
+GROUP = "()"  # the label of brackets without a head, such as those of ``((f a) b)`` and of ``(x)``
 
 EMPTY_NAME = r"\e"
-
-LITERAL_CODE = r"\\(?=u[0-9a-f]{4})"
-"""Pattern of a backslash that would be read as the beginning of a code."""
+LITERAL_CODE = r"\\(?=u[0-9a-f]{4})"  # pattern of a backslash that would be read as the beginning of a code
 
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 

@@ -26,12 +26,8 @@ from functools import cached_property
 from tree_fairseq.trees.notations.notation import LITERAL_CODE, escape_first, escape_name, unescape_name
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 
-WHOLE = 1200
-"""The highest priority of a term in brackets or of a whole line."""
-
-ARGUMENT = 999
-"""The highest priority of an argument or of an item of a list."""
-
+WHOLE = 1200  # the highest priority of a term in brackets or of a whole line
+ARGUMENT = 999  # the highest priority of an argument or of an item of a list
 _END = r"(?![^\s(),;\[\]|])"
 
 

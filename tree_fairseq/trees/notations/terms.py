@@ -11,11 +11,9 @@ from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, TermGram
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
 
-LIST = "[]"
-"""The label of a list."""
+LIST = "[]"  # the label of a list
 
-TAILED_LIST = "[|]"
-"""The label of a list whose last child is the rest of the list."""
+TAILED_LIST = "[|]"  # the label of a list whose last child is the rest of the list
 
 
 class TermNotation(Notation):
