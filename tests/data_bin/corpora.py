@@ -120,7 +120,7 @@ def in_child(action: Callable[[], None], prepare: Callable[[], None] = lambda: N
     """Runs an action in a forked process.
 
     Args:
-        action: what to do
+        action: function to call
         prepare: done before it, such as setting a limit
 
     Returns:

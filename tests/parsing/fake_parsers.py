@@ -41,7 +41,7 @@ class ToyParser:
 
     Args:
         version: part of the identity.
-        batch_in_label: makes trees depend on what shares a batch, as the last digits of a real parser's scores do.
+        batch_in_label: makes trees depend on the batch, as the last digits of a real parser's scores do.
     """
 
     def __init__(self, version: str = "1", batch_in_label: bool = False):

@@ -111,7 +111,7 @@ class ClassificationRuns(GroupScorer):
         files = self.reference_files(f"{subset}.tsv", f"{subset}.trees")
         references, lengths = zip(*read_references(files, read_class))
         judgement = ClassJudgement(hypotheses_of(self.args.run, subset, len(references)), references)
-        self.add_metrics(scores, subset, suffix, len(references), judgement.metrics)
+        self.add_metrics(scores, subset, suffix, len(references), judgement.metrics, files[0].parent)
         scores["by_class"][subset] = judgement.by_class()
         scores["confusion"][subset] = judgement.confusion()
         scores["by_length"][subset] = by_bounds(lengths, self.args.length_bounds, judgement.metrics)

@@ -169,11 +169,10 @@ class GroupScorer(RunScorer):
             raise ScoringError(f"--references {path} is one file for {len(sets)} sets: give the folder")
         return [path] if path.is_file() else [path / name for name in names]
 
-    def add_metrics(self, scores: dict, subset: str, suffix: str, count: int, metrics: Metrics) -> None:
-        """Adds the metrics of a test set of ``count`` examples and of its groups."""
+    def add_metrics(self, scores: dict, subset: str, suffix: str, count: int, metrics: Metrics, folder: Path) -> None:
+        """Adds the metrics of a test set of ``count`` examples and, if the folder has its groups, of these."""
         scores["metrics"] |= {name + suffix: value for name, value in metrics(range(count)).items()}
         scores[COUNT][subset] = count
-        folder = self.args.references.parent if self.args.references.is_file() else self.args.references
         if (path := folder / f"{subset}.groups").is_file():
             groups = by_group([line.split() for line in read_text(path, count)], metrics)
             scores["groups"][subset] = groups

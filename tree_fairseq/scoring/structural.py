@@ -137,7 +137,7 @@ class StructuralScorer(GroupScorer):
             message = "%s: %d of %d sentences have no output; they count as wrong and invalid"
             logger.warning(message, path, lacking, count)
         judgement = self.judge(outputs, references)
-        self.add_metrics(scores, subset, suffix, count, judgement.metrics)
+        self.add_metrics(scores, subset, suffix, count, judgement.metrics, args.references)
         sizes = [sum(1 for _ in tree.preorder()) for tree in references]
         scores["partial"][subset] = sum(PARTIAL in marks for marks in outputs.unfinished.values())
         scores["by_size"][subset] = by_bounds(sizes, args.size_bounds, judgement.metrics)
