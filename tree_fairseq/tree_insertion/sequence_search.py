@@ -60,20 +60,14 @@ class PartialSequences(PartialOutputs):
 
     def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> PartialSequences:
         """Inserts tokens in different slots, each after a token, all at once; arguments are ``[Z]``."""
-        is_token = self.labels != self.pad
-        is_filled = torch.zeros_like(self.labels)
-        is_filled.view(-1)[slots] = 1
-        width = int((self.lengths + is_filled.sum(1)).amax())
-        places = torch.arange(is_token.size(1), device=slots.device) + is_filled.cumsum(1) - is_filled  # R x T
-        # Padding goes to a column of its own, which is cut off.
-        old_places = places.masked_fill(~is_token, width)
-        new_places = self.rows_of(slots) * (width + 1) + places.flatten()[slots] + 1
-        parts = []
-        for old, new, fill in ((self.labels, labels, self.pad), (self.scores, scores.to(self.scores), 0)):
-            part = old.new_full((len(old), width + 1), fill).scatter_(1, old_places, old)
-            part.view(-1)[new_places] = new
-            parts.append(part[:, :width])
-        return PartialSequences(self.pad, *parts)
+        new_labels, new_scores = torch.full_like(self.labels, self.pad), torch.zeros_like(self.scores)
+        new_labels.view(-1)[slots] = labels
+        new_scores.view(-1)[slots] = scores.to(self.scores)
+        # Each token and the one after it, R x 2 T; then those that exist, in the same order.
+        labels, scores = torch.stack([self.labels, new_labels], 2), torch.stack([self.scores, new_scores], 2)
+        exists = labels.flatten(1) != self.pad
+        order = (~exists).long().argsort(dim=1, stable=True)[:, : int(exists.sum(1).amax())]
+        return PartialSequences(self.pad, labels.flatten(1).gather(1, order), scores.flatten(1).gather(1, order))
 
 
 class SequenceInsertionGenerator(ParallelSearch):
