@@ -9,7 +9,7 @@ import pytest
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.stanza_models import download_command, find_models, normal_language
+from tree_fairseq.parsing.stanza_models import download_command, find_models, models_digest, normal_language
 
 RESOURCES = {
     "en": {
@@ -77,7 +77,7 @@ def make(path, content="model"):
 
 def names(folder, **options):
     models = find_models(folder, ParserOptions(**options))
-    return {argument: str(path.relative_to(folder)) for argument, path in models.paths.items()}
+    return {argument: str(path.relative_to(folder)) for argument, path in models.items()}
 
 
 FLAT = {
@@ -169,13 +169,13 @@ def test_the_digest_depends_on_the_content(tmp_path):
     digests = set()
     for name, content in (("constituency.pt", "a"), ("tagger.pt", "a"), ("pretrain.pt", "a")):
         make(tmp_path / name, content)
-    digests.add(find_models(tmp_path, ParserOptions()).digest())
+    digests.add(models_digest(find_models(tmp_path, ParserOptions())))
     make(tmp_path / "README.md")
-    digests.add(find_models(tmp_path, ParserOptions()).digest())
+    digests.add(models_digest(find_models(tmp_path, ParserOptions())))
     assert len(digests) == 1
     for name in ("constituency.pt", "tagger.pt", "pretrain.pt"):
         make(tmp_path / name, f"changed {name}")
-        digests.add(find_models(tmp_path, ParserOptions()).digest())
+        digests.add(models_digest(find_models(tmp_path, ParserOptions())))
     assert len(digests) == 4
 
 

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Callable, NoReturn, Optional, TypeVar
+from typing import Any, Callable, NoReturn, TypeVar
 
 from tree_fairseq.errors import TreeFairseqError, WorkerDiedError
 
@@ -203,7 +203,7 @@ class _Group:
                 except (EOFError, OSError):
                     self._report_death(process, work)
                 if error is not None and not isinstance(error, TreeFairseqError):
-                    error.__cause__ = _WorkerTraceback(trace)
+                    error.add_note(f"\nIn the process:\n{trace}")
                 replies.append((process.contexts.popleft(), value, error))
         return replies
 
@@ -229,11 +229,9 @@ class _Group:
         self._processes = []
 
 
-_Start = Callable[
-    [Connection, Connection, str], tuple[int, Callable[[], None], Callable[[Optional[float]], Optional[int]]]
-]
-"""Starts a process, given its end of a connection, the command's end and a device; returns its id, a function that
-kills it, and one that waits so many seconds for its end and returns the exit code, or None if it runs longer."""
+# Starts a process, given its end of a connection, the command's end and a device. Returns its id, a function that kills
+# it, and one that waits so many seconds for its end and returns the exit code, or None if it runs longer.
+_Start = Callable[[Connection, Connection, str], tuple[int, Callable[[], None], Callable[..., Any]]]
 
 
 class _Process:
@@ -275,13 +273,6 @@ def _start_forked(theirs: Connection, ours: Connection, device: str):
         return process.exitcode
 
     return process.pid, process.kill, exit_code
-
-
-class _WorkerTraceback(Exception):
-    """Shows, as the cause of an error, where it was raised in a process of the pool."""
-
-    def __str__(self) -> str:
-        return f"\n\n{self.args[0]}"
 
 
 def serve_fresh() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,25 +28,21 @@ _NEEDED = ("constituency.pt", "tagger.pt")
 _PRETRAINED = ("pretrain", "forward_charlm", "backward_charlm")
 _CHINESE = {"zh": "zh-hans"}
 
+Models = dict[str, Path]
+"""The files of one parser, by argument of ``stanza.Pipeline`` (``pos_model_path``, ...)."""
 
-@dataclass(frozen=True)
-class StanzaModels:
-    """The files of one parser, by argument of ``stanza.Pipeline`` (``pos_model_path``, ...)."""
 
-    paths: Mapping[str, Path]
-
-    def digest(self) -> str:
-        """Returns the sha256 over the contents of all files."""
-        total = hashlib.sha256()
-        for argument in sorted(self.paths):
-            path = self.paths[argument]
-            status = path.stat()
-            total.update(f"{argument} {_file_digest(str(path), status.st_size, status.st_mtime_ns)}\n".encode())
-        return total.hexdigest()
+def models_digest(models: Models) -> str:
+    """Returns the sha256 over the contents of all files."""
+    total = hashlib.sha256()
+    for argument, path in sorted(models.items()):
+        status = path.stat()
+        total.update(f"{argument} {_file_digest(path, status.st_size, status.st_mtime_ns)}\n".encode())
+    return total.hexdigest()
 
 
 @lru_cache(maxsize=64)
-def _file_digest(path: str, size: int, modified: int) -> str:
+def _file_digest(path: Path, size: int, modified: int) -> str:
     """Returns the sha256 of a file. A changed file has another size or time and is read again."""
     return file_sha256(path)
 
@@ -59,7 +54,7 @@ def download_command(lang: str, folder: str = "stanza_models") -> str:
     return f'python -c "import stanza; {call}"'
 
 
-def find_models(folder: str | os.PathLike, options: ParserOptions) -> StanzaModels:
+def find_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
     """Finds the model files in a folder that holds ``constituency.pt``, ``tagger.pt`` and the files that they need, or
     has Stanza's own layout: ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
 
@@ -87,7 +82,7 @@ def _unavailable(message: str, options: ParserOptions) -> ParserUnavailableError
     )
 
 
-def _flat_layout(folder: Path, options: ParserOptions) -> StanzaModels:
+def _flat_layout(folder: Path, options: ParserOptions) -> Models:
     tokenizes = options.tokenize == "stanza"
     needed = (*_NEEDED, "tokenizer.pt") if tokenizes else _NEEDED
     if missing := [name for name in needed if not (folder / name).is_file()]:
@@ -95,12 +90,12 @@ def _flat_layout(folder: Path, options: ParserOptions) -> StanzaModels:
         raise ParserUnavailableError(f"--parser-dir {folder} lacks {', '.join(missing)}{hint}")
     unused = () if tokenizes else ("tokenizer.pt", "mwt.pt")
     present = {name: folder / name for name in _FLAT_FILES if name not in unused and (folder / name).is_file()}
-    return StanzaModels({argument: path for name, path in present.items() for argument in _FLAT_FILES[name]})
+    return {argument: path for name, path in present.items() for argument in _FLAT_FILES[name]}
 
 
-def _stanza_layout(folder: Path, options: ParserOptions) -> StanzaModels:
+def _stanza_layout(folder: Path, options: ParserOptions) -> Models:
     lang, entry = find_language(folder, options.lang)
-    paths: dict[str, Path] = {}
+    paths: Models = {}
     for processor in _processors(entry, options):
         package = _package(entry, processor, options)
         paths[f"{processor}_model_path"] = folder / lang / processor / f"{package}.pt"
@@ -110,7 +105,7 @@ def _stanza_layout(folder: Path, options: ParserOptions) -> StanzaModels:
                 paths[argument] = folder / lang / dependency["model"] / f"{dependency['package']}.pt"
     if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
         raise _unavailable(f"--parser-dir {folder} lacks {', '.join(missing)}", options)
-    return StanzaModels(paths)
+    return paths
 
 
 def _processors(entry: Mapping[str, Any], options: ParserOptions) -> list[str]:

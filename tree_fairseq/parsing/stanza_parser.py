@@ -21,11 +21,12 @@ from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
 from tree_fairseq.files import write_json
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
-    StanzaModels,
+    Models,
     download_command,
     find_language,
     find_models,
     language_error,
+    models_digest,
     normal_language,
 )
 from tree_fairseq.parsing.stanza_trees import (
@@ -101,7 +102,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _downloaded_models(options: ParserOptions) -> StanzaModels:
+def _downloaded_models(options: ParserOptions) -> Models:
     """Finds the models in Stanza's own folder, and downloads them on first use."""
     stanza = _import_stanza()
     from stanza.resources.common import DEFAULT_MODEL_DIR
@@ -156,7 +157,7 @@ class StanzaParser:
             "version": version,
             "adapter": _ADAPTER_VERSION,
             "lang": self._options.lang,
-            "models": self._models.digest(),
+            "models": models_digest(self._models),
         }
 
     def inventory(self) -> list[str]:
@@ -237,7 +238,7 @@ class StanzaParser:
             return
         stanza = _import_stanza()
         device = self._options.device
-        processors = ["tokenize", *(["mwt"] if "mwt_model_path" in self._models.paths else []), "pos", "constituency"]
+        processors = ["tokenize", *(["mwt"] if "mwt_model_path" in self._models else []), "pos", "constituency"]
         try:
             with _undisturbed():
                 pipeline = stanza.Pipeline(
@@ -251,12 +252,12 @@ class StanzaParser:
                     tokenize_no_ssplit=self._options.ssplit == "none",
                     device=next(iter(visible_gpus()), "cpu") if device == "auto" else device,
                     logging_level="ERROR",
-                    **{argument: str(path) for argument, path in self._models.paths.items()},
+                    **{argument: str(path) for argument, path in self._models.items()},
                 )
         except TreeFairseqError:
             raise
         except Exception as error:
-            files = ", ".join(sorted({str(path) for path in self._models.paths.values()}))
+            files = ", ".join(sorted({str(path) for path in self._models.values()}))
             message = f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}"
             raise ParserUnavailableError(message) from error
         self._tag_column = choose_tag_column(pipeline)
