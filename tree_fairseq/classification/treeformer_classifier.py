@@ -13,8 +13,7 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import add_fields, build_word_embeddings, register_architectures, set_defaults
-from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
-from tree_fairseq.nn.pretrained_library import encoder_folder
+from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
