@@ -28,9 +28,8 @@ from preprocess.corpora import CorpusError
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
 from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.corpus import parse_corpus
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions, add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 from fairseq import options
@@ -91,15 +92,20 @@ def test_from_an_overnight_line_to_the_slot_loss(tmp_path):
     assert len(files) <= 25 and len(folders_of(files)) <= 5, sorted(files)
 
 
+PARSERS = {"brackets": "(ROOT (S (NP (DT the) (NN boat)) (VBZ sinks)))", "right-branching": "the boat sinks"}
+STANZA = Path(__file__).resolve().parents[2] / "shared/models/stanza-en-gum"
+
+
 @pytest.mark.parametrize(
-    "parser, line",
-    [("brackets", "(ROOT (S (NP (DT the) (NN boat)) (VBZ sinks)))"), ("right-branching", "the boat sinks")],
+    "parser", [*PARSERS, pytest.param("stanza", marks=pytest.mark.skipif(not STANZA.exists(), reason="needs a model"))]
 )
-def test_from_a_line_to_its_bytes_on_disk(tmp_path, parser, line):
+def test_from_a_line_to_its_bytes_on_disk(tmp_path, parser):
+    line = PARSERS.get(parser, "the boat sinks")
     for split in ("train", "valid"):
         write_lines(tmp_path / f"{split}.en", [line, line])
         write_lines(tmp_path / f"{split}.de", ["das Boot sinkt", "das Boot sinkt"])
     command = ["-s", "en", "-t", "de", *prefixes(tmp_path, "train", "valid"), "--tree-parser", parser]
+    command += ["--parser-dir", str(STANZA), "--tree-device", "cpu"] if parser == "stanza" else []
 
     def run() -> None:
         args = options.get_preprocessing_parser().parse_args([*command, "--destdir", str(tmp_path / "bin")])

@@ -25,7 +25,7 @@ from tree_fairseq.trees.text import Chunk, inspect_text
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 
-def tasks_of(path, chunk_lines: int = 10_000, options: ParserOptions | None = None) -> list[ChunkTask]:
+def tasks_of(path, chunk_lines: int = 10_000, options: ParserOptions = ParserOptions("brackets")) -> list[ChunkTask]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tree_fairseq.trees.text.CHUNK_LINES", chunk_lines)
         chunks = inspect_text(path).chunks
@@ -146,5 +146,5 @@ def test_deep_trees_are_encoded(tmp_path):
 def test_a_chunk_may_have_no_lines(tmp_path):
     path = tmp_path / "train.en"
     path.write_bytes(b"")
-    [chunk] = encoded([ChunkTask(path, Chunk(0, 0, 1), None)], 2)
+    [chunk] = encoded([ChunkTask(path, Chunk(0, 0, 1), ParserOptions("brackets"))], 2)
     assert (len(chunk.trees.leaf_counts), len(chunk.trees.rows), chunk.labels, chunk.text) == (0, 0, {}, b"")

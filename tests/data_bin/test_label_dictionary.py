@@ -11,17 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.trees.inverses import split_label
 from tree_fairseq.data_bin.tree_store import (
     RESERVED_LABELS,
     ChainLabels,
     build_label_dictionary,
+    join_labels,
     label_dictionary_name,
     load_label_dictionary,
     save_label_dictionary,
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.trees.spans import encode, unary_chains
-from tree_fairseq.trees.transforms import join_labels
 
 good_labels = strategies.labels().filter(lambda label: label not in RESERVED_LABELS)
 
@@ -87,3 +88,15 @@ def test_an_unseen_chain_is_unknown_and_counted():
         found = lookup.lookup(labels, np.array([0, 2]), np.array([1, 3]))
         assert found.tolist() == [dictionary.unk(), dictionary.index("S+VP")]
     assert lookup.unknown == {"S+NP": 2}
+
+
+@given(st.lists(strategies.labels() | st.text(), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=300)
+def test_joined_labels_come_apart_again(parts):
+    assert split_label(join_labels(parts)) == parts
+
+
+def test_plain_labels_are_joined_plainly():
+    assert join_labels(["S", "VP"]) == "S+VP"
+    assert split_label("S+VP") == ["S", "VP"]
+    assert join_labels(["A+B"]) == "A\\+B"

@@ -7,13 +7,14 @@ import argparse
 import pytest
 
 from tree_fairseq.errors import TooManyParseFailuresError
-from tree_fairseq.parsing.arguments import (
+from tree_fairseq.parsing.parsers import (
+    ParserOptions,
     add_parser_arguments,
     allowed_failures,
     check_failures,
     options_from_arguments,
+    parse_limit,
 )
-from tree_fairseq.parsing.parsers import ParserOptions, parse_limit
 
 
 def options(*flags):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from fairseq_cli import preprocess as stock_preprocess
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
+from tree_fairseq import files
 from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import ExportRequest
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import ExactOracle
@@ -233,6 +235,17 @@ def test_a_stopped_command_is_taken_up(corpus, folder, tmp_path, monkeypatch):
             preprocess_insertion(args, main)
     assert contents(tmp_path / "bin") == contents(folder)
     assert not (tmp_path / "bin.building").exists()
+
+
+def test_a_disk_without_room_is_noticed_before_trajectories_are_drawn(corpus, folder, tmp_path, monkeypatch):
+    least = sum((folder / f"{split}.nl-lf.lf.insertion.bin").stat().st_size for split in SPLITS)
+    monkeypatch.setattr(files, "_free", lambda folder: 1000)
+    with pytest.raises(
+        DiskFullError, match="no room for the trajectories of train.nl-lf.lf, .*1000 are free"
+    ) as raised:
+        preprocess(corpus, tmp_path / "bin")
+    assert 1000 < int(re.search(r"(\d+) bytes are needed, 1000", str(raised.value))[1]) <= least
+    assert not (tmp_path / "bin").exists()
 
 
 @pytest.mark.parametrize(

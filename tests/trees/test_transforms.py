@@ -5,25 +5,12 @@ from __future__ import annotations
 import nltk
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.strategies import any_trees, labels, plain_trees, trees
-from tests.trees.inverses import debinarize, split_label
+from tests.strategies import any_trees, plain_trees, trees
+from tests.trees.inverses import debinarize
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary, join_labels, strip_function_tags
+from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary, strip_function_tags
 from tree_fairseq.trees.tree import Tree
-
-
-@given(st.lists(labels() | st.text(), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=300)
-def test_joined_labels_come_apart_again(parts):
-    assert split_label(join_labels(parts)) == parts
-
-
-def test_plain_labels_are_joined_plainly():
-    assert join_labels(["S", "VP"]) == "S+VP"
-    assert split_label("S+VP") == ["S", "VP"]
-    assert join_labels(["A+B"]) == "A\\+B"
 
 
 @given(plain_trees())

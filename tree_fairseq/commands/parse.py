@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tree_fairseq.errors import TreeFairseqError
-from tree_fairseq.parsing.arguments import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
+from tree_fairseq.parsing.parsers import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.shards import join_shards
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
-from tree_fairseq.data_bin.staging import PARSED, Staging
+from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     most_frequent,
@@ -44,13 +44,12 @@ from tree_fairseq.data_bin.tree_store import (
 )
 from tree_fairseq.errors import InputError, TreeFormatError
 from tree_fairseq.files import require_room
-from tree_fairseq.parsing.arguments import check_failures
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus import parse_corpus
-from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, is_expensive
+from tree_fairseq.parsing.corpus import parse_in_order
+from tree_fairseq.parsing.corpus_run import Progress
+from tree_fairseq.parsing.line_parser import LineParser, WrittenLine
+from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.parsing.progress import Progress
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.spans import SpanForest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
@@ -102,15 +101,11 @@ class TreeSide:
 
 
 class ChunkTask(NamedTuple):
-    """Lines to encode: a chunk of the file ``source``.
-
-    ``options`` say how to parse them; None for bracketed lines that this package has written. ``read`` reads each line
-    instead, whatever the options are.
-    """
+    """Lines to encode: a chunk of the file ``source``, parsed as the options say, or read by a function instead."""
 
     source: Path
     chunk: Chunk
-    options: Optional[ParserOptions]
+    options: ParserOptions
     read: Optional[ReadLine] = None
 
 
@@ -139,11 +134,16 @@ def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[Enc
 
 
 def _encode_chunk(task: ChunkTask) -> EncodedChunk:
+    return _encode(_read_chunk(task), task.chunk.first_line)
+
+
+def _encode(forests: Iterable[tuple[SpanForest, int]], first_line: int) -> EncodedChunk:
+    """Encodes the forest of each line, given with the number of its sentences that could not be parsed."""
     numbers, failed = _numbering(), {}
     ids: list[int] = []
     spans = [np.zeros((0, 3), np.int32)]
     text, leaf_counts, node_counts = [], [], []
-    for number, (forest, flat) in enumerate(_read_chunk(task), start=task.chunk.first_line):
+    for number, (forest, flat) in enumerate(forests, start=first_line):
         ids.extend(map(numbers.__getitem__, forest.labels))
         spans.append(forest.spans)
         leaf_counts.append(len(forest.leaves))
@@ -166,17 +166,13 @@ def _encode_chunk(task: ChunkTask) -> EncodedChunk:
 
 
 def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int]]:
-    """Yields the forest of each line, and the number of its sentences that could not be parsed."""
     path, options = task.source, task.options
 
     def parsed(lines: list[str], first: int) -> Iterator[tuple[SpanForest, int]]:
-        for number, line in enumerate(_line_parser(options).write_lines(lines, first, path), start=first):
-            yield read_spans(line.written, path=path, line_number=number), line.failed
+        return _spans(_line_parser(options).write_lines(lines, first, path), first, path)
 
     lines = chunk_lines(path, task.chunk)
-    is_ready_made = options is None or (
-        options.name == "brackets" and options.subword_model is None and not options.strip_function_tags
-    )
+    is_ready_made = options.name == "brackets" and options.subword_model is None and not options.strip_function_tags
     if task.read is None and not is_ready_made:
         yield from parsed([line for _, line in lines], task.chunk.first_line)
         return
@@ -187,11 +183,14 @@ def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int]]:
         try:
             forest = read_spans(line, path=path, line_number=number)
         except TreeFormatError:
-            if options is None:
-                raise
             yield from parsed([line], number)
         else:
             yield forest, 0
+
+
+def _spans(lines: Iterable[WrittenLine], first_line: int, path: Path) -> Iterator[tuple[SpanForest, int]]:
+    for number, line in enumerate(lines, start=first_line):
+        yield read_spans(line.written, path=path, line_number=number), line.failed
 
 
 @functools.lru_cache(maxsize=2)
@@ -262,7 +261,6 @@ def encode_split(
     text: TextInput,
     options: ParserOptions,
     staging: Staging,
-    name: str,
     *,
     pool: ProcessPool,
     store: Path | None,
@@ -271,10 +269,9 @@ def encode_split(
 ) -> SplitTrees:
     """Parses a text file and encodes its trees.
 
-    The next attempt finds the shards of an expensive parser when this one is stopped. Other work is done again.
+    The next attempt finds the parses of an expensive parser in the parse cache when this one is stopped.
 
     Args:
-        name: of this file among those of the command; its shards lie under it in ``staging``
         store: path of the tree files to write, without ``.bin`` and ``.idx``; None to count only
         leaves: file for the leaves, one line for each line; None if they are not needed
         read: reads each line in place of the parser
@@ -282,34 +279,36 @@ def encode_split(
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.
         TreeFormatError, LeafMismatchError: a line is malformed or could not be parsed, and the options say to stop.
+        DiskFullError, WorkerDiedError: the disk is full; a process was killed.
     """
     trees = SplitTrees()
-    is_parsed_first = is_expensive(options.name)
-    if is_parsed_first:
-        folder = staging.folder(f"{PARSED}/{name}")
-        summary = parse_corpus(text.path, folder, options, pool=pool, cache=staging.parse_cache)
-        trees.failed += summary.failed
-        tasks = [ChunkTask(Path(shard), Chunk(0, Path(shard).stat().st_size, 1), None) for shard in summary.shards]
-    else:
-        tasks = [ChunkTask(text.path, chunk, options, read) for chunk in text.chunks]
     with contextlib.ExitStack() as stack:
-        progress = stack.enter_context(Progress(text.path, text.lines, shown=not is_parsed_first))
         writer = None if store is None else stack.enter_context(TreeStoreWriter(store))
         file = None if leaves is None else stack.enter_context(open(leaves, "wb"))
-        for chunk in encode_chunks(tasks, pool):
+
+        def keep(chunk: EncodedChunk) -> None:
             block = trees.add(chunk)
-            progress.done(len(block.leaf_counts), chunk.sentences)
             if file is not None:
                 file.write(chunk.text)
             if writer is not None and store is not None:
                 needed = store_bytes(len(block.leaf_counts), len(block.rows))
                 require_room(store.parent, needed, f"the trees of {store.name.removesuffix('.tree')}")
                 writer.add(block)
-    if not is_parsed_first:
-        progress.log(trees.lines, trees.sentences, len(trees.failed))
-    if trees.failed_sentences:
-        limit = options.max_parse_failures
-        check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))
+
+        if is_expensive(options.name):
+
+            def take(lines: Sequence[WrittenLine], first_line: int) -> None:
+                keep(_encode(_spans(lines, first_line, text.path), first_line))
+
+            parse_in_order(text.path, options, take, pool=pool, cache=staging.parse_cache, run=staging.run)
+            return trees
+        with Progress(text.path, text.lines) as progress:
+            for chunk in encode_chunks([ChunkTask(text.path, chunk, options, read) for chunk in text.chunks], pool):
+                keep(chunk)
+                progress.done(len(chunk.trees.leaf_counts), chunk.sentences)
+    progress.log(trees.lines, trees.sentences, len(trees.failed))
+    limit = options.max_parse_failures
+    check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))
     return trees
 
 

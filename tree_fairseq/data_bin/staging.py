@@ -18,6 +18,7 @@ import logging
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ PARSED = "parsed"
 _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
+_RUN = "run.json"
 
 
 def sync_folder(path: Path) -> None:
@@ -157,6 +159,14 @@ class Staging:
         path = self.path / name
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+    @property
+    def run(self) -> str:
+        """The name of this work in the parse cache, the same for all attempts."""
+        path = self.path / _RUN
+        if read_json(path) is None:
+            write_json(path, uuid.uuid4().hex)
+        return read_json(path)
 
     def new_output(self) -> Path:
         """Returns an empty folder for the final files: workers of a killed attempt may still be writing into theirs."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,6 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
-from tree_fairseq.trees.transforms import join_labels
 
 RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -273,6 +273,11 @@ def label_dictionary_name(lang: str) -> str:
     return f"dict.label.{lang}.txt"
 
 
+def join_labels(labels: Iterable[str]) -> str:
+    r"""One label for a unary chain, from its top down: ``S+VP``. ``+`` and ``\`` in a label are escaped by ``\``."""
+    return "+".join(re.sub(r"[+\\]", r"\\\g<0>", label) for label in labels)
+
+
 def build_label_dictionary(
     inventory: Iterable[str], label_counts: Mapping[str, int], chain_counts: Mapping[tuple[str, ...], int]
 ) -> Dictionary:
@@ -282,7 +287,7 @@ def build_label_dictionary(
         inventory: labels that the parser can give, seen in training data or not
         label_counts: labels of the training trees and how often they occur
         chain_counts: unary chains of the training trees, from the top down, and how often they occur; each gets the
-            joined label that :func:`tree_fairseq.trees.transforms.join_labels` makes of it
+            joined label that :func:`join_labels` makes of it
 
     Raises:
         TreeFormatError: a label has the name of one of the dictionary's special symbols.

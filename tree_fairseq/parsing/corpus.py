@@ -6,19 +6,17 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.files import file_sha256
-from tree_fairseq.parsing.arguments import check_failures
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, SentenceRun, run_lines
-from tree_fairseq.parsing.line_parser import LineParser, answer_in_process
-from tree_fairseq.parsing.parsers import ParserOptions, devices_of, factory_module, is_expensive
+from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, SentenceRun, run_lines
+from tree_fairseq.parsing.line_parser import LineParser, WrittenLine, answer_in_process
+from tree_fairseq.parsing.parsers import ParserOptions, check_failures, devices_of, factory_module, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.parsing.progress import Progress
 from tree_fairseq.parsing.requests import Request
 from tree_fairseq.parsing.shards import ShardFolder
 from tree_fairseq.trees.text import count_lines
@@ -69,10 +67,14 @@ def parse_corpus(
     files are the same, byte for byte, for any number of processes and ranks and however often the run was interrupted.
 
     Args:
+        input: a text file.
         output_dir: folder for the shards ``NNNNNN.brackets``.
+        options: the parser, and how lines are read.
         workers: parsing processes where there is no GPU; 0 parses in this process.
         pool: processes in place of ``workers`` new ones, for several files, so that models are loaded once.
+        shard_lines: lines of a shard.
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. All ranks have to share it.
+        progress: whether to show a bar.
         rank: number of this process among ``world_size`` that share the work, started by torchrun for instance. Rank 0
             waits for the others and sums up everything; others sum up the shards that exist.
 
@@ -125,6 +127,62 @@ def parse_corpus(
         failed = sum(report.failed_sentences for report in reports)
         check_failures(options.max_parse_failures, failed, summary.sentences, summary.failed, str(job.input))
     return summary
+
+
+class _InOrder:
+    """Takes the place of a folder of shards: the lines go to a function, as soon as all earlier ones have."""
+
+    def __init__(self, run: str, take: Callable[[Sequence[WrittenLine], int], None]):
+        self.run = run
+        self.lines = self.sentences = self.failed_sentences = 0
+        self.failed: list[int] = []
+        self._take = take
+        self._waiting: dict[int, Sequence[WrittenLine]] = {}
+
+    def is_finished(self, shard: int) -> bool:
+        return False
+
+    def write(self, shard: int, first_line: int, lines: Sequence[WrittenLine]) -> None:
+        self._waiting[first_line] = lines
+        while (first_line := self.lines + 1) in self._waiting:
+            lines = self._waiting.pop(first_line)
+            self._take(lines, first_line)
+            self.lines += len(lines)
+            self.sentences += sum(line.sentences for line in lines)
+            self.failed_sentences += sum(line.failed for line in lines)
+            self.failed += [number for number, line in enumerate(lines, start=first_line) if line.failed]
+
+
+def parse_in_order(
+    input: str | os.PathLike,
+    options: ParserOptions,
+    take: Callable[[Sequence[WrittenLine], int], None],
+    *,
+    pool: ProcessPool,
+    cache: str | os.PathLike,
+    run: str,
+) -> None:
+    """Parses a text file as :func:`parse_corpus`, and writes nothing but the parse cache in the folder ``cache``.
+
+    Some lines at a time go to ``take``, with the number of the first, in order. What an earlier call had parsed is in
+    the cache; sentences that failed in this ``run`` are not tried again, those of other runs are.
+    """
+    job, parser, taken = (
+        CorpusJob(Path(input), count_lines(input), SHARD_LINES),
+        LineParser(options),
+        _InOrder(run, take),
+    )
+    logger.info("%s: %d lines", job.input, job.lines)
+    answer = _where_answered(options, parser, pool, job)
+    with Progress(job.input, job.lines) as progress:
+        if is_expensive(options.name):
+            with ParseCache(cache) as store:
+                SentenceRun(job, parser, store, taken, answer, progress).run()
+        else:
+            run_lines(job, taken, answer, progress)
+    progress.log(taken.lines, taken.sentences, len(taken.failed))
+    limit = options.max_parse_failures
+    check_failures(limit, taken.failed_sentences, taken.sentences, taken.failed, str(job.input))
 
 
 def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:

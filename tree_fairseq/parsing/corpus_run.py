@@ -9,19 +9,21 @@ as a whole. Only sentences that the cache lacks are parsed.
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from tree_fairseq.parsing.arguments import allowed_failures, check_failures
+from tqdm import tqdm
+
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.line_parser import LineParser, PreparedLine
-from tree_fairseq.parsing.progress import Progress
-from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
-from tree_fairseq.parsing.shards import ShardFolder
+from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
+from tree_fairseq.parsing.parsers import allowed_failures, check_failures
+from tree_fairseq.parsing.requests import Request, text_batches
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,88 @@ Answer = Callable[[Iterable[Request]], Iterator[tuple[Request, Any]]]
 """Answers requests, in any order."""
 
 _POLL_SECONDS = 0.5
+_SECONDS_BETWEEN_LOG_LINES = 30
+
+
+class _Bar(tqdm):
+    """Has no thread, and shares no lock with forked processes: one that dies while it draws would keep the lock."""
+
+    monitor_interval = 0
+
+
+_Bar.set_lock(threading.RLock())
+
+
+class Progress:
+    """A bar with the speed and the time that is left for this process's lines of a file; its ``with`` block ends it."""
+
+    def __init__(self, path: Path, lines: int, shown: bool = True):
+        self.parsed_sentences = 0
+        self.known_sentences = 0
+        self._path = path
+        self._opened = time.monotonic()
+        self._started: float | None = None
+        # Until its sentences are counted, a line is taken for one. In a log file the bar is a line now and then.
+        seconds = 0.5 if sys.stderr.isatty() else _SECONDS_BETWEEN_LOG_LINES
+        times = {"mininterval": seconds, "maxinterval": 2 * seconds, "smoothing": 0.05}
+        self._bar = _Bar(total=lines, desc=path.name, unit="sent", disable=not shown, **times)
+
+    def planned(self, lines: int, sentences: int, known: int) -> None:
+        """Counts the sentences of some lines; the known ones need not be parsed."""
+        if self._bar.total is not None:
+            self._bar.total += sentences - lines
+        self.known_sentences += known
+        self._started = self._started or time.monotonic()
+        self._bar.update(known)
+
+    def skipped(self, lines: int) -> None:
+        """Counts lines that an earlier run has finished."""
+        self._bar.update(lines)
+
+    def parsed(self, sentences: int) -> None:
+        """Counts sentences that were parsed."""
+        self.parsed_sentences += sentences
+        self._bar.update(sentences)
+
+    def done(self, lines: int, sentences: int) -> None:
+        """Counts lines that were parsed without a plan."""
+        self._started = self._started or self._opened
+        self.planned(lines, sentences, 0)
+        self.parsed(sentences)
+
+    def sentences_per_second(self) -> float:
+        """Returns the speed since the first lines were planned."""
+        seconds = time.monotonic() - self._started if self._started is not None else 0.0
+        return self.parsed_sentences / seconds if seconds > 0 else 0.0
+
+    def log(self, lines: int, sentences: int, flat_lines: int) -> None:
+        """Logs the counts of the whole file, and the speed of this process."""
+        logger.info(
+            "%s: %d sentences on %d lines, %d parsed, %d known, %d lines with a flat tree, %.1f s, %.0f sentences/s",
+            *(self._path, sentences, lines, self.parsed_sentences, self.known_sentences, flat_lines),
+            *(time.monotonic() - self._opened, self.sentences_per_second()),
+        )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.close()
+
+
+class Receiver(Protocol):
+    """Receives the parsed lines of each shard: a folder of shards, or something else in its place.
+
+    Sentences that failed in an earlier attempt at the same ``run`` are not tried again.
+    """
+
+    run: str
+
+    def is_finished(self, shard: int) -> bool:
+        """Returns whether the lines of a shard are not needed, as an earlier attempt has made it."""
+
+    def write(self, shard: int, first_line: int, lines: Sequence[WrittenLine]) -> None:
+        """Takes the lines of a shard."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +143,7 @@ class CorpusJob:
         return sum(min(self.shard_lines, self.lines - start) for start in starts)
 
 
-def run_lines(job: CorpusJob, folder: ShardFolder, answer: Answer, progress: Progress) -> None:
+def run_lines(job: CorpusJob, folder: Receiver, answer: Answer, progress: Progress) -> None:
     """Makes all missing shards of this rank without a cache: for parsers that cost no more than reading."""
 
     def requests() -> Iterator[Request]:
@@ -82,7 +166,7 @@ class _OpenShard:
     number: int
     lines: list[PreparedLine]
     texts: list[str]
-    answers: dict[str, str | Failure] = field(default_factory=dict)
+    answers: dict[str, str | None] = field(default_factory=dict)
     awaited: int = 0
 
 
@@ -93,7 +177,7 @@ class SentenceRun:
     job: CorpusJob
     parser: LineParser
     cache: ParseCache
-    folder: ShardFolder
+    folder: Receiver
     answer: Answer
     progress: Progress
 
@@ -105,9 +189,10 @@ class SentenceRun:
 
     def run(self) -> None:
         """Makes all missing shards of this rank."""
-        for request, answers in self.answer(self._requests()):
-            shard = request.context
-            self._keep(shard, dict(zip(request.payload, answers, strict=True)))
+        for request, (answers, reasons) in self.answer(self._requests()):
+            texts, shard = request.payload, request.context
+            reasons = {texts[position]: reason for position, reason in reasons.items()}
+            self._keep(shard, dict(zip(texts, answers, strict=True)), reasons)
             shard.awaited -= 1
             if not shard.awaited:
                 self._settle(shard)
@@ -151,17 +236,15 @@ class SentenceRun:
         for batch in batches:
             yield Request(self.parser.kind, batch, shard)
 
-    def _keep(self, shard: _OpenShard, answers: Answers) -> None:
+    def _keep(self, shard: _OpenShard, answers: dict[str, str | None], reasons: dict[str, str]) -> None:
         """Keeps the answers to a batch, and stops the run if too many sentences have failed."""
         path, options = self.job.input, self.parser.options
-        failures = {text: answer.reason for text, answer in answers.items() if isinstance(answer, Failure)}
-        kept = {self._keys.key(text): answer if isinstance(answer, str) else None for text, answer in answers.items()}
-        self.cache.put_many(kept, self.folder.run)
+        self.cache.put_many({self._keys.key(text): answer for text, answer in answers.items()}, self.folder.run)
         shard.answers.update(answers)
         self.progress.parsed(len(answers))
-        for line in shard.lines if failures else ():
-            self.parser.stop_at_failure(line, shard.answers, path)
-            for reason in (failures[text] for text in line.texts if text in failures):
+        for line in shard.lines if reasons else ():
+            self.parser.stop_at_failure(line, shard.answers, reasons, path)
+            for reason in (reasons[text] for text in line.texts if text in reasons):
                 self._failed += 1
                 message = "%s:%d: flat tree for a sentence that could not be parsed: %s"
                 logger.warning(message, path, line.number, reason.splitlines()[0])
@@ -170,7 +253,7 @@ class SentenceRun:
         if not isinstance(limit, int) and options.ssplit != "none":
             return
         if self._failed > allowed_failures(limit, self.job.lines):
-            failed = {text for text, answer in shard.answers.items() if isinstance(answer, Failure)}
+            failed = {text for text, answer in shard.answers.items() if answer is None}
             lines = [line.number for line in shard.lines if not failed.isdisjoint(line.texts)]
             check_failures(limit, self._failed, self.job.lines, lines, str(path))
 
@@ -184,8 +267,7 @@ class SentenceRun:
         """Takes the answers that a shard still needs from the cache, as far as it has them."""
         missing = {self._keys.key(text): text for text in shard.texts if text not in shard.answers}
         found = self.cache.get_many(missing, self.folder.run) if missing else {}
-        for key, answer in found.items():
-            shard.answers[missing[key]] = Failure("the parser failed on it before") if answer is None else answer
+        shard.answers.update((missing[key], answer) for key, answer in found.items())
 
     def _is_complete(self, shard: _OpenShard) -> bool:
         self._look_up(shard)
@@ -196,7 +278,7 @@ class SentenceRun:
         for shard in waiting:
             if self._is_complete(shard):
                 path, cache = self.job.input, self.cache.path
-                lines = [self.parser.finish(line, shard.answers, path, cache) for line in shard.lines]
+                lines = [self.parser.finish(line, shard.answers, {}, path, cache) for line in shard.lines]
                 self.folder.write(shard.number, shard.lines[0].number, lines)
             else:
                 self._deferred.append(shard)

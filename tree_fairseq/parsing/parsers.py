@@ -1,4 +1,4 @@
-"""Constituency parsers: what one is, the registry of them, and the options that a user sets.
+"""Constituency parsers: what one is, the registry of them, and the options that a user sets with flags.
 
 To add a parser, write a module such as ``my_parsers.py``, and name it as ``--tree-parser my_parsers:comb``::
 
@@ -32,11 +32,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from tree_fairseq.errors import ParserError, ParserUnavailableError
+from tree_fairseq.errors import ParserError, ParserUnavailableError, TooManyParseFailuresError
 from tree_fairseq.trees.tree import Tree
 
 # The label of the tree of a sentence that could not be parsed, and the tag of its words.
 FLAT_LABEL, FLAT_TAG = "FRAG", "XX"
+_LINES_SHOWN = 20
 
 
 def parse_limit(text: str) -> int | float:
@@ -149,7 +150,8 @@ class ParserOptions:
                 raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {self.batch_size}")
-        if not _is_limit(limit := self.max_parse_failures):
+        if not _is_limit(self.max_parse_failures):
+            limit = self.max_parse_failures
             raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
     def to_json(self) -> dict[str, Any]:
@@ -183,7 +185,8 @@ class ConstituencyParser(Protocol):
 
 @dataclass(frozen=True)
 class ParsedText:
-    """The parse of a line of raw text: trees whose leaves are its tokens, and each leaf's half-open character span."""
+    """The parse of one line of raw text: trees whose leaves are its tokens, and each leaf's half-open span of
+    characters."""
 
     forest: tuple[Tree, ...]
     offsets: list[tuple[int, int]]
@@ -279,3 +282,50 @@ def factory_module(name: str) -> str | None:
 def flat_tree(words: Sequence[str]) -> Tree:
     """Returns the tree of a sentence that could not be parsed: ``(FRAG (XX w1) (XX w2) ...)``."""
     return Tree(FLAT_LABEL, [Tree(FLAT_TAG, [Tree(word)]) for word in words])
+
+
+def allowed_failures(limit: int | float, sentences: int) -> int:
+    """Returns how many of so many sentences may fail: the limit, or its share (a float), but then at least one."""
+    return limit if isinstance(limit, int) else max(1, int(limit * sentences)) if limit > 0 else 0
+
+
+def check_failures(limit: int | float, failed: int, sentences: int, failed_lines: Sequence[int], path: str) -> None:
+    """Raises TooManyParseFailuresError, with the numbers of the lines, if too many sentences failed."""
+    allowed = allowed_failures(limit, sentences)
+    if failed <= allowed:
+        return
+    shown = ", ".join(map(str, failed_lines[:_LINES_SHOWN])) + (", ..." if len(failed_lines) > _LINES_SHOWN else "")
+    raise TooManyParseFailuresError(
+        f"{path}: {failed} of {sentences} sentences could not be parsed, --max-parse-failures allows {allowed}. "
+        f"Lines: {shown}. With a higher limit the same command ends at once, as their flat trees are kept"
+    )
+
+
+def add_parser_arguments(
+    group: argparse._ArgumentGroup | argparse.ArgumentParser,
+    default_parser: str | None = "stanza",
+    default_lang: str | None = "en",
+) -> None:
+    """Adds the flags; without ``default_lang``, the names of the files give the language."""
+    parsers = f": {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
+    for option in dataclasses.fields(ParserOptions):
+        flag, text = option.metadata["flag"], option.metadata["help"]
+        if isinstance(option.default, bool):
+            group.add_argument(flag, action="store_true", help=text)
+            continue
+        default = {"name": default_parser, "lang": default_lang}.get(option.name, option.default)
+        shown = "as the files are named" if option.name == "lang" and default is None else default
+        text += (parsers if option.name == "name" else "") + (f" (default: {shown})" if shown is not None else "")
+        group.add_argument(flag, default=default, help=text, **option.metadata["argument"])
+    text = "folder that keeps parses, to be shared between runs (default: in the destination)"
+    group.add_argument("--parse-cache", metavar="DIR", help=text)
+
+
+def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
+    """Returns the options that were given on a command line; raises ValueError for one that is out of range."""
+    values = {}
+    for option in dataclasses.fields(ParserOptions):
+        value = getattr(arguments, option.metadata["flag"][2:].replace("-", "_"))
+        # A switch turns its option into the opposite.
+        values[option.name] = value != option.default if isinstance(option.default, bool) else value
+    return ParserOptions(**values)

@@ -20,7 +20,7 @@ from fairseq import options
 
 from tree_fairseq.compat import wrap
 from tree_fairseq.errors import InputError, flag_of
-from tree_fairseq.parsing.arguments import add_parser_arguments
+from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.trees.notations import NOTATIONS

@@ -20,9 +20,8 @@ from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError, flag_of
 from tree_fairseq.files import file_sha256
-from tree_fairseq.parsing.arguments import options_from_arguments
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.notations import Notation, notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding

@@ -65,8 +65,8 @@ def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
 def bytes_needed(size: int, is_bracketed: bool) -> int:
     """Returns about how many bytes the trees of a text of ``size`` bytes take while they are made and when done.
 
-    A token of six bytes has some two nodes of sixteen bytes, and its brackets in a shard; bracketed text has its
-    brackets already.
+    A token of six bytes has some two nodes of sixteen bytes, and its brackets in the parse cache; bracketed text has
+    its brackets already.
     """
     return size * (4 if is_bracketed else 12)
 
@@ -155,7 +155,6 @@ def encode_side(
             inputs[split, side.lang],
             side.options,
             staging,
-            f"{split}.{side.lang}",
             pool=pool,
             store=output / f"{prefix}.tree" if split in plan.written_splits else None,
             leaves=leaves if plan.needs_leaves(side) else None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,16 +17,17 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.grammar import collect_grammar, write_grammar
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SymbolSplitRecord
-from tree_fairseq.data_bin.staging import PARSED, Staging
+from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.symbol_dictionary import build_symbol_dictionary, require_symbols
 from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import ArityMismatchError, InputError
-from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.corpus import parse_in_order
+from tree_fairseq.parsing.line_parser import WrittenLine
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, read_lines, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -67,20 +68,23 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
         SymbolTreeError: a line is not a tree; the error names the file and the line
     """
     result = SymbolText(staging.folder("symbols") / name, text.path)
-    texts = [text]
-    if side.options is not None:
-        folder = staging.folder(f"{PARSED}/{name}")
-        shards = parse_corpus(text.path, folder, side.options, pool=pool, cache=staging.parse_cache).shards
-        # Shards are made of as many lines as chunks are, and their lines are our own writing.
-        texts = list(map(inspect_text, shards))
-    pieces = [(text.path, chunk) for text in texts for chunk in text.chunks]
     with open(result.path, "w", encoding="utf-8", newline="\n") as file:
-        for written, counts, depths in pool.map(partial(_encode_chunk, side), pieces, f"encoded {text.path}"):
+
+        def keep(written: str, counts: Counter[str], depths: list[int]) -> None:
             file.write(written)
             result.counts += counts
             if (depth := max(depths)) > result.depth:
                 result.depth, result.deepest_line = depth, result.lines + depths.index(depth) + 1
             result.lines += len(depths)
+
+        def take(lines: Sequence[WrittenLine], first_line: int) -> None:
+            keep(*_encode(side, text.path, enumerate((line.written for line in lines), start=first_line)))
+
+        if side.options is not None:
+            parse_in_order(text.path, side.options, take, pool=pool, cache=staging.parse_cache, run=staging.run)
+        else:
+            for encoded in pool.map(partial(_encode_chunk, side, text.path), text.chunks, f"encoded {text.path}"):
+                keep(*encoded)
     arities = (side.encoding.split(symbol)[1] for symbol in result.counts)
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)
     logger.info(
@@ -96,11 +100,14 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
     return result
 
 
-def _encode_chunk(side: SymbolSide, piece: tuple[Path, Chunk]) -> tuple[str, Counter[str], list[int]]:
-    """Returns the lines of symbols of a chunk, how often each symbol occurs, and the depth of each tree."""
-    path, chunk = piece
+def _encode_chunk(side: SymbolSide, path: Path, chunk: Chunk) -> tuple[str, Counter[str], list[int]]:
+    return _encode(side, path, chunk_lines(path, chunk))
+
+
+def _encode(side: SymbolSide, path: Path, numbered: Iterable[tuple[int, str]]) -> tuple[str, Counter[str], list[int]]:
+    """Returns lines of trees as lines of symbols, how often each symbol occurs, and the depth of each tree."""
     lines, counts, depths = [], Counter[str](), []
-    for number, line in chunk_lines(path, chunk):
+    for number, line in numbered:
         try:
             tree = side.reader.read(line) if side.options is None else tree_of_forest(read_forest(line))
             symbols = side.encoding.encode(tree)

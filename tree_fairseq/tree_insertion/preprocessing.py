@@ -21,6 +21,7 @@ from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import InputError, flag_of, given_flags, refuse_flags
+from tree_fairseq.files import require_room
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
@@ -135,6 +136,10 @@ class InsertionPlan(PreprocessPlan):
         prefixes = {split: output / token_prefix(split, *languages) for split in self.written_splits}
         stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
         lines = {store: self.texts[split].lines for split, store in stores.items()}
+        # Of M nodes, parents take M numbers and a trajectory at least 4 M; lines take twelve bytes in the index.
+        nodes = {store: sum(tree.nodes for tree in set(trees)) for store, trees in lines.items()}
+        least = sum(4 * nodes[store] * (1 + 4 * record.trajectory_count) + 12 * len(lines[store]) for store in lines)
+        require_room(output, least, f"the trajectories of {', '.join(store.stem for store in lines)}")
         write_stores(lines, TrajectorySampler.of(record), pool)
         dictionary = load_dictionary(output, lang)
         for split, prefix in prefixes.items():

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from tree_fairseq.trees.tree import Tree
 
 INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
-
-
-def join_labels(labels: Iterable[str]) -> str:
-    r"""One label for a unary chain, from its top down: ``S+VP``. ``+`` and ``\`` in a label are escaped by ``\``."""
-    return "+".join(re.sub(r"[+\\]", r"\\\g<0>", label) for label in labels)
 
 
 def collapse_unary(tree: Tree) -> Tree:
