@@ -141,11 +141,11 @@ def _encode(forests: Iterable[tuple[SpanForest, int]], first_line: int) -> Encod
     """Encodes the forest of each line, given with the number of its sentences that could not be parsed."""
     numbers, failed = _numbering(), {}
     ids: list[int] = []
-    spans = [np.zeros((0, 3), np.int32)]
+    spans = bytearray()  # copied, so that the arrays of the lines are freed at once
     text, leaf_counts, node_counts = [], [], []
     for number, (forest, flat) in enumerate(forests, start=first_line):
         ids.extend(map(numbers.__getitem__, forest.labels))
-        spans.append(forest.spans)
+        spans += forest.spans.data
         leaf_counts.append(len(forest.leaves))
         node_counts.append(len(forest.labels))
         text.append(" ".join(forest.leaves) + "\n")
@@ -153,7 +153,7 @@ def _encode(forests: Iterable[tuple[SpanForest, int]], first_line: int) -> Encod
             failed[number] = flat
     rows = np.empty((len(ids), 4), np.int32)
     rows[:, 0] = ids
-    np.concatenate(spans, out=rows[:, 1:])
+    rows[:, 1:] = np.frombuffer(spans, np.int32).reshape(-1, 3)
     names = list(numbers)
     return EncodedChunk(
         trees=TreeBlock(np.array(leaf_counts, np.int32), np.array(node_counts, np.int32), rows),

@@ -277,19 +277,19 @@ def _check_word(word: str) -> str:
 
 def escape(word: str) -> str:
     """A word as it is written between brackets; the inverse is `unescape`."""
+    return _TO_ESCAPE.sub(_escaped, word) if "(" in word or ")" in word or "RB" in word else word
 
-    def escaped(found: re.Match) -> str:
-        backslashes, bracket, literal = found.groups()
-        return backslashes * 2 + (f"\\{literal}" if literal else "-LRB-" if bracket == "(" else "-RRB-")
 
-    return _TO_ESCAPE.sub(escaped, word) if "(" in word or ")" in word or "RB" in word else word
+def _escaped(found: re.Match) -> str:
+    backslashes, bracket, literal = found.groups()
+    return backslashes * 2 + (f"\\{literal}" if literal else "-LRB-" if bracket == "(" else "-RRB-")
 
 
 def unescape(text: str) -> str:
     """The word that `escape` wrote or that a treebank contains (``-LRB-`` is ``(``)."""
+    return _ESCAPED.sub(_unescaped, text) if "RB" in text else text
 
-    def unescaped(found: re.Match) -> str:
-        backslashes, literal, bracket = found.groups()
-        return backslashes[::2] + (literal or ("(" if bracket == "-LRB-" else ")"))
 
-    return _ESCAPED.sub(unescaped, text) if "RB" in text else text
+def _unescaped(found: re.Match) -> str:
+    backslashes, literal, bracket = found.groups()
+    return backslashes[::2] + (literal or ("(" if bracket == "-LRB-" else ")"))
