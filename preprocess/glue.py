@@ -21,7 +21,7 @@ from preprocess.glue_formats import TASKS
 from preprocess.labelled_lines import Splits, hold_out, report, shorten
 from preprocess.moses import Tokenizer, TokenizerOptions
 from preprocess.word_pieces import all_pieces
-from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 
 SEED = 1
 

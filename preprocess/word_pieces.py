@@ -18,7 +18,7 @@ from fairseq.data import Dictionary
 from preprocess.command import run_command
 from preprocess.corpora import CorpusError, write_lines
 from preprocess.logical_forms import raw_lines
-from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 
 
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:

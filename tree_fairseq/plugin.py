@@ -16,7 +16,7 @@ import tree_fairseq.classification.tree_transformer_classifier
 import tree_fairseq.classification.treeformer_classifier
 import tree_fairseq.data_bin.side_kinds
 import tree_fairseq.nn.extended_transformer
-import tree_fairseq.nn.pretrained_library
+import tree_fairseq.nn.pretrained
 import tree_fairseq.nn.tasks
 import tree_fairseq.scoring.predictions
 import tree_fairseq.tree_insertion.criterion

@@ -6,7 +6,7 @@ import pytest
 
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.classification.new_lines import TextLines, TreeLines, tree_reader
+from tree_fairseq.classification.new_lines import LineTrees
 from tree_fairseq.errors import ParserError, UnclosedTreeError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
@@ -20,25 +20,25 @@ def record(symbols: str = "constant", parser: str | None = "toy", binarize: bool
     return ClassificationRecord("trees", True, symbols, binarize, options)
 
 
-def forest_of(lines: TreeLines, line: str) -> str:
+def forest_of(lines: LineTrees, line: str) -> str:
     [tree] = lines.read([line])
     return write_forest(decode(tree))
 
 
 def test_new_trees_lose_their_labels_and_new_text_is_binarised():
-    lines = tree_reader(record(), BRACKETS)
+    lines = LineTrees(record(), BRACKETS)
     assert not lines.wants_encoded_text
     assert forest_of(lines, "(3 (- It) (7 (2 's) (0 odd)))") == "(X (X It) (X (X 's) (X odd)))"
     assert forest_of(lines, "It is so odd") == "(X (X It) (X (X is) (X (X so) (X odd))))"
     assert forest_of(lines, "odd") == "(X odd)"
     assert (
-        forest_of(tree_reader(record(binarize=False), BRACKETS), "It is so odd")
+        forest_of(LineTrees(record(binarize=False), BRACKETS), "It is so odd")
         == "(X (X (X It)) (X (X is) (X so) (X odd)))"
     )
 
 
 def test_new_trees_get_the_labels_of_a_parser_where_spans_match():
-    lines = tree_reader(record("parser"), BRACKETS)
+    lines = LineTrees(record("parser"), BRACKETS)
     # The parse is (S (NP (T2 It)) (VP (T2 is) (T2 so) (T3 odd))).
     assert (
         forest_of(lines, "(3 (2 (2 It) (2 is)) (4 (2 so) (0 odd)))") == "(S (X (T2 It) (T2 is)) (X (T2 so) (T3 odd)))"
@@ -48,13 +48,13 @@ def test_new_trees_get_the_labels_of_a_parser_where_spans_match():
 
 def test_trees_and_text_may_be_mixed():
     for symbols in ("constant", "parser"):
-        lines = tree_reader(record(symbols), BRACKETS)
+        lines = LineTrees(record(symbols), BRACKETS)
         texts = ["a bc", "(1 (1 a) (1 bc))", "", "def", "(2 def)"]
         assert lines.read(texts) == [lines.read([text])[0] for text in texts]
 
 
 def test_only_text_needs_a_parser():
-    lines = tree_reader(record(parser=None), BRACKETS)
+    lines = LineTrees(record(parser=None), BRACKETS)
     assert forest_of(lines, "(3 (2 a) (2 b))") == "(X (X a) (X b))"
     with pytest.raises(ParserError, match="--tree-parser"):
         forest_of(lines, "a b")
@@ -64,7 +64,7 @@ def test_only_text_needs_a_parser():
 
 
 def test_a_sentence_that_cannot_be_parsed_is_flat_before_it_is_binarised():
-    lines = tree_reader(record(parser="faulty"), BRACKETS)
+    lines = LineTrees(record(parser="faulty"), BRACKETS)
     good, bad = lines.read(["fine this is", "NONE of this"])
     assert len(good.leaves) == 3
     assert write_forest(decode(bad)) == "(X (X NONE) (X (X of) (X this)))"
@@ -72,6 +72,6 @@ def test_a_sentence_that_cannot_be_parsed_is_flat_before_it_is_binarised():
 
 def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
     options = ParserOptions("toy", ssplit="punct")
-    lines = tree_reader(ClassificationRecord("tsv", False, "parser"), options, "elsewhere")
-    assert isinstance(lines, TextLines) and lines.parser.options == options.replace(parser_dir="elsewhere")
+    lines = LineTrees(ClassificationRecord("tsv", False, "parser"), options, "elsewhere")
+    assert lines.text_parser.options == options.replace(parser_dir="elsewhere")
     assert [len(decode(tree)) for tree in lines.read(["a b . c .", ""])] == [2, 0]

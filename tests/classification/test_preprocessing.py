@@ -18,7 +18,7 @@ from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_prepr
 from tests.faults.test_13_killed_preprocess import survives_every_kill
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.classification.new_lines import tree_reader
+from tree_fairseq.classification.new_lines import LineTrees
 from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
@@ -338,7 +338,7 @@ def test_new_lines_become_what_the_folder_holds(trees, rows, codes, tmp_path):
         manifest = Manifest.load(data)
         source = read_lines(rows / "test.tsv" if name == "rows" else trees / "test.trees")
         lines = [line.split("\t")[0] for line in source]
-        reader = tree_reader(manifest.section(ClassificationRecord), manifest.side("text").options)
+        reader = LineTrees(manifest.section(ClassificationRecord), manifest.side("text").options)
         # Words that the dictionary lacks are <unk> in the folder; shapes and labels are all there.
         assert [relabelled_leaves(decode(tree)) for tree in reader.read(lines)] == [
             relabelled_leaves(each) for each in export_forests(data, "text", "test")

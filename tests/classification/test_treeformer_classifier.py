@@ -16,8 +16,7 @@ from tests.nn.tiny import EOS, PAD, arguments, build, dictionary
 from tests.treeformer.test_chart_summary import direct
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
-from tree_fairseq.nn.pretrained_library import encoder_folder
+from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 
 ARCH = "treeformer_classifier_tiny"
 WORDS = [f"s{k}" for k in range(12)]

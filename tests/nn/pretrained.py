@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 import torch
 
-from tree_fairseq.nn import pretrained_library
+from tree_fairseq.nn.pretrained import library as transformers_library
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -16,7 +16,7 @@ def library():
     """The package ``transformers``; skips the test if it is not installed."""
     if importlib.util.find_spec("transformers") is None:
         pytest.skip("the package transformers is not installed")
-    return pretrained_library.library()
+    return transformers_library()
 
 
 def save_albert(path, pieces, **sizes):

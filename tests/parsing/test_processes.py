@@ -199,7 +199,7 @@ class TestFresh:
     def test_answers_belong_to_their_requests(self):
         with ProcessPool(2) as pool:
             answers = ask(pool, "toy", *"abcdefghij")
-            assert answers == [([letter], ([f"(S (NP (T1 {letter})))"], {})) for letter in "abcdefghij"]
+            assert answers == [([letter], [f"(S (NP (T1 {letter})))"]) for letter in "abcdefghij"]
             started = children(program="parsing import processes")
             assert len(started) == 2
             # The same processes answer again.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.parsing.fake_parsers import FaultyParser
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.requests import is_out_of_memory, parse_recovering, plan_batches
+from tree_fairseq.parsing.requests import Failure, is_out_of_memory, parse_recovering, plan_batches
 
 
 @settings(deadline=None)
@@ -36,7 +36,9 @@ def leaves_agree(words, tree):
 def recover(sentences, parser=None):
     parser = parser or FaultyParser()
     sentences = [sentence.split() for sentence in sentences]
-    return (*parse_recovering(parser.parse, sentences, leaves_agree), parser)
+    results = parse_recovering(parser.parse, sentences, leaves_agree)
+    reasons = {number: result.reason for number, result in enumerate(results) if isinstance(result, Failure)}
+    return [None if number in reasons else result for number, result in enumerate(results)], reasons, parser
 
 
 def test_a_batch_without_faults_is_parsed_once():
@@ -71,8 +73,8 @@ def test_a_batch_that_exceeds_memory_is_halved():
     released = []
     parser = FaultyParser()
     sentences = [[f"w{index}", "MEMORY"] for index in range(8)]
-    trees, reasons = parse_recovering(parser.parse, sentences, leaves_agree, lambda: released.append(True))
-    assert all(trees) and not reasons
+    results = parse_recovering(parser.parse, sentences, leaves_agree, lambda: released.append(True))
+    assert [tree.leaves() for tree in results] == sentences
     # 8, 4, 2, 2, 4, 2, 2 did not fit.
     assert len(released) == 7
 
@@ -86,7 +88,7 @@ def test_errors_that_affect_all_sentences_are_raised():
 
 
 def test_an_empty_batch_is_not_parsed():
-    assert parse_recovering(None, [], leaves_agree) == ([], {})
+    assert parse_recovering(None, [], leaves_agree) == []
 
 
 @pytest.mark.parametrize(

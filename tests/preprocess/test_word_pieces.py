@@ -11,7 +11,7 @@ from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.nn.pretrained import library
 from tree_fairseq import hub
-from tree_fairseq.nn.pretrained_library import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 
 WORDS = (
     "show",

@@ -1,17 +1,18 @@
 """The base classes of models and tasks that classify: readouts of classes, and pooling of sentences for documents."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
+from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import add_encoder_args
+from tree_fairseq.errors import InputError, MissingTreesError, option
+from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults
 
 
 class ClassTask:
@@ -45,11 +46,9 @@ class ClassReadout(nn.Module):
 class ClassifierConfig(FairseqDataclass):
     """Options of all models that classify."""
 
-    classifier_dropout: float = field(
-        default=0.1, metadata={"help": "dropout of the states that classes are read from"}
-    )
-    freeze_embeddings: bool = field(
-        default=False, metadata={"help": "leave the words' vectors as they are, such as those of --encoder-embed-path"}
+    classifier_dropout: float = option(0.1, "dropout of the states that classes are read from")
+    freeze_embeddings: bool = option(
+        False, "leave the words' vectors as they are, such as those of --encoder-embed-path"
     )
 
 
@@ -57,22 +56,18 @@ class ClassifierConfig(FairseqDataclass):
 class TreeReadoutConfig(ClassifierConfig):
     """Options of models that read trees."""
 
-    document_root: ChoiceEnum(["first", "mean", "super"]) = field(
-        default="first",
-        metadata={
-            "help": "where a document of several sentences is read: at the root of its first sentence, at the mean of "
-            "the roots of all, or at a node above all roots"
-        },
+    document_root: ChoiceEnum(["first", "mean", "super"]) = option(
+        "first",
+        "where a document of several sentences is read: at the root of its first sentence, at the mean of "
+        "the roots of all, or at a node above all roots",
     )
 
 
 class Classifier(FairseqEncoderModel):
-    """An encoder and a readout of classes.
-
-    ``flags`` are those beside fairseq's of a transformer's encoder, for models whose options are no dataclass.
-    """
+    """An encoder and a readout of classes."""
 
     flags: Optional[type[ClassifierConfig]] = None
+    """Of models with fairseq's flags of a transformer's encoder: the other flags."""
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout):
         super().__init__(encoder)
@@ -86,6 +81,12 @@ class Classifier(FairseqEncoderModel):
             gen_parser_from_dataclass(parser, cls.flags(), delete_default=True, with_prefix="")
         else:
             super().add_args(parser)
+
+    @classmethod
+    def set_defaults(cls, args) -> None:
+        """Sets the sizes of fairseq's transformer and ``flags`` where they are not given."""
+        base_architecture(args)
+        set_defaults(args, cls.flags)
 
     @classmethod
     def build_model(cls, args, task):
@@ -113,6 +114,10 @@ class Classifier(FairseqEncoderModel):
         return self.get_normalized_probs_scriptable(net_output["logits"], log_probs, sample)
 
 
+TRANSFORMER_SIZES = {"": None, "_tiny": (2, 64, 128, 4)}
+"""The sizes of transformers that classify: fairseq's, and the paper's tiny size."""
+
+
 class SequenceClassifier(Classifier):
     """A classifier that reads token sequences; subclasses choose the state that represents an example."""
 
@@ -127,25 +132,17 @@ class SequenceClassifier(Classifier):
 
 
 class DocumentStates(NamedTuple):
-    """The output of an encoder of B documents of R sentences.
+    """The output of an encoder of B documents of R sentences, with any values at padding."""
 
-    Attributes:
-        leaves: ``[R, N, D]``, any values at padding
-        nodes: ``[R, M, D]``, any values at padding
-        roots: ``[B, D]``, the states that represent the documents
-    """
-
-    leaves: Tensor
-    nodes: Tensor
-    roots: Tensor
+    leaves: Tensor  # R x N x D
+    nodes: Tensor  # R x M x D
+    roots: Tensor  # B x D, the states that represent the documents
 
 
 def first_roots(roots: Tensor, document: Tensor) -> Tensor:
     """Takes the root of the first sentence of each document (Nguyen et al. 2020): ``[B, D]``.
 
-    Args:
-        roots: ``[R, D]``, states of the sentences' roots
-        document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
+    ``document`` ``[R]`` is that of each sentence, whose ``roots`` are ``[R, D]``, ascending from 0 without gaps.
     """
     return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
 

@@ -1,7 +1,7 @@
 """Criteria: cross-entropy of the classes of examples or of all nodes and leaves, and mean squared error of numbers."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import IGNORE
-from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.errors import DataFolderError, InputError, option
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -21,9 +21,7 @@ from tree_fairseq.errors import DataFolderError, InputError
 class TreeClassificationCriterionConfig(FairseqDataclass):
     """Options of the criterion."""
 
-    label_smoothing: float = field(
-        default=0.0, metadata={"help": "share of the probability that the targets give to all classes alike"}
-    )
+    label_smoothing: float = option(0.0, "share of the probability that the targets give to all classes alike")
 
 
 @register_criterion("tree_classification", dataclass=TreeClassificationCriterionConfig)
@@ -46,10 +44,8 @@ class TreeClassificationCriterion(FairseqCriterion):
         ``[R, N, C]``.
         """
         if sample["target"] is None:
-            raise DataFolderError(
-                "these examples have no classes, as they were preprocessed with --only-source; they can only be "
-                "classified"
-            )
+            problem = "these examples have no classes, as they were preprocessed with --only-source"
+            raise DataFolderError(f"{problem}; they can only be classified")
         all_nodes = self.task.labels_all_nodes
         # Models that read sequences do not know the argument.
         output = model(**sample["net_input"], **({"node_logits": True} if all_nodes else {}))
@@ -59,13 +55,10 @@ class TreeClassificationCriterion(FairseqCriterion):
             targets = torch.cat([sample["node_target"].flatten(), sample["leaf_target"].flatten()])
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
 
-        def cross_entropy(smoothing: float = 0.0):
-            return functional.cross_entropy(
-                logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing
-            )
-
-        nll_loss = cross_entropy()
-        loss = cross_entropy(self.label_smoothing) if self.label_smoothing else nll_loss
+        options = {"ignore_index": IGNORE, "reduction": "sum"}
+        loss = nll_loss = functional.cross_entropy(logits, targets, **options)
+        if self.label_smoothing:
+            loss = functional.cross_entropy(logits, targets, label_smoothing=self.label_smoothing, **options)
         sample_size = int((targets != IGNORE).sum())
         predicted = output["logits"].detach().argmax(dim=1)
         logging_output = {
@@ -101,7 +94,6 @@ class TreeClassificationCriterion(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Returns true: the log has only sums."""
         return True
 
 
@@ -141,12 +133,12 @@ class TreeRegressionCriterion(FairseqCriterion):
         if "_pairs" not in logging_outputs[0]:
             return
         metrics.log_concat_tensor("_pairs", torch.cat([log["_pairs"] for log in logging_outputs]))
-        for name, measure in (("pearson", pearson), ("spearman", spearman)):
+        for measure in (pearson, spearman):
             metrics.log_derived(
-                name, lambda meters, measure=measure: round(measure(*meters["_pairs"].tensor.t().tolist()), 2)
+                measure.__name__,
+                lambda meters, measure=measure: round(measure(*meters["_pairs"].tensor.t().tolist()), 2),
             )
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Returns false: ranks need the predictions of all batches together."""
-        return False
+        return False  # ranks need the predictions of all batches together

@@ -17,7 +17,7 @@ from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, example_class
+from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
 from tree_fairseq.nn.pair_dataset import CarriedInput, KeepsRemainder
@@ -31,17 +31,13 @@ logger = logging.getLogger(__name__)
 class SentenceTree:
     """A sentence of a document, without its words.
 
-    Attributes:
-        position: of its first leaf in the document
-        length: N, its leaves
-        nodes: its M nodes; their spans are relative to the sentence
-        node_target, leaf_target: the classes of nodes ``[M]`` and leaves ``[N]``, int64, `IGNORE` where there is none;
-            None if only examples have classes
+    Its targets are the classes of nodes ``[M]`` and leaves ``[N]``, int64, `IGNORE` where there is none; None if only
+    examples have classes.
     """
 
-    position: int
-    length: int
-    nodes: NodeArrays
+    position: int  # of its first leaf in the document
+    length: int  # N
+    nodes: NodeArrays  # with spans relative to the sentence
     node_target: np.ndarray | None = None
     leaf_target: np.ndarray | None = None
 
@@ -134,8 +130,7 @@ class TextDataset(KeepsRemainder):
         tokens: of each text
         lengths: how many of them are read, from the first, ``[texts]`` int64
         dictionary: of the tokens
-        targets: line of target tokens of each text; None if they are not known
-        read_target: returns the target for such a line and its index: an int for a class, a float for a number
+        targets: line of target tokens of each text, in ``target_dictionary``; None if they are not known
         shuffle: whether texts of the same length come in random order
         first_line: of lines to classify, the number of the first, from 0; their batches carry the ``numbers`` of lines
     """
@@ -150,7 +145,7 @@ class TextDataset(KeepsRemainder):
         lengths: np.ndarray,
         dictionary: Dictionary,
         targets: Sequence[Tensor] | None = None,
-        read_target: Callable[[Tensor, int], int | float] | None = None,
+        target_dictionary: Dictionary | None = None,
         shuffle: bool = False,
         first_line: int | None = None,
     ):
@@ -158,7 +153,7 @@ class TextDataset(KeepsRemainder):
         self.sizes = lengths
         self.dictionary = dictionary
         self.targets = targets
-        self.read_target = read_target
+        self.target_dictionary = target_dictionary
         self.shuffle = shuffle
         self.first_line = first_line
 
@@ -166,11 +161,9 @@ class TextDataset(KeepsRemainder):
         return len(self.sizes)
 
     def __getitem__(self, index: int) -> dict:
-        return {
-            "id": index,
-            "source": self.tokens[index][: int(self.sizes[index])].long(),
-            "target": None if self.targets is None else self.read_target(self.targets[index], index),
-        }
+        source = self.tokens[index][: int(self.sizes[index])].long()
+        target = None if self.targets is None else read_target(self.targets[index], self.target_dictionary, index)
+        return {"id": index, "source": source, "target": target}
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
         """Stacks texts, the longest first, as recurrent encoders need them.
@@ -188,17 +181,15 @@ class TextDataset(KeepsRemainder):
         return batch
 
     def _collate(self, samples: list[dict]) -> dict:
-        sources = [sample["source"] for sample in samples]
+        sources, targets = ([sample[name] for sample in samples] for name in ("source", "target"))
         lengths = torch.tensor([len(source) for source in sources])
+        tokens = data_utils.collate_tokens(sources, self.dictionary.pad())
         return {
             "id": torch.tensor([sample["id"] for sample in samples]),
             "nsentences": len(samples),
             "ntokens": int(lengths.sum()),
-            "net_input": {
-                "src_tokens": data_utils.collate_tokens(sources, self.dictionary.pad()),
-                "src_lengths": lengths,
-            },
-            "target": None if samples[0]["target"] is None else torch.tensor([sample["target"] for sample in samples]),
+            "net_input": {"src_tokens": tokens, "src_lengths": lengths},
+            "target": None if targets[0] is None else torch.tensor(targets),
         }
 
     def num_tokens(self, index: int) -> int:
@@ -227,47 +218,22 @@ class TextDataset(KeepsRemainder):
 class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.
 
-    Args:
-        tokens: leaves of each document, with EOS or without
-        lengths: leaves of each that a model reads, ``[documents]`` int64 (:func:`document_lengths`)
-        trees: full trees of each document
-        read_sentences: cuts the trees into sentences
-        targets: tokens of each document's classes, with EOS; None if they are not known
-        class_dictionary: of these tokens
-        dictionary, shuffle, first_line: as for :class:`TextDataset`
+    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`.
     """
 
     tree_inputs = ("sentence_trees",)
 
-    def __init__(
-        self,
-        tokens: Sequence[Tensor],
-        lengths: np.ndarray,
-        dictionary: Dictionary,
-        trees: Sequence[StoredTree],
-        read_sentences: SentenceTreeReader,
-        targets: Sequence[Tensor] | None = None,
-        class_dictionary: Dictionary | None = None,
-        shuffle: bool = False,
-        first_line: int | None = None,
-    ):
-        super().__init__(tokens, lengths, dictionary, targets, shuffle=shuffle, first_line=first_line)
+    def __init__(self, trees: Sequence[StoredTree], read_sentences: SentenceTreeReader, *texts, **options):
+        super().__init__(*texts, **options)
         self.trees = trees
         self.read_sentences = read_sentences
-        self.class_dictionary = class_dictionary
 
     def __getitem__(self, index: int) -> dict:
-        length, tree = int(self.sizes[index]), self.trees[index]
-        if length < tree.num_leaves:
-            tree = cut_tree(tree, length)
-        classes = None if self.targets is None else class_targets(self.targets[index], self.class_dictionary)
-        target = None if classes is None else example_class(classes, index)
-        return {
-            "id": index,
-            "source": self.tokens[index][:length].long(),
-            "sentences": self.read_sentences(tree, classes),
-            "target": target,
-        }
+        item, tree = super().__getitem__(index), self.trees[index]
+        if len(item["source"]) < tree.num_leaves:
+            tree = cut_tree(tree, len(item["source"]))
+        classes = None if self.targets is None else class_targets(self.targets[index], self.target_dictionary)
+        return {**item, "sentences": self.read_sentences(tree, classes)}
 
     def _collate(self, samples: list[dict]) -> dict:
         """Adds ``sentence_trees`` and, if known, ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``."""
@@ -300,11 +266,6 @@ def document_lengths(
                 hint="Give a greater --max-source-positions, or preprocess without the line.",
             )
     if too_long:
-        logger.warning(
-            "[%s] %d documents of more than %d tokens were cut at a sentence: %d sentences left out",
-            name,
-            len(too_long),
-            limit,
-            left_out,
-        )
+        message = "[%s] %d documents of more than %d tokens were cut at a sentence: %d sentences left out"
+        logger.warning(message, name, len(too_long), limit, left_out)
     return kept

@@ -1,4 +1,4 @@
-"""Documents of several sentences for the Tree-Transformer: positions in documents, and super-roots over sentences."""
+"""Documents of several sentences for the Tree-Transformer: positions, super-roots, and short sentences in one row."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ class SuperRoots:
         a_j = w_j / (d_j + 1 + kappa)
 
     with d_j the number of the sentence's nodes above leaf j and n the super-root's own value. The terms of the
-    sentences are summed
-    in single precision and divided by c at the end: with thousands of leaves the shares themselves would be too small
-        for half
-    precision.
+    sentences are summed in single precision and divided by c at the end: with thousands of leaves the shares themselves
+    would be too small for half precision.
 
     Attributes:
         document: ``[R]`` int64, document of each row
@@ -57,8 +55,7 @@ class SuperRoots:
         """Derives the super-roots from the sentences below them.
 
         Args:
-            batch: the sentences
-            rows: their structure
+            batch, rows: the sentences and their structure
             document: ``[R]`` int64, ascending from 0, with every number in between
             column: ``[R, N]`` int64, position of each leaf in its document; unread at padding
             count_leaf: as in :meth:`TreeStructure.build`
@@ -68,15 +65,22 @@ class SuperRoots:
         num_documents = int(document[-1]) + 1
         leaves = batch.is_leaf.sum(1).to(share.dtype)
         widest, longest = int(column[batch.is_leaf].max()) + 1, int(above.max()) + 1
-        return cls(
-            document=document,
-            first_row=torch.searchsorted(document, torch.arange(num_documents, device=document.device)),
-            share=share,
-            num_leaves=share.new_zeros(num_documents).index_add(0, document, leaves),
-            branches=_branches(batch, rows, document, column, share, widest, longest),
-            widest=widest,
-            longest=longest,
+        # The branch from the super-root to each leaf, and its nodes: the super-root and those of the sentence.
+        row, leaf = batch.is_leaf.nonzero().unbind(1)
+        below_row, below_leaf, node = rows.covers.mT.nonzero().unbind(1)
+        length = widest + above[row, leaf]
+        rank = torch.cat([column[row, leaf], below_leaf - batch.start[below_row, node]])
+        all_rows = torch.cat([row, row, below_row])
+        flat, order = (all_rows * share.size(1) + torch.cat([leaf, leaf, below_leaf])).sort(stable=True)
+        branches = LeafSums.build(
+            (document[all_rows] * (widest + longest) + torch.cat([length, rank]))[order],
+            share.flatten()[flat],
+            entries=torch.bincount(flat, minlength=share.numel()),
+            num_rows=num_documents * (widest + longest),
         )
+        first_row = torch.searchsorted(document, torch.arange(num_documents, device=document.device))
+        num_leaves = share.new_zeros(num_documents).index_add(0, document, leaves)
+        return cls(document, first_row, share, num_leaves, branches, widest, longest)
 
     def sum(self, rows: Tensor) -> Tensor:
         """Sums rows ``[R, ...]`` over documents: ``[B, ...]``."""
@@ -85,7 +89,7 @@ class SuperRoots:
     def accumulate(
         self, accumulation: HierarchicalAccumulation, leaves: Tensor, values: Tensor, own: Tensor, rows: TreeStructure
     ) -> Tensor:
-        """Accumulates values over whole documents (eqs. 10 and 16).
+        """Accumulates values over whole documents (eqs. 10 and 16): ``[B, H, D / H]`` in the dtype of ``values``.
 
         Args:
             accumulation: the weights of the layer
@@ -93,9 +97,6 @@ class SuperRoots:
             values: ``[R, H, S, D / H]``, projected values of leaves, then nodes
             own: ``[B, H, D / H]``, projected values of the super-roots
             rows: the trees of the rows; depths count the super-root
-
-        Returns:
-            ``[B, H, D / H]`` in the dtype of ``values``
         """
         leaf_weight = accumulation.weigh(leaves)  # R x N x H
         with torch.autocast(leaves.device.type, enabled=False):
@@ -123,24 +124,6 @@ class SuperRoots:
         return embedded + embeddings.vertical_only(self.sum(below.to(mass.dtype)) + mass.unsqueeze(-1) * vertical[0])
 
 
-def _branches(
-    batch: TreeBatch, rows: TreeStructure, document: Tensor, column: Tensor, share: Tensor, widest: int, longest: int
-) -> LeafSums:
-    """The branch from the super-root to each leaf, and its nodes: the super-root and those of the sentence."""
-    row, leaf = batch.is_leaf.nonzero().unbind(1)
-    below_row, below_leaf, node = rows.covers.mT.nonzero().unbind(1)
-    length = widest + rows.covers.sum(1)[row, leaf]
-    rank = torch.cat([column[row, leaf], below_leaf - batch.start[below_row, node]])
-    all_rows = torch.cat([row, row, below_row])
-    flat, order = (all_rows * share.size(1) + torch.cat([leaf, leaf, below_leaf])).sort(stable=True)
-    return LeafSums.build(
-        (document[all_rows] * (widest + longest) + torch.cat([length, rank]))[order],
-        share.flatten()[flat],
-        entries=torch.bincount(flat, minlength=share.numel()),
-        num_rows=(int(document[-1]) + 1) * (widest + longest),
-    )
-
-
 @dataclass(frozen=True)
 class Placement:
     """Positions of R rows, laid out one after another in B documents of at most X positions.
@@ -157,12 +140,7 @@ class Placement:
 
     @classmethod
     def build(cls, real: Tensor, document: Tensor) -> Placement:
-        """Lays out the positions that are not padding, row by row.
-
-        Args:
-            real: ``[R, S]`` bool, false at padding
-            document: ``[R]`` int64, ascending from 0, with every number in between
-        """
+        """Lays out the positions ``real`` ``[R, S]`` that are not padding, row by row; ``document`` is ``[R]``."""
         num_documents = int(document[-1]) + 1
         length = document.new_zeros(num_documents).index_add(0, document, real.sum(1))
         width = int(length.max())
@@ -228,13 +206,8 @@ class DocumentStructure:
     ) -> DocumentStructure:
         """Derives all indices, once a batch for all layers.
 
-        Args:
-            batch: the rows
-            rows: their structure
-            document: ``[R]`` int64, document of each row, ascending from 0, with every number in between
-            super_root: whether a node is over all trees of a document
-            join_leaves: see above
-            mask_subtrees, count_leaf: as in :meth:`TreeStructure.build`
+        ``document`` ``[R]`` is that of each row, ascending from 0, with every number in between; ``mask_subtrees`` and
+        ``count_leaf`` are as in :meth:`TreeStructure.build`.
         """
         leaves, super_roots, everything = Placement.build(batch.is_leaf, document), None, None
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)
@@ -279,10 +252,8 @@ class Packing:
     def build(cls, is_leaf: Tensor, is_node: Tensor, document: Tensor) -> Packing:
         """Fills row after row, in the order of the sentences.
 
-        Args:
-            is_leaf: ``[R, N]`` bool, false at padding, which is on the right
-            is_node: ``[R, M]`` bool, the same of nodes
-            document: ``[R]`` int64, document of each sentence, ascending
+        ``is_leaf`` ``[R, N]`` and ``is_node`` ``[R, M]`` are false at padding, which is on the right; ``document``
+        ``[R]`` is that of each sentence, ascending.
         """
         num_leaves, num_nodes = is_leaf.size(1), is_node.size(1)
         sizes = torch.stack([is_leaf.sum(1), is_node.sum(1), document], dim=1)
@@ -304,16 +275,7 @@ class Packing:
         )
 
     def pack(self, sentences: dict[str, Tensor], pad: int) -> dict[str, Tensor]:
-        """Lays out collated sentences in rows.
-
-        Args:
-            sentences: ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R,
-                M]``
-            pad: id of padding leaves and labels
-
-        Returns:
-            the same of the rows, ``[P, N]`` and ``[P, M]``, and ``document`` ``[P]``
-        """
+        """Lays out collated sentences in rows: the same tensors, ``[P, N]``, ``[P, M]`` and ``[P]``."""
         shift = self.first_leaf.unsqueeze(1)
         return {
             "tokens": self._fill(sentences["tokens"], self.leaves, pad),

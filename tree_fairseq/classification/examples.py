@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tree_fairseq.classification.class_trees import read_class_tree
 from tree_fairseq.classification.folder import SENTENCE_FORMATS, SEPARATOR
@@ -22,14 +23,10 @@ _PAIR = "A line is a text, a tab, a text, a tab and a class."
 _NOTHING_TO_CLASSIFY = "Leave the line out: it has nothing to classify."
 
 
-@dataclass(frozen=True)
-class Example:
-    """A line of a file.
+class Example(NamedTuple):
+    """A line of a file: its words, and its tree without classes in the format ``trees``.
 
-    Attributes:
-        classes: the example's class; of a tree, those of all nodes in preorder; or the characters of a number
-        text: its words
-        tree: its tree without classes, in the format ``trees``
+    ``classes`` are its class; of a tree, those of all nodes in preorder; or the characters of a number.
     """
 
     classes: list[str]

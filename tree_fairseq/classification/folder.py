@@ -1,10 +1,8 @@
-"""Folders for classification, with texts on the source side and classes or numbers on the target side.
-
-This file has their record in ``tree.json``, opens their splits, checks their contents and writes them back as examples.
-"""
+"""Folders of texts and their classes or numbers: their record in ``tree.json``, opening, checking, export of splits."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,15 +66,7 @@ SEPARATOR = "</s>"
 
 @dataclass
 class ClassSplitRecord:
-    """The classes of a split.
-
-    Attributes:
-        prefix: name of the token files without extension, such as ``train.text-class.class``
-        lines: examples
-        tokens: tokens of all lines, without EOS: one a line, or one a node of the full trees
-        unlabelled: how many of them are ``-``
-        files: names of the token files
-    """
+    """The classes of a split: numbers of examples, of tokens (without EOS) and of those that are ``-``."""
 
     prefix: str
     lines: int
@@ -181,16 +171,7 @@ def open_split(
 ) -> ExampleFiles:
     """Opens the files of a split and makes sure that they belong together, as far as that is quickly done.
 
-    Args:
-        folder: of the files
-        split: name of the first part
-        combine: whether to read all parts: ``train``, ``train1``, ...
-        text_dictionary, target_dictionary: of the tokens
-        dataset_impl: kind of the token files; None to find it out
-
-    Raises:
-        MissingTreesError: the folder does not have the split.
-        CorruptFileError, DictionaryMismatchError: the files do not belong together.
+    With ``combine``, the split has all parts: ``train``, ``train1``, ...
     """
     manifest = Manifest.load(folder)
     record = manifest.verify_section(ClassificationRecord, folder, [])
@@ -204,38 +185,34 @@ def open_split(
             "the dictionaries of this folder (--srcdict, --tgtdict)"
         )
     texts = [folder / token_prefix(name, TEXT, CLASS, TEXT) for name in names]
+
+    def load(prefixes: list[Path], dictionary: Dictionary) -> Sequence[Tensor]:
+        parts = [data_utils.load_indexed_dataset(str(prefix), dictionary, dataset_impl) for prefix in prefixes]
+        if None in parts:
+            raise CorruptFileError(f"there is no token data set {prefixes[parts.index(None)]}")
+        return joined(parts, 1)
+
     if has_trees:
         manifest.verify_quickly(folder, TEXT, names)
+        stores = [TreeStore(f"{prefix}.tree") for prefix in texts]
+        trees, sizes = joined(stores, 1), [store.leaf_counts for store in stores]
     else:
         manifest.files[f"dict.{TEXT}.txt"].verify_content(folder / f"dict.{TEXT}.txt")
         for name in (name for prefix in texts for name in token_file_names(prefix, found_impl(prefix))):
             manifest.files[name].verify_size(folder / name)
-    sources = [_load_tokens(prefix, text_dictionary, dataset_impl) for prefix in texts]
-    targets = trees = None
+        trees, sizes = None, [token_lengths(prefix) + 1 for prefix in texts]
+    tokens, targets = load(texts, text_dictionary), None
     if record.splits.keys() & set(names):
         manifest.verify_section(ClassificationRecord, folder, names)
-        labels = [folder / record.splits[name].prefix for name in names]
-        targets = joined([_load_tokens(prefix, target_dictionary, dataset_impl) for prefix in labels], 1)
-    if has_trees:
-        stores = [TreeStore(f"{prefix}.tree") for prefix in texts]
-        trees, lengths = joined(stores, 1), np.concatenate([store.leaf_counts for store in stores])
-    else:
-        lengths = np.concatenate([lines.sizes for lines in sources])
-    tokens, parts = joined(sources, 1), [(str(prefix), len(lines)) for prefix, lines in zip(texts, sources)]
+        targets = load([folder / record.splits[name].prefix for name in names], target_dictionary)
     counts = {len(examples) for examples in (tokens, targets, trees) if examples is not None}
     if len(counts) > 1:
         raise CorruptFileError(
             f"{folder}: the numbers of texts, trees and classes of '{split}' differ "
             f"({', '.join(map(str, sorted(counts)))}). Preprocess again"
         )
-    return ExampleFiles(tokens, lengths.astype(np.int64), targets, trees, parts)
-
-
-def _load_tokens(prefix: Path, dictionary: Dictionary, dataset_impl: str | None) -> Sequence[Tensor]:
-    tokens = data_utils.load_indexed_dataset(str(prefix), dictionary, dataset_impl)
-    if tokens is None:
-        raise CorruptFileError(f"there is no token data set {prefix}")
-    return tokens
+    parts = [(str(prefix), len(lengths)) for prefix, lengths in zip(texts, sizes)]
+    return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees, parts)
 
 
 def refuse_long_text(length: int, limit: int, path: str, line: int) -> None:
@@ -249,12 +226,7 @@ def refuse_long_text(length: int, limit: int, path: str, line: int) -> None:
 
 
 def class_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yields everything that is wrong with the token files of classes, one sentence each.
-
-    Args:
-        folder: any folder with a manifest
-        manifest: its manifest
-    """
+    """Yields everything that is wrong with the token files of classes, one sentence each."""
     record = manifest.section(ClassificationRecord)
     for split in record.splits if record is not None else ():
         yield from with_last_error(_split_problems(folder, manifest, record, split))
@@ -272,7 +244,13 @@ def _split_problems(folder: Path, manifest: Manifest, record: ClassificationReco
             counted["tokens"] += len(ids)
             counted["unlabelled"] += int((ids == dictionary.unk()).sum())
             due = expected[number - 1] if number <= len(expected) else len(ids)
-            problem = _number_problem(ids, dictionary) if record.regression else _class_problem(ids, due, dictionary)
+            if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
+                what = "character" if record.regression else "class"
+                problem: str | None = f"a {what} is outside the dictionary of {len(dictionary)} symbols"
+            elif record.regression:
+                problem = _number_problem(ids, dictionary)
+            else:
+                problem = _class_problem(ids, due, dictionary)
             if problem is not None:
                 yield number, problem
 
@@ -293,8 +271,6 @@ def _expected_tokens(folder: Path, manifest: Manifest, record: ClassificationRec
 
 
 def _class_problem(ids: np.ndarray, due: int, dictionary: Dictionary) -> str | None:
-    if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
-        return f"a class is outside the dictionary of {len(dictionary)} symbols"
     if len(ids) != due:
         return f"{len(ids)} classes where {due} are due"
     if not len(ids) or ids[0] < dictionary.nspecial:
@@ -305,18 +281,12 @@ def _class_problem(ids: np.ndarray, due: int, dictionary: Dictionary) -> str | N
 
 
 def _number_problem(ids: np.ndarray, dictionary: Dictionary) -> str | None:
-    if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
-        return f"a character is outside the dictionary of {len(dictionary)} symbols"
     written = "".join(dictionary[index] for index in ids)
     return None if is_number(written) else f"{written!r} is not a number"
 
 
 def export_examples(request: ExportRequest) -> Iterator[str]:
-    """Writes the examples of a split: lines of a text, a tab and its class; or trees whose labels are classes.
-
-    Raises:
-        DataFolderError: the folder has no classes for this split, or they are damaged.
-    """
+    """Writes the examples of a split: lines of a text, a tab and its class; or trees whose labels are classes."""
     folder, split, words_from = request
     forests = export_forests(folder, TEXT, split, words_from)
     manifest = Manifest.load(folder)
@@ -340,11 +310,7 @@ def export_examples(request: ExportRequest) -> Iterator[str]:
 
 
 def export_sentences(request: ExportRequest) -> Iterator[str]:
-    """Writes the sentences, or pairs, of a split and their classes or numbers; unknown words are ``<unk>``.
-
-    Raises:
-        DataFolderError: the folder does not have the split, or it is damaged.
-    """
+    """Writes the sentences, or pairs, of a split and their classes or numbers; unknown words are ``<unk>``."""
     folder, split, _ = request
     record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
     texts = token_words(folder / token_prefix(split, TEXT, CLASS, TEXT), load_dictionary(folder, TEXT))
@@ -353,14 +319,11 @@ def export_sentences(request: ExportRequest) -> Iterator[str]:
         yield f"{' '.join(words).replace(f' {SEPARATOR} ', chr(9))}\t{''.join(names)}"
 
 
-def _sentence_exports(manifest: Manifest) -> dict[str, Export]:
+def _exports(manifest: Manifest, trees: Export | None = None) -> dict[str, Export]:
+    """Returns the export of sentences without trees, or else that of trees, if there is one."""
     record = manifest.section(ClassificationRecord)
-    return {"source": export_sentences} if record is not None and record.task == SENTENCE_TASK else {}
-
-
-def _example_exports(manifest: Manifest) -> dict[str, Export]:
-    is_classification = manifest.section(ClassificationRecord) is not None
-    return _sentence_exports(manifest) or ({"source": export_examples} if is_classification else {})
+    export = None if record is None else export_sentences if record.task == SENTENCE_TASK else trees
+    return {} if export is None else {"source": export}
 
 
 def _refuse_trees(folder: Path, manifest: Manifest) -> None:
@@ -372,4 +335,5 @@ def _refuse_trees(folder: Path, manifest: Manifest) -> None:
         )
 
 
-register_kind("classification", DataKind(class_problems, _sentence_exports, _example_exports, _refuse_trees))
+_EXAMPLES = functools.partial(_exports, trees=export_examples)
+register_kind("classification", DataKind(class_problems, _exports, _EXAMPLES, _refuse_trees))

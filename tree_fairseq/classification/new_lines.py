@@ -27,53 +27,41 @@ _PATH = "input"
 
 
 class LineTrees:
-    """Makes trees of new lines."""
+    """Makes trees of new lines exactly as those of a folder were made.
 
-    wants_encoded_text = False
-    """Whether lines should come tokenised and split into subwords."""
+    For a folder of texts, raw text is parsed as the folder's own lines were. For a folder of trees, a line that begins
+    with ``(`` is a tree, whose labels are not read; it needs no parser, unless the symbols are labels of a parser.
+    Other lines are raw text, whose parse is binarised if the trees of the folder were binary.
 
-    def read(
-        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
-    ) -> list[SpanForest]:
-        """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages."""
-        raise NotImplementedError
-
-
-def tree_reader(record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None) -> LineTrees:
-    """Returns a reader that makes trees of new lines exactly as those of a folder were made.
-
-    ``options`` are those of its source side, and ``parser_dir`` is the folder of the parser's models, if it has moved.
-    """
-    if record.input_format == "tsv":
-        return TextLines(options if parser_dir is None else options.replace(parser_dir=parser_dir))
-    return TreeLines(record, options, parser_dir)
-
-
-class TextLines(LineTrees):
-    """Raw text for a folder of texts: it is parsed as the folder's own lines were."""
-
-    def __init__(self, options: ParserOptions):
-        self.parser = LineParser(options)
-        self.wants_encoded_text = self.parser.wants_encoded_text
-
-    def read(self, lines, first_line=1, path=None):
-        return [encode(line.forest) for line in self.parser.parse_lines(lines, first_line, path)]
-
-
-class TreeLines(LineTrees):
-    """Trees and raw text for a folder of trees: a line that begins with ``(`` is a tree, whose labels are not read.
-
-    A tree needs no parser, unless the symbols are labels of a parser. Raw text is parsed, and the parse is binarised if
-    the trees of the folder were binary. Of ``options`` only the subword model is used.
+    Args:
+        record: that of the folder
+        options: the parser options of its source side; for a folder of trees only their subword model is used
+        parser_dir: the folder of the parser's models, if it has moved
     """
 
     def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
         self._record = record
-        self._subwords = load_subword_model(options.subword_model)
+        self._is_text = record.input_format == "tsv"
+        self._options = options if self._is_text else record.text_options
         self._parser_dir = parser_dir
+        self._subwords = None if self._is_text else load_subword_model(options.subword_model)
 
-    def read(self, lines, first_line=1, path=None):
-        """Also raises ParserError if a line is raw text, and the folder has no parser."""
+    @property
+    def wants_encoded_text(self) -> bool:
+        """Whether lines should come tokenised and split into subwords."""
+        return self._is_text and self.text_parser.wants_encoded_text
+
+    def read(
+        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
+    ) -> list[SpanForest]:
+        """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages.
+
+        Raises:
+            TreeFormatError: a line begins as a tree and is not one.
+            ParserError: a line is raw text, and the folder has no parser.
+        """
+        if self._is_text:
+            return [encode(line.forest) for line in self.text_parser.parse_lines(lines, first_line, path)]
         given: dict[int, SpanForest] = {}
         for index, line in enumerate(lines):
             if line.lstrip(" \t").startswith("("):
@@ -82,7 +70,7 @@ class TreeLines(LineTrees):
         texts: dict[int, SpanForest] = {}
         if len(given) < len(lines):
             # Blank lines take the places of trees, so that the numbers of lines in messages are right.
-            parsed = self._text_parser.parse_lines(
+            parsed = self.text_parser.parse_lines(
                 ["" if index in given else line for index, line in enumerate(lines)], first_line, path
             )
             texts = {index: encode(parse.forest) for index, parse in enumerate(parsed) if index not in given}
@@ -102,21 +90,22 @@ class TreeLines(LineTrees):
         return encode(tuple(map(binary_tree, decode(parse)))) if self._record.binarize else parse
 
     @functools.cached_property
-    def _text_parser(self) -> LineParser:
-        options = self._record.text_options
-        if options is None:
+    def text_parser(self) -> LineParser:
+        """The parser of raw text."""
+        if self._options is None:
             raise ParserError(
                 "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with "
                 "--tree-parser, such as stanza"
             )
-        return LineParser(options if self._parser_dir is None else options.replace(parser_dir=self._parser_dir))
+        moved = {} if self._parser_dir is None else {"parser_dir": self._parser_dir}
+        return LineParser(self._options.replace(**moved))
 
     @functools.cached_property
     def _word_parser(self) -> LineParser:
-        text = self._text_parser
-        options = word_options(text.options)
+        text = self.text_parser
         # The model in memory serves both purposes, unless it was loaded with a tokeniser for raw text.
-        return LineParser(options, parser=text.parser if text.options.tokenize == "pretokenized" else None)
+        parser = text.parser if text.options.tokenize == "pretokenized" else None
+        return LineParser(word_options(text.options), parser)
 
 
 class DocumentReader:

@@ -6,7 +6,7 @@ So EOS separates sentences as the separator of pretrained encoders does, and nee
 
 import functools
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,10 @@ from tree_fairseq.classification.dataset import TextDataset
 from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles, refuse_long_text
 from tree_fairseq.classification.new_lines import SentenceReader
 from tree_fairseq.classification.prediction import NumberPredictor
-from tree_fairseq.classification.targets import NumberDictionary, target_reader
+from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.classification.task import ClassificationConfig, ClassificationTask
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import InputError, LongSentenceError
+from tree_fairseq.errors import InputError, LongSentenceError, option
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_task import trees_read
 from tree_fairseq.trees.tree import Forest
@@ -35,9 +35,8 @@ logger = logging.getLogger(__name__)
 class TreeSentenceClassificationConfig(ClassificationConfig):
     """Options of the task."""
 
-    max_source_positions: int = field(
-        default=512,
-        metadata={"help": "tokens that an example may have, the ends of its sentences among them; more is an error"},
+    max_source_positions: int = option(
+        512, "tokens that an example may have, the ends of its sentences among them; more is an error"
     )
 
 
@@ -64,8 +63,8 @@ class TreeSentenceClassificationTask(ClassificationTask):
         limit = self.cfg.max_source_positions
         for index in np.flatnonzero(files.lengths > limit)[:1].tolist():
             refuse_long_text(int(files.lengths[index]), limit, *files.place(index))
-        read_target, is_train = target_reader(self.tgt_dict), split == self.cfg.train_subset
-        return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, read_target, is_train)
+        is_train = split == self.cfg.train_subset
+        return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, self.tgt_dict, is_train)
 
     def filter_indices_by_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
         """Refuses examples longer than the model reads, or than a batch; fairseq leaves them out of training."""

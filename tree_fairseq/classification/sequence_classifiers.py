@@ -1,17 +1,17 @@
 """Classifiers that read token sequences: fairseq's transformer and its bidirectional LSTM."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
-from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import ClassifierConfig, SequenceClassifier
+from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, SequenceClassifier
+from tree_fairseq.errors import option
 from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures, set_defaults
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -70,7 +70,7 @@ class TransformerClassifier(SequenceClassifier):
 
     @classmethod
     def build_encoder(cls, args, task):
-        _set_defaults(args)
+        cls.set_defaults(args)
         cfg = TransformerClassifierConfig.from_namespace(args)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         return TransformerEncoderBase(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
@@ -86,11 +86,11 @@ class TransformerClassifier(SequenceClassifier):
 class LSTMClassifierConfig(ClassifierConfig):
     """All options of the LSTM."""
 
-    encoder_embed_dim: int = field(default=512, metadata={"help": "width of the vectors of words"})
-    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "path to pre-trained vectors of words"})
-    encoder_hidden_size: int = field(default=512, metadata={"help": "width of the states of each direction"})
-    encoder_layers: int = field(default=1, metadata={"help": "number of layers"})
-    dropout: float = field(default=0.1, metadata={"help": "dropout of the vectors of words, and between layers"})
+    encoder_embed_dim: int = option(512, "width of the vectors of words")
+    encoder_embed_path: Optional[str] = option(None, "path to pre-trained vectors of words")
+    encoder_hidden_size: int = option(512, "width of the states of each direction")
+    encoder_layers: int = option(1, "number of layers")
+    dropout: float = option(0.1, "dropout of the vectors of words, and between layers")
 
 
 @register_model("lstm_classifier", dataclass=LSTMClassifierConfig)
@@ -118,12 +118,7 @@ class LSTMClassifier(SequenceClassifier):
         return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
 
 
-def _set_defaults(args) -> None:
-    base_architecture(args)
-    set_defaults(args, ClassifierConfig)
-
-
-register_architectures("transformer_classifier", _set_defaults, {"": None, "_tiny": (2, 64, 128, 4)})
+register_architectures("transformer_classifier", TransformerClassifier.set_defaults, TRANSFORMER_SIZES)
 
 
 @register_model_architecture("lstm_classifier", "lstm_classifier_tiny")

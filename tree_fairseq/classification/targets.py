@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Callable
 
 import numpy as np
 from fairseq.data import Dictionary
@@ -105,11 +104,7 @@ class ClassNodes:
         return np.flatnonzero(~self._is_piece[tree.label])
 
     def place(self, tree: StoredTree, classes: np.ndarray, fill: int) -> np.ndarray:
-        """Assigns a line of classes ``[tokens]`` to the nodes: int64 ``[M]``, with ``fill`` at nodes without a token.
-
-        Raises:
-            CorruptFileError: the numbers of nodes and classes differ.
-        """
+        """Assigns a line of classes ``[tokens]`` to nodes: int64 ``[M]``, with ``fill`` at those without a token."""
         nodes = self(tree)
         if len(nodes) != len(classes):
             raise CorruptFileError(
@@ -120,22 +115,14 @@ class ClassNodes:
         return placed
 
 
-def example_class(classes: np.ndarray, index: int) -> int:
-    """Returns the class of example ``index`` itself, the first of its line (:func:`class_targets`)."""
-    if not len(classes) or classes[0] < 0:
-        raise CorruptFileError(f"example {index + 1} has no class. Preprocess again")
-    return int(classes[0])
-
-
-def target_reader(dictionary: Dictionary) -> Callable[[Tensor, int], int | float]:
-    """Returns a function from a line of target tokens and its index to a class from 0, or a number."""
-    if not isinstance(dictionary, NumberDictionary):
-        return lambda tokens, index: example_class(class_targets(tokens, dictionary), index)
-
-    def number(tokens: Tensor, index: int) -> float:
+def read_target(tokens: Tensor, dictionary: Dictionary, index: int) -> int | float:
+    """Reads the line of example ``index``: its class, the first of the line, from 0; or its number."""
+    if isinstance(dictionary, NumberDictionary):
         value = dictionary.value(tokens)
         if math.isnan(value):
             raise CorruptFileError(f"the label of example {index + 1} is not a number. Preprocess again")
         return value
-
-    return number
+    classes = class_targets(tokens, dictionary)
+    if not len(classes) or classes[0] < 0:
+        raise CorruptFileError(f"example {index + 1} has no class. Preprocess again")
+    return int(classes[0])

@@ -2,7 +2,7 @@
 
 import functools
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -20,13 +20,13 @@ from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
 from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
 from tree_fairseq.classification.metrics import confusion_line
-from tree_fairseq.classification.new_lines import DocumentReader, tree_reader
+from tree_fairseq.classification.new_lines import DocumentReader, LineTrees
 from tree_fairseq.classification.prediction import ClassLines, ClassPredictor
 from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError, option
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig, trees_read
@@ -41,12 +41,10 @@ logger = logging.getLogger(__name__)
 class ClassificationConfig(TreeTaskConfig):
     """Options of both tasks."""
 
-    data: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "folder that fairseq-preprocess made with the same --task; of several, separated by colons, every "
-            "epoch trains on another one, and other splits are those of the first"
-        },
+    data: Optional[str] = option(
+        None,
+        "folder that fairseq-preprocess made with the same --task; of several, separated by colons, every "
+        "epoch trains on another one, and other splits are those of the first",
     )
     train_subset: str = II("dataset.train_subset")
     dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
@@ -195,28 +193,20 @@ class ClassificationTask(ClassTask, TreeTask):
 class TreeClassificationConfig(ClassificationConfig):
     """Options of the task."""
 
-    label_nodes: ChoiceEnum(["auto", "all", "root"]) = field(
-        default="auto",
-        metadata={
-            "help": "all: train on the class of every node and leaf that has one; root: on that of the example alone; "
-            "auto: all, if nodes have classes and the model has states of nodes"
-        },
+    label_nodes: ChoiceEnum(["auto", "all", "root"]) = option(
+        "auto",
+        "all: train on the class of every node and leaf that has one; root: on that of the example alone; "
+        "auto: all, if nodes have classes and the model has states of nodes",
     )
-    unary_chains: ChoiceEnum(["lowest", "join"]) = field(
-        default="lowest",
-        metadata={
-            "help": "a chain of constituents over the same words is one node: with the 'lowest' label, or "
-            "all labels joined"
-        },
+    unary_chains: ChoiceEnum(["lowest", "join"]) = option(
+        "lowest",
+        "a chain of constituents over the same words is one node: with the 'lowest' label, or all labels joined",
     )
-    max_source_positions: int = field(
-        default=1024,
-        metadata={
-            "help": "leaves that a document may have; of a longer one, the sentences are read that end within them"
-        },
+    max_source_positions: int = option(
+        1024, "leaves that a document may have; of a longer one, the sentences are read that end within them"
     )
-    parser_dir: Optional[str] = field(
-        default=None, metadata={"help": "folder of the parser's model for new text, if it is not where tree.json says"}
+    parser_dir: Optional[str] = option(
+        None, "folder of the parser's model for new text, if it is not where tree.json says"
     )
 
 
@@ -243,9 +233,8 @@ class TreeClassificationTask(ClassificationTask):
         lengths = document_lengths(files.trees, files.lengths, self.cfg.max_source_positions, files.place, split)
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
-        return DocumentDataset(
-            files.tokens, lengths, self.src_dict, files.trees, reader, files.targets, self.tgt_dict, is_train
-        )
+        texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
+        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the labels of nodes."""
@@ -260,7 +249,7 @@ class TreeClassificationTask(ClassificationTask):
     @functools.cached_property
     def read_lines(self) -> DocumentReader:
         """Reads new lines and their trees."""
-        reader = tree_reader(self.record, self.trees.options, self.cfg.parser_dir)
+        reader = LineTrees(self.record, self.trees.options, self.cfg.parser_dir)
         return DocumentReader(reader, self.src_dict, self.label_dictionary, self.cfg.max_source_positions)
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:
@@ -272,7 +261,7 @@ class TreeClassificationTask(ClassificationTask):
         if not isinstance(lines, NewLines):
             lines = self.read_lines([self.src_dict.string(tokens) for tokens in lines], lambda line: line)
         reader = SentenceTreeReader(self.read_tree)
-        return DocumentDataset(lines, lines.lengths, self.src_dict, lines.trees, reader, first_line=lines.first)
+        return DocumentDataset(lines.trees, reader, lines, lines.lengths, self.src_dict, first_line=lines.first)
 
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""

@@ -1,6 +1,6 @@
 """Binary Tree-LSTM (Tai, Socher & Manning 2015) for classification: trees in binary form, the encoder and the model."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import POOLING, DocumentStates, TreeClassifier, TreeReadoutConfig
+from tree_fairseq.errors import option
 from tree_fairseq.nn.extended_transformer import build_word_embeddings, set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import TreeLSTM
@@ -185,10 +186,10 @@ class TreeLSTMEncoder(FairseqEncoder):
 class TreeLSTMClassifierConfig(TreeReadoutConfig):
     """All options of the model."""
 
-    encoder_embed_dim: int = field(default=512, metadata={"help": "width of the vectors of words and labels"})
-    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "path to pre-trained vectors of words"})
-    encoder_hidden_size: int = field(default=512, metadata={"help": "width of the states of leaves and nodes"})
-    dropout: float = field(default=0.1, metadata={"help": "dropout of the vectors of words and labels"})
+    encoder_embed_dim: int = option(512, "width of the vectors of words and labels")
+    encoder_embed_path: Optional[str] = option(None, "path to pre-trained vectors of words")
+    encoder_hidden_size: int = option(512, "width of the states of leaves and nodes")
+    dropout: float = option(0.1, "dropout of the vectors of words and labels")
 
 
 @register_model("tree_lstm_classifier", dataclass=TreeLSTMClassifierConfig)

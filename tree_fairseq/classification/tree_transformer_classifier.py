@@ -1,20 +1,25 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for classification, also of documents."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 import torch
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig
-from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import POOLING, DocumentStates, TreeClassifier, TreeReadoutConfig
+from tree_fairseq.classification.classifier import (
+    POOLING,
+    TRANSFORMER_SIZES,
+    DocumentStates,
+    TreeClassifier,
+    TreeReadoutConfig,
+)
 from tree_fairseq.classification.document_structure import DocumentStructure, Packing, Placement
-from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures, set_defaults
+from tree_fairseq.errors import InputError, option
+from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
@@ -126,8 +131,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         structure = self._documents(batch, document)
         embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
         if self.super_root:
-            label = torch.full_like(document, self.dictionary.bos()).unsqueeze(1)
-            embedded.append(self.forward_labels(label))
+            embedded.append(self.forward_labels(torch.full_like(document, self.dictionary.bos()).unsqueeze(1)))
         x, _ = self.forward_layers(torch.cat(embedded, dim=1), structure.padding, structure)
         num_leaves, num_nodes = tokens.size(1), batch.label.size(1)
         leaves, nodes = x[: num_leaves + num_nodes].transpose(0, 1).split([num_leaves, num_nodes], dim=1)
@@ -185,12 +189,10 @@ def _single(document: Tensor) -> bool:
 class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig):
     """Flags of the model beside those of a transformer's encoder."""
 
-    leaf_attention: ChoiceEnum(["document", "sentence"]) = field(
-        default="document",
-        metadata={
-            "help": "what leaves attend to: 'document' the leaves of all sentences of the document, 'sentence' those "
-            "of their own; memory then grows linearly with the number of sentences"
-        },
+    leaf_attention: ChoiceEnum(["document", "sentence"]) = option(
+        "document",
+        "what leaves attend to: 'document' the leaves of all sentences of the document, 'sentence' those "
+        "of their own; memory then grows linearly with the number of sentences",
     )
 
 
@@ -209,17 +211,11 @@ class TreeTransformerClassifier(TreeClassifier):
 
     @classmethod
     def build_encoder(cls, args, task):
-        _set_defaults(args)
+        cls.set_defaults(args)
         cfg = TreeTransformerClassifierConfig.from_namespace(args)
         cfg.num_labels = len(task.label_dictionary)
         embeddings = build_word_embeddings(cfg, task.source_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
 
-def _set_defaults(args) -> None:
-    base_architecture(args)
-    set_defaults(args, TreeClassifierConfig)
-
-
-# fairseq's size, and the paper's tiny size.
-register_architectures("tree_transformer_classifier", _set_defaults, {"": None, "_tiny": (2, 64, 128, 4)})
+register_architectures("tree_transformer_classifier", TreeTransformerClassifier.set_defaults, TRANSFORMER_SIZES)

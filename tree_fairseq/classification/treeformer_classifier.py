@@ -1,6 +1,6 @@
 """Treeformer for classification (Patel & Flanigan 2023): phrases added to the state of an encoder's [CLS] or BOS."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq import utils
@@ -10,11 +10,10 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import ClassifierConfig, ClassReadout, SequenceClassifier
-from tree_fairseq.errors import InputError
+from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
+from tree_fairseq.errors import InputError, option
 from tree_fairseq.nn.extended_transformer import add_fields, build_word_embeddings, register_architectures, set_defaults
-from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
-from tree_fairseq.nn.pretrained_library import encoder_folder
+from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
@@ -40,20 +39,15 @@ _CHART = ("treeformer_height", "treeformer_level_weights", "treeformer_heads", "
 class TreeformerClassifierConfig(ClassifierConfig):
     """Options other than those of the chart and of fairseq's encoders."""
 
-    encoder_name: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "a pretrained encoder: a folder that HuggingFace's save_pretrained() wrote, or its name on the "
-            "hub, such as albert-base-v2 (safetensors only). Its sizes are its own; --dropout and --attention-dropout "
-            "replace its own. Without this flag, an encoder is trained from scratch"
-        },
+    encoder_name: Optional[str] = option(
+        None,
+        "a pretrained encoder: a folder that HuggingFace's save_pretrained() wrote, or its name on the "
+        "hub, such as albert-base-v2 (safetensors only). Its sizes are its own; --dropout and --attention-dropout "
+        "replace its own. Without this flag, an encoder is trained from scratch",
     )
-    no_chart: bool = field(
-        default=False, metadata={"help": "no phrases: the encoder's first state alone (the paper's baseline)"}
-    )
-    treeformer_within_sentences: bool = field(
-        default=False,
-        metadata={"help": "no phrase goes from one sentence of a pair to the other (the paper's phrases do)"},
+    no_chart: bool = option(False, "no phrases: the encoder's first state alone (the paper's baseline)")
+    treeformer_within_sentences: bool = option(
+        False, "no phrase goes from one sentence of a pair to the other (the paper's phrases do)"
     )
 
 
@@ -78,10 +72,18 @@ class TreeformerClassifier(SequenceClassifier):
         add_fields(parser, ChartConfig, _CHART)
 
     @classmethod
+    def set_defaults(cls, args) -> None:
+        """Sets the options of the chart, too, and sizes only without a pretrained encoder, which has its own."""
+        set_defaults(args, cls.flags)
+        set_defaults(args, ChartConfig)
+        if not args.encoder_name:
+            base_architecture(args)
+
+    @classmethod
     def build_model(cls, args, task):
         """Builds the chart, too, whose options must not contradict each other."""
         cls.check_task(task)
-        _set_defaults(args)
+        cls.set_defaults(args)
         if args.no_chart and args.treeformer_within_sentences:
             raise InputError(
                 "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
@@ -122,12 +124,4 @@ def _from_scratch(args, task) -> tuple[EncoderWithBOS, int]:
     return encoder, cfg.encoder.embed_dim
 
 
-def _set_defaults(args) -> None:
-    """Sets h = 10 and, without a pretrained encoder, fairseq's sizes: 6 layers, width 512, 8 heads."""
-    set_defaults(args, TreeformerClassifierConfig)
-    set_defaults(args, ChartConfig)
-    if not args.encoder_name:
-        base_architecture(args)
-
-
-register_architectures("treeformer_classifier", _set_defaults, {"": None, "_tiny": (2, 64, 128, 4)})
+register_architectures("treeformer_classifier", TreeformerClassifier.set_defaults, TRANSFORMER_SIZES)

@@ -63,8 +63,7 @@ def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
 def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | None) -> None:
     """Writes the trees, and the pictures and scores if wanted."""
     trees = inducer.trees()
-    missing = sum(forest is None for forest in trees)
-    if missing:
+    if missing := sum(forest is None for forest in trees):
         logger.warning("%d of %d sentences are too long for a tree; their lines are blank", missing, len(trees))
     text = "".join(f"{write_forest(forest or ())}\n" for forest in trees)
     if args.output is None:

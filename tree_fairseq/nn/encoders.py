@@ -17,7 +17,7 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
 from tree_fairseq.errors import InputError, MissingTreesError, option
-from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
 

@@ -67,14 +67,10 @@ def parse_corpus(
     files are the same, byte for byte, for any number of processes and ranks and however often the run was interrupted.
 
     Args:
-        input: a text file.
         output_dir: folder for the shards ``NNNNNN.brackets``.
-        options: the parser, and how lines are read.
         workers: parsing processes where there is no GPU; 0 parses in this process.
         pool: processes in place of ``workers`` new ones, for several files, so that models are loaded once.
-        shard_lines: lines of a shard.
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. All ranks have to share it.
-        progress: whether to show a bar.
         rank: number of this process among ``world_size`` that share the work, started by torchrun for instance. Rank 0
             waits for the others and sums up everything; others sum up the shards that exist.
 

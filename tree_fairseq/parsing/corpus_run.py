@@ -23,7 +23,7 @@ from tqdm import tqdm
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
 from tree_fairseq.parsing.parsers import allowed_failures, check_failures
-from tree_fairseq.parsing.requests import Request, text_batches
+from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class _OpenShard:
     number: int
     lines: list[PreparedLine]
     texts: list[str]
-    answers: dict[str, str | None] = field(default_factory=dict)
+    answers: dict[str, str | Failure] = field(default_factory=dict)
     awaited: int = 0
 
 
@@ -189,10 +189,9 @@ class SentenceRun:
 
     def run(self) -> None:
         """Makes all missing shards of this rank."""
-        for request, (answers, reasons) in self.answer(self._requests()):
-            texts, shard = request.payload, request.context
-            reasons = {texts[position]: reason for position, reason in reasons.items()}
-            self._keep(shard, dict(zip(texts, answers, strict=True)), reasons)
+        for request, answers in self.answer(self._requests()):
+            shard = request.context
+            self._keep(shard, dict(zip(request.payload, answers, strict=True)))
             shard.awaited -= 1
             if not shard.awaited:
                 self._settle(shard)
@@ -236,15 +235,17 @@ class SentenceRun:
         for batch in batches:
             yield Request(self.parser.kind, batch, shard)
 
-    def _keep(self, shard: _OpenShard, answers: dict[str, str | None], reasons: dict[str, str]) -> None:
+    def _keep(self, shard: _OpenShard, answers: Answers) -> None:
         """Keeps the answers to a batch, and stops the run if too many sentences have failed."""
         path, options = self.job.input, self.parser.options
-        self.cache.put_many({self._keys.key(text): answer for text, answer in answers.items()}, self.folder.run)
+        failures = {text: answer.reason for text, answer in answers.items() if isinstance(answer, Failure)}
+        kept = {self._keys.key(text): answer if isinstance(answer, str) else None for text, answer in answers.items()}
+        self.cache.put_many(kept, self.folder.run)
         shard.answers.update(answers)
         self.progress.parsed(len(answers))
-        for line in shard.lines if reasons else ():
-            self.parser.stop_at_failure(line, shard.answers, reasons, path)
-            for reason in (reasons[text] for text in line.texts if text in reasons):
+        for line in shard.lines if failures else ():
+            self.parser.stop_at_failure(line, shard.answers, path)
+            for reason in (failures[text] for text in line.texts if text in failures):
                 self._failed += 1
                 message = "%s:%d: flat tree for a sentence that could not be parsed: %s"
                 logger.warning(message, path, line.number, reason.splitlines()[0])
@@ -253,7 +254,7 @@ class SentenceRun:
         if not isinstance(limit, int) and options.ssplit != "none":
             return
         if self._failed > allowed_failures(limit, self.job.lines):
-            failed = {text for text, answer in shard.answers.items() if answer is None}
+            failed = {text for text, answer in shard.answers.items() if isinstance(answer, Failure)}
             lines = [line.number for line in shard.lines if not failed.isdisjoint(line.texts)]
             check_failures(limit, self._failed, self.job.lines, lines, str(path))
 
@@ -267,7 +268,8 @@ class SentenceRun:
         """Takes the answers that a shard still needs from the cache, as far as it has them."""
         missing = {self._keys.key(text): text for text in shard.texts if text not in shard.answers}
         found = self.cache.get_many(missing, self.folder.run) if missing else {}
-        shard.answers.update((missing[key], answer) for key, answer in found.items())
+        for key, answer in found.items():
+            shard.answers[missing[key]] = Failure("the parser failed on it before") if answer is None else answer
 
     def _is_complete(self, shard: _OpenShard) -> bool:
         self._look_up(shard)
@@ -278,7 +280,7 @@ class SentenceRun:
         for shard in waiting:
             if self._is_complete(shard):
                 path, cache = self.job.input, self.cache.path
-                lines = [self.parser.finish(line, shard.answers, {}, path, cache) for line in shard.lines]
+                lines = [self.parser.finish(line, shard.answers, path, cache) for line in shard.lines]
                 self.folder.write(shard.number, shard.lines[0].number, lines)
             else:
                 self._deferred.append(shard)

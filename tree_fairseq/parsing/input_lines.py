@@ -73,17 +73,15 @@ def split_sentences(words: list[str]) -> list[tuple[int, int]]:
     sentence.
     """
     spans = []
-    start = position = 0
-    while position < len(words):
-        position += 1
-        if not _ends_sentence(words, position):
-            continue
-        while position < len(words) and _closes(words, start, position):
-            position += 1
-        spans.append((start, position))
-        start = position
-    if start < len(words):
-        spans.append((start, len(words)))
+    start = end = 0
+    while end < len(words):
+        end += 1
+        if is_over := _ends_sentence(words, end):
+            while end < len(words) and _closes(words, start, end):
+                end += 1
+        if is_over or end == len(words):
+            spans.append((start, end))
+            start = end
     return spans
 
 

@@ -35,7 +35,7 @@ from tree_fairseq.parsing.pieces import (
     subword_model_hash,
 )
 from tree_fairseq.parsing.processes import own_device
-from tree_fairseq.parsing.requests import Answers, parse_texts, text_batches
+from tree_fairseq.parsing.requests import Answers, Failure, parse_texts, text_batches
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
@@ -180,11 +180,9 @@ class LineParser:
             split=[SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
         )
 
-    def finish(
-        self, line: PreparedLine, answers: Answers, reasons: Mapping[str, str], path: TextPath, cache: TextPath = None
-    ) -> WrittenLine:
+    def finish(self, line: PreparedLine, answers: Answers, path: TextPath, cache: TextPath = None) -> WrittenLine:
         """Returns the forest of a prepared line; the answers may come from a cache, which somebody may have changed."""
-        self.stop_at_failure(line, answers, reasons, path)
+        self.stop_at_failure(line, answers, path)
         try:
             finished = line.result or self._finished(line, [answers[text] for text in line.texts])
         except InputError as error:
@@ -196,15 +194,15 @@ class LineParser:
             )
         return finished
 
-    def _finished(self, line: PreparedLine, answers: Sequence[str | None]) -> WrittenLine | None:
-        failed = sum(answer is None for answer in answers)
+    def _finished(self, line: PreparedLine, answers: Sequence[str | Failure]) -> WrittenLine | None:
+        failed = sum(isinstance(answer, Failure) for answer in answers)
         if line.raw is not None:
             done = finish_raw_line(line.raw, answers[0] if answers else "", self._model)
             return None if done is None else self._written(*done, failed)
         written = []
         for text, split, answer in zip(line.texts, line.split, answers, strict=True):
             visible = text.split(" ")
-            tree = write_forest((flat_tree(visible),)) if answer is None else answer
+            tree = write_forest((flat_tree(visible),)) if isinstance(answer, Failure) else answer
             spliced = splice_pieces(tree, visible, split.pieces)
             if spliced is None:
                 return None
@@ -216,15 +214,14 @@ class LineParser:
             written = write_forest(tuple(map(strip_function_tags, read_forest(written))))
         return WrittenLine(written, sentences, failed)
 
-    def stop_at_failure(self, line: PreparedLine, answers: Answers, reasons: Mapping[str, str], path: TextPath) -> None:
+    def stop_at_failure(self, line: PreparedLine, answers: Answers, path: TextPath) -> None:
         """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
-        failed = [text for text in line.texts if answers.get(text, "") is None]
-        if failed and self.options.on_parse_error == "stop":
-            reason = reasons.get(failed[0], "the parser failed on it before")
-            raise LeafMismatchError(
-                f"{_place(path, line.number)}: a sentence could not be parsed ({reason}): {failed[0][:200]}. "
-                "--on-parse-error flat gives such sentences a flat tree"
-            )
+        for text in line.texts if self.options.on_parse_error == "stop" else ():
+            if isinstance(failure := answers.get(text), Failure):
+                raise LeafMismatchError(
+                    f"{_place(path, line.number)}: a sentence could not be parsed ({failure.reason}): {text[:200]}. "
+                    "--on-parse-error flat gives such sentences a flat tree"
+                )
 
     def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.
@@ -241,8 +238,8 @@ class LineParser:
     def write_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[WrittenLine]:
         """Does the same as :meth:`parse_lines` and returns the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
-        answers, reasons = self._parse(list(dict.fromkeys(text for line in prepared for text in line.texts)))
-        return [self.finish(line, answers, reasons, path) for line in prepared]
+        answers = self._parse(list(dict.fromkeys(text for line in prepared for text in line.texts)))
+        return [self.finish(line, answers, path) for line in prepared]
 
     def answer(self, kind: str, payload: Any) -> Any:
         """Answers a :class:`Request` of that kind and payload."""
@@ -252,15 +249,13 @@ class LineParser:
             return {name: getattr(self.parser, name)() for name in ("inventory", "tags") if hasattr(self.parser, name)}
         return parse_texts(self.parser, kind, payload)
 
-    def _parse(self, texts: list[str]) -> tuple[dict[str, str | None], dict[str, str]]:
-        """Returns the answer to each text, None where the parser fails, and the reasons of failures."""
-        answers: dict[str, str | None] = {}
-        reasons: dict[str, str] = {}
-        for batch in text_batches(texts, self.options.batch_size):
-            found, failed = parse_texts(self.parser, self.kind, batch)
-            answers.update(zip(batch, found, strict=True))
-            reasons.update({batch[position]: reason for position, reason in failed.items()})
-        return answers, reasons
+    def _parse(self, texts: list[str]) -> Answers:
+        batches = text_batches(texts, self.options.batch_size)
+        return {
+            text: answer
+            for batch in batches
+            for text, answer in zip(batch, parse_texts(self.parser, self.kind, batch), strict=True)
+        }
 
 
 def _place(path: TextPath, number: int) -> str:

@@ -150,8 +150,7 @@ class ParserOptions:
                 raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {self.batch_size}")
-        if not _is_limit(self.max_parse_failures):
-            limit = self.max_parse_failures
+        if not _is_limit(limit := self.max_parse_failures):
             raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
     def to_json(self) -> dict[str, Any]:
@@ -185,8 +184,7 @@ class ConstituencyParser(Protocol):
 
 @dataclass(frozen=True)
 class ParsedText:
-    """The parse of one line of raw text: trees whose leaves are its tokens, and each leaf's half-open span of
-    characters."""
+    """The parse of a line of raw text: trees whose leaves are its tokens, and each leaf's half-open character span."""
 
     forest: tuple[Tree, ...]
     offsets: list[tuple[int, int]]

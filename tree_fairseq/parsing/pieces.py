@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
-from tree_fairseq.parsing.requests import covers, decode_text
+from tree_fairseq.parsing.requests import Failure, covers, decode_text
 from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
 from tree_fairseq.trees.tree import Forest, forest_leaves
@@ -168,12 +168,12 @@ def join_text(line: str, options: ParserOptions) -> RawLine:
     return RawLine(text, tokens, offsets)
 
 
-def finish_raw_line(raw: RawLine, answer: str | None, model: SubwordModel | None) -> tuple[str, int] | None:
+def finish_raw_line(raw: RawLine, answer: str | Failure, model: SubwordModel | None) -> tuple[str, int] | None:
     """Returns the forest of a line in brackets, and the number of its sentences; None if the answer belongs to another
-    text. Without an answer, the words between white space get a flat tree."""
+    text. If the parser failed, the words between white space get a flat tree."""
     if not raw.text.strip():
         return "", 0
-    if answer is None:
+    if isinstance(answer, Failure):
         spans = [match.span() for match in re.finditer(r"\S+", raw.text)]
         forest: Forest = (flat_tree([raw.text[start:end] for start, end in spans]),)
     else:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, NamedTuple, Optional, TypeVar
+from typing import Any, NamedTuple, TypeVar, Union
 
 from tree_fairseq.errors import TreeFairseqError, TreeFormatError
 from tree_fairseq.parsing.parsers import ParsedText
@@ -18,12 +18,21 @@ logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Answers = Mapping[str, Optional[str]]
-"""The answer to each text; None where the parser failed."""
 
 # A batch holds at most this many words per sentence of the batch size, padding included. So a line of 2,000 words
 # shares its batch with few others.
 _WORDS_PER_SENTENCE = 64
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Takes the place of a parser's result, and of the answer to a text, where the parser failed."""
+
+    reason: str
+
+
+Answers = Mapping[str, Union[str, Failure]]
+"""The answer to each text."""
 
 
 @dataclass(frozen=True)
@@ -74,19 +83,15 @@ def parse_recovering(
     items: Sequence[Item],
     accept: Callable[[Item, Result], bool],
     release_memory: Callable[[], Any] | None = None,
-) -> tuple[list[Result | None], dict[int, str]]:
+) -> list[Result | Failure]:
     """Parses a batch; if that fails, parses halves of it, down to single items.
 
     An exception (also for lack of memory, after which ``release_memory`` is called), a wrong number of results, and a
     result that does not belong to its item count as failures of the batch. Only items that fail on their own are given
     up. Results are never trusted to be in order: ``accept`` compares each with its item. A TreeFairseqError concerns
     all items and is raised.
-
-    Returns:
-        a result or None for each item, and the reason for each None by position.
     """
-    results: list[Result | None] = [None] * len(items)
-    reasons: dict[int, str] = {}
+    results: list[Result | Failure] = [Failure("the parser gave no tree")] * len(items)
     pending = [list(range(len(items)))] if items else []
     while pending:
         batch = pending.pop()
@@ -102,14 +107,14 @@ def parse_recovering(
         if not left:
             continue
         if len(batch) == 1:
-            reasons[batch[0]] = reason or "the parser gave no tree"
+            results[batch[0]] = Failure(reason) if reason else results[batch[0]]
         elif len(left) < len(batch):
             # Most succeeded: each of the others is tried alone at once.
             pending.extend([position] for position in reversed(left))
         else:
             middle = (len(batch) + 1) // 2
             pending.extend([batch[middle:], batch[:middle]])
-    return results, reasons
+    return results
 
 
 def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> tuple[Sequence, str]:
@@ -179,16 +184,15 @@ KINDS = {
 answered by a string for :func:`decode_text`."""
 
 
-def parse_texts(parser: Any, kind: str, texts: list[str]) -> tuple[list[str | None], dict[int, str]]:
-    """Gives a parser one batch and returns its answers, None where it fails, and the reason of each failure."""
+def parse_texts(parser: Any, kind: str, texts: list[str]) -> list[str | Failure]:
+    """Gives a parser one batch and returns its answers."""
     asked = KINDS[kind]
     parse, release = getattr(parser, asked.method), getattr(parser, "release_memory", None)
-    trees, reasons = parse_recovering(parse, list(map(asked.item, texts)), asked.accept, release)
-    answers: list[str | None] = [None] * len(texts)
-    for position, tree in enumerate(trees):
-        if tree is not None:
-            try:
-                answers[position] = asked.encode(tree)
-            except TreeFormatError as error:
-                reasons[position] = f"its tree cannot be written: {error}"
-    return answers, reasons
+
+    def encode(result: Any) -> str | Failure:
+        try:
+            return result if isinstance(result, Failure) else asked.encode(result)
+        except TreeFormatError as error:
+            return Failure(f"its tree cannot be written: {error}")
+
+    return [encode(result) for result in parse_recovering(parse, list(map(asked.item, texts)), asked.accept, release)]

@@ -180,15 +180,13 @@ class StanzaParser:
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Sentences without words, or on which the model gives up, have None."""
         self._load()
-        filled = [words for words in sentences if words]
-        parsed: list[Tree | None] = []
-        if filled:
-            with _undisturbed():
-                parsed = self._parse_document(self._pipeline(filled, processors="tokenize,pos"))
-        if len(parsed) != len(filled):
-            raise ValueError(f"{len(parsed)} trees for {len(filled)} sentences")
-        trees = iter(parsed)
-        return [next(trees) if words else None for words in sentences]
+        filled = {position: words for position, words in enumerate(sentences) if words}
+        if not filled:
+            return [None] * len(sentences)
+        with _undisturbed():
+            parsed = self._parse_document(self._pipeline(list(filled.values()), processors="tokenize,pos"))
+        trees = dict(zip(filled, parsed, strict=True))
+        return [trees.get(position) for position in range(len(sentences))]
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
         """The leaves are Stanza's tokens; white space inside a token becomes ``_``."""

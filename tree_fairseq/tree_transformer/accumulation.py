@@ -119,7 +119,7 @@ class HierarchicalAccumulation(nn.Module):
     def weigh(self, leaves: Tensor) -> Tensor:
         """Computes the weights w ``[B, N, H]`` of leaves ``[N, B, leaf_dim]``."""
         leaf_weight = self.leaf_weight(leaves).transpose(0, 1)
-        # Coefficients are sums of many small shares of them.
+        # In single precision at least: coefficients are sums of many small shares of the weights.
         return leaf_weight.to(torch.promote_types(leaf_weight.dtype, torch.float32))
 
     def forward(self, leaves: Tensor, values: Tensor, structure: TreeStructure) -> Tensor:

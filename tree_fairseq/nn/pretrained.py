@@ -1,29 +1,81 @@
-"""A pretrained encoder of HuggingFace's ``transformers``, from a local folder or the hub, as an encoder of fairseq."""
+"""Pretrained encoders of HuggingFace's optional package ``transformers``, from a local folder or the hub.
 
-from __future__ import annotations
+Only this file imports the package: encoders as those of fairseq, their tokenizers, and word pieces of raw text.
+"""
 
+import functools
+import importlib
 import json
 import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from types import ModuleType
+from typing import Any, Optional, Self
 
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary
+from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError
-from tree_fairseq.nn.pretrained_library import LOCAL, library, load_tokenizer
+from tree_fairseq.compat import stand_in_for_broken_torchaudio
+from tree_fairseq.errors import InputError, option
 
 logger = logging.getLogger(__name__)
 
 _UNKNOWN = -1
 _DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+_INSTALL = "Install it: pip install 'tree-fairseq[pretrained]'."
+# Nothing is fetched when a model is loaded, and no code of it runs.
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+# All that an encoder and its tokenizer are made of; weights in forms that can run code are not fetched.
+_WANTED = ["*.json", "*.model", "*.txt", "*.safetensors"]
+
+
+def library() -> ModuleType:
+    """Imports the package."""
+    stand_in_for_broken_torchaudio()
+    try:
+        return importlib.import_module("transformers")
+    except ImportError as error:
+        raise InputError(f"a pretrained encoder needs the package transformers ({error})", hint=_INSTALL) from error
+
+
+def encoder_folder(name: str | os.PathLike) -> Path:
+    """The folder of an encoder: its name if that is a path, otherwise a folder that is fetched from the hub."""
+    path = Path(name)
+    if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
+        return path
+    # The hub's own package comes with transformers.
+    library()
+    hub = importlib.import_module("huggingface_hub")
+    try:
+        return Path(hub.snapshot_download(repo_id=os.fspath(name), allow_patterns=_WANTED))
+    # Errors of the hub, the network and the file system have no common base.
+    except Exception as error:
+        problem = f"{name} is not a folder, and no encoder of that name can be fetched from the hub: {error}"
+        raise InputError(problem, hint="Give a folder, or check the name.") from error
+
+
+def load_tokenizer(folder: str | os.PathLike):
+    """Loads the tokenizer of an encoder's folder."""
+    transformers = library()
+    files = "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...)"
+    hint = f"{files} belong beside config.json; its save_pretrained() writes them."
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_LOCAL)
+    except Exception as error:
+        raise InputError(f"no tokenizer can be loaded: {error}", folder, hint=hint) from error
+    # If its files are missing, transformers makes a tokenizer without any words from config.json.
+    if not set(tokenizer.get_vocab()).difference(tokenizer.all_special_tokens):
+        raise InputError("no tokenizer can be loaded: there is no vocabulary", folder, hint=hint)
+    return tokenizer
 
 
 class PretrainedEncoder(FairseqEncoder):
@@ -51,7 +103,7 @@ class PretrainedEncoder(FairseqEncoder):
     @classmethod
     def build(
         cls, dictionary: Dictionary, folder: Optional[str | os.PathLike], description: Optional[str], **dropout
-    ) -> PretrainedEncoder:
+    ) -> Self:
         """Builds the encoder of a folder, or one that a checkpoint describes, whose weights and pieces it has."""
         if description is None:
             return cls.from_folder(dictionary, folder, **dropout)
@@ -69,7 +121,7 @@ class PretrainedEncoder(FairseqEncoder):
         folder: Optional[str | os.PathLike],
         dropout: Optional[float] = None,
         attention_dropout: Optional[float] = None,
-    ) -> PretrainedEncoder:
+    ) -> Self:
         """Loads an encoder from ``config.json``, the tokenizer's files and weights in the form of safetensors.
 
         Dropout replaces that of the configuration.
@@ -82,10 +134,10 @@ class PretrainedEncoder(FairseqEncoder):
         transformers = library()
         tokenizer = load_tokenizer(path)
         try:
-            config = transformers.AutoConfig.from_pretrained(path, **LOCAL)
+            config = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
             _set_dropout(config, dropout, attention_dropout)
             options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-            model, report = transformers.AutoModel.from_pretrained(path, config=config, **LOCAL, **options)
+            model, report = transformers.AutoModel.from_pretrained(path, config=config, **_LOCAL, **options)
         # Its own exceptions and those of safetensors have no common base.
         except Exception as error:
             raise InputError(f"no pretrained encoder can be loaded: {error}", path) from error
@@ -192,3 +244,37 @@ def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:
         count = f"{len(unknown)} of {len(words)} symbols of the source's dictionary"
         logger.warning("%s are not pieces of %s and unknown to it, such as %r", count, path, unknown[0])
     return found.masked_fill(found == _UNKNOWN, tokenizer.unk_token_id)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class PretrainedPiecesConfig(FairseqDataclass):
+    """Options of ``--bpe pretrained_pieces``."""
+
+    pieces_of: Optional[str] = option(
+        None, "folder of the pretrained encoder whose pieces are used, or its name on the hub"
+    )
+
+
+@register_bpe("pretrained_pieces", dataclass=PretrainedPiecesConfig)
+class PretrainedPieces:
+    """Cuts raw text into the word pieces of a pretrained tokenizer, without its start and separator."""
+
+    def __init__(self, cfg):
+        if cfg.pieces_of is None:
+            hint = "Give its folder: --pieces-of DIR."
+            raise InputError("--bpe pretrained_pieces needs an encoder's tokenizer", hint=hint)
+        self.folder = encoder_folder(cfg.pieces_of)
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The tokenizer, loaded when it is needed."""
+        return load_tokenizer(self.folder)
+
+    def encode(self, text: str) -> str:
+        """The pieces of a text, separated by blanks."""
+        return " ".join(self.tokenizer.tokenize(text))
+
+    def decode(self, text: str) -> str:
+        """The text itself, because models generate trees and classes, which a tokenizer would change."""
+        return text

@@ -14,7 +14,7 @@ from tests.nn.pretrained import library
 from tests.nn.tiny import arguments, build, dictionary
 from tests.tree_insertion.insertion_pairs import TINY, Examples, insertion_task
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.pretrained_encoder import PretrainedEncoder
+from tree_fairseq.nn.pretrained import PretrainedEncoder
 
 PIECES = [*(f"s{k}" for k in range(18)), "##ly"]
 
