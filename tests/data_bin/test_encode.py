@@ -109,7 +109,7 @@ def test_sentences_are_parsed_with_any_number_of_workers(tmp_path, workers):
     chunks = encoded(tasks_of(path, 4, ParserOptions(name="right-branching")), workers)
     assert b"".join(chunk.text for chunk in chunks) == path.read_bytes()
     assert sum(chunk.sentences for chunk in chunks) == 10
-    written = [line.written for line in LineParser(ParserOptions(name="right-branching")).write_lines(["a b c"])]
+    written = [line.written for line in LineParser(ParserOptions(name="right-branching")).parse_lines(["a b c"])]
     expected = encode(read_forest(written[0]))
     assert chunks[0].trees.rows[: len(expected.labels), 1:].tolist() == expected.spans.tolist()
 

@@ -10,7 +10,7 @@ from tests.parsing.conftest import write_text
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import CorpusJob
-from tree_fairseq.parsing.line_parser import WrittenLine
+from tree_fairseq.parsing.line_parser import ParsedLine
 from tree_fairseq.parsing.shards import ShardFolder, join_shards
 
 
@@ -22,7 +22,7 @@ def opened(tmp_path, source=1, count=2, cache=None):
 
 def write(folder, shard, *lines, first_line=1):
     """Writes a shard of lines with a sentence each; trees labelled FRAG count as failures."""
-    folder.write(shard, first_line, [WrittenLine(line, int(bool(line)), int("FRAG" in line)) for line in lines])
+    folder.write(shard, first_line, [ParsedLine(line, int(bool(line)), int("FRAG" in line)) for line in lines])
 
 
 def test_a_damaged_report_means_that_the_shard_is_missing(tmp_path):

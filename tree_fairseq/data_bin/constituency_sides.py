@@ -47,7 +47,7 @@ from tree_fairseq.files import require_room
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import parse_in_order
 from tree_fairseq.parsing.corpus_run import Progress
-from tree_fairseq.parsing.line_parser import LineParser, WrittenLine
+from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
@@ -169,7 +169,7 @@ def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int]]:
     path, options = task.source, task.options
 
     def parsed(lines: list[str], first: int) -> Iterator[tuple[SpanForest, int]]:
-        return _spans(_line_parser(options).write_lines(lines, first, path), first, path)
+        return _spans(_line_parser(options).parse_lines(lines, first, path), first, path)
 
     lines = chunk_lines(path, task.chunk)
     is_ready_made = options.name == "brackets" and options.subword_model is None and not options.strip_function_tags
@@ -188,7 +188,7 @@ def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int]]:
             yield forest, 0
 
 
-def _spans(lines: Iterable[WrittenLine], first_line: int, path: Path) -> Iterator[tuple[SpanForest, int]]:
+def _spans(lines: Iterable[ParsedLine], first_line: int, path: Path) -> Iterator[tuple[SpanForest, int]]:
     for number, line in enumerate(lines, start=first_line):
         yield read_spans(line.written, path=path, line_number=number), line.failed
 
@@ -297,7 +297,7 @@ def encode_split(
 
         if is_expensive(options.name):
 
-            def take(lines: Sequence[WrittenLine], first_line: int) -> None:
+            def take(lines: Sequence[ParsedLine], first_line: int) -> None:
                 keep(_encode(_spans(lines, first_line, text.path), first_line))
 
             parse_in_order(text.path, options, take, pool=pool, cache=staging.parse_cache, run=staging.run)

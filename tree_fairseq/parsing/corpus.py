@@ -14,7 +14,7 @@ from typing import Any
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, SentenceRun, run_lines
-from tree_fairseq.parsing.line_parser import LineParser, WrittenLine, answer_in_process
+from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, devices_of, factory_module, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.requests import Request
@@ -128,17 +128,17 @@ def parse_corpus(
 class _InOrder:
     """Takes the place of a folder of shards: the lines go to a function, as soon as all earlier ones have."""
 
-    def __init__(self, run: str, take: Callable[[Sequence[WrittenLine], int], None]):
+    def __init__(self, run: str, take: Callable[[Sequence[ParsedLine], int], None]):
         self.run = run
         self.lines = self.sentences = self.failed_sentences = 0
         self.failed: list[int] = []
         self._take = take
-        self._waiting: dict[int, Sequence[WrittenLine]] = {}
+        self._waiting: dict[int, Sequence[ParsedLine]] = {}
 
     def is_finished(self, shard: int) -> bool:
         return False
 
-    def write(self, shard: int, first_line: int, lines: Sequence[WrittenLine]) -> None:
+    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
         self._waiting[first_line] = lines
         while (first_line := self.lines + 1) in self._waiting:
             lines = self._waiting.pop(first_line)
@@ -152,7 +152,7 @@ class _InOrder:
 def parse_in_order(
     input: str | os.PathLike,
     options: ParserOptions,
-    take: Callable[[Sequence[WrittenLine], int], None],
+    take: Callable[[Sequence[ParsedLine], int], None],
     *,
     pool: ProcessPool,
     cache: str | os.PathLike,

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.line_parser import LineParser, PreparedLine, WrittenLine
+from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import allowed_failures, check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
 from tree_fairseq.trees.text import read_lines
@@ -112,7 +112,7 @@ class Receiver(Protocol):
     def is_finished(self, shard: int) -> bool:
         """Returns whether the lines of a shard are not needed, as an earlier attempt has made it."""
 
-    def write(self, shard: int, first_line: int, lines: Sequence[WrittenLine]) -> None:
+    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
         """Takes the lines of a shard."""
 
 
@@ -197,7 +197,7 @@ class SentenceRun:
                 self._settle(shard)
         while self._deferred:
             # Other ranks are parsing sentences of these shards.
-            self._write_complete()
+            self._settle()
             if self._deferred:
                 time.sleep(_POLL_SECONDS)
         if self.progress.parsed_sentences and self.parser.needs_labels(self.cache):
@@ -258,12 +258,6 @@ class SentenceRun:
             lines = [line.number for line in shard.lines if not failed.isdisjoint(line.texts)]
             check_failures(limit, self._failed, self.job.lines, lines, str(path))
 
-    def _settle(self, shard: _OpenShard) -> None:
-        """Writes a shard if all its sentences are known, and otherwise defers it."""
-        self._deferred.append(shard)
-        if self._is_complete(shard):
-            self._write_complete()
-
     def _look_up(self, shard: _OpenShard) -> None:
         """Takes the answers that a shard still needs from the cache, as far as it has them."""
         missing = {self._keys.key(text): text for text in shard.texts if text not in shard.answers}
@@ -271,14 +265,12 @@ class SentenceRun:
         for key, answer in found.items():
             shard.answers[missing[key]] = Failure("the parser failed on it before") if answer is None else answer
 
-    def _is_complete(self, shard: _OpenShard) -> bool:
-        self._look_up(shard)
-        return all(text in shard.answers for text in shard.texts)
-
-    def _write_complete(self) -> None:
-        waiting, self._deferred = self._deferred, []
+    def _settle(self, *shards: _OpenShard) -> None:
+        """Writes those of these and the deferred shards whose sentences are all known, and defers the others."""
+        waiting, self._deferred = [*self._deferred, *shards], []
         for shard in waiting:
-            if self._is_complete(shard):
+            self._look_up(shard)
+            if all(text in shard.answers for text in shard.texts):
                 path, cache = self.job.input, self.cache.path
                 lines = [self.parser.finish(line, shard.answers, path, cache) for line in shard.lines]
                 self.folder.write(shard.number, shard.lines[0].number, lines)

@@ -50,19 +50,16 @@ _LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_func
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """The forest of a line; ``failed`` if a sentence of it could not be parsed and has a flat tree."""
-
-    forest: Forest
-    failed: bool
-
-
-@dataclass(frozen=True)
-class WrittenLine:
-    """The forest of a line in brackets, and the number of its sentences and of those that failed."""
+    """The forest of a line in brackets, and the number of its sentences and of those with flat trees, which failed."""
 
     written: str
     sentences: int
     failed: int
+
+    @property
+    def forest(self) -> Forest:
+        """The forest, read from its brackets."""
+        return read_forest(self.written)
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class PreparedLine:
     texts: list[str] = field(default_factory=list)
     split: list[SplitWords] = field(default_factory=list)
     raw: RawLine | None = None
-    result: WrittenLine | None = None
+    result: ParsedLine | None = None
 
 
 class LineParser:
@@ -180,7 +177,7 @@ class LineParser:
             split=[SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
         )
 
-    def finish(self, line: PreparedLine, answers: Answers, path: TextPath, cache: TextPath = None) -> WrittenLine:
+    def finish(self, line: PreparedLine, answers: Answers, path: TextPath, cache: TextPath = None) -> ParsedLine:
         """Returns the forest of a prepared line; the answers may come from a cache, which somebody may have changed."""
         self.stop_at_failure(line, answers, path)
         try:
@@ -194,7 +191,7 @@ class LineParser:
             )
         return finished
 
-    def _finished(self, line: PreparedLine, answers: Sequence[str | Failure]) -> WrittenLine | None:
+    def _finished(self, line: PreparedLine, answers: Sequence[str | Failure]) -> ParsedLine | None:
         failed = sum(isinstance(answer, Failure) for answer in answers)
         if line.raw is not None:
             done = finish_raw_line(line.raw, answers[0] if answers else "", self._model)
@@ -209,10 +206,10 @@ class LineParser:
             written.append(spliced)
         return self._written(" ".join(written), len(written), failed)
 
-    def _written(self, written: str, sentences: int, failed: int) -> WrittenLine:
+    def _written(self, written: str, sentences: int, failed: int) -> ParsedLine:
         if self.options.strip_function_tags:
             written = write_forest(tuple(map(strip_function_tags, read_forest(written))))
-        return WrittenLine(written, sentences, failed)
+        return ParsedLine(written, sentences, failed)
 
     def stop_at_failure(self, line: PreparedLine, answers: Answers, path: TextPath) -> None:
         """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
@@ -232,30 +229,20 @@ class LineParser:
             InputError: as :meth:`prepare`.
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
         """
-        written = self.write_lines(lines, first_line, path)
-        return [ParsedLine(read_forest(line.written), line.failed > 0) for line in written]
-
-    def write_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[WrittenLine]:
-        """Does the same as :meth:`parse_lines` and returns the forests in brackets."""
         prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
-        answers = self._parse(list(dict.fromkeys(text for line in prepared for text in line.texts)))
+        texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
+        answers: dict[str, str | Failure] = {}
+        for batch in text_batches(texts, self.options.batch_size):
+            answers.update(zip(batch, parse_texts(self.parser, self.kind, batch), strict=True))
         return [self.finish(line, answers, path) for line in prepared]
 
     def answer(self, kind: str, payload: Any) -> Any:
         """Answers a :class:`Request` of that kind and payload."""
         if kind == "lines":
-            return self.write_lines(*payload)
+            return self.parse_lines(*payload)
         if kind == "labels":
             return {name: getattr(self.parser, name)() for name in ("inventory", "tags") if hasattr(self.parser, name)}
         return parse_texts(self.parser, kind, payload)
-
-    def _parse(self, texts: list[str]) -> Answers:
-        batches = text_batches(texts, self.options.batch_size)
-        return {
-            text: answer
-            for batch in batches
-            for text, answer in zip(batch, parse_texts(self.parser, self.kind, batch), strict=True)
-        }
 
 
 def _place(path: TextPath, number: int) -> str:

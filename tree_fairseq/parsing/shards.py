@@ -15,7 +15,7 @@ from typing import Any
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.files import atomic_file, read_json, write_json
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.line_parser import WrittenLine
+from tree_fairseq.parsing.line_parser import ParsedLine
 
 _STATE = "corpus.json"
 _FORMAT = 1
@@ -84,7 +84,7 @@ class ShardFolder:
         for name in (_STATE, *sorted(file.name for file in self.folder.iterdir() if _is_ours(file.name))):
             (self.folder / name).unlink(missing_ok=True)
 
-    def write(self, shard: int, first_line: int, lines: Sequence[WrittenLine]) -> None:
+    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
         """Writes a shard. Its report goes first, so that every shard has one."""
         content = "".join(f"{line.written}\n" for line in lines).encode()
         report = ShardReport(

@@ -22,7 +22,7 @@ from tree_fairseq.data_bin.symbol_dictionary import build_symbol_dictionary, req
 from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_in_order
-from tree_fairseq.parsing.line_parser import WrittenLine
+from tree_fairseq.parsing.line_parser import ParsedLine
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.trees.bracket import read_forest
@@ -77,7 +77,7 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
                 result.depth, result.deepest_line = depth, result.lines + depths.index(depth) + 1
             result.lines += len(depths)
 
-        def take(lines: Sequence[WrittenLine], first_line: int) -> None:
+        def take(lines: Sequence[ParsedLine], first_line: int) -> None:
             keep(*_encode(side, text.path, enumerate((line.written for line in lines), start=first_line)))
 
         if side.options is not None:
