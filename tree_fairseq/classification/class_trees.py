@@ -48,16 +48,11 @@ def read_class_tree(
     if not read.labels:
         raise EmptyDocumentError("a blank line where a tree is expected", path, number, hint="Leave it out.")
     if (roots := int((read.spans[:, 2] == 0).sum())) > 1:
-        raise OutsideTreeError(
-            f"{roots} trees where one is expected", path, number, hint="Put each tree on its own line."
-        )
+        hint = "Put each tree on its own line."
+        raise OutsideTreeError(f"{roots} trees where one is expected", path, number, hint=hint)
     if needs_class and read.labels[0] == UNLABELLED:
-        raise UnlabelledExampleError(
-            f"the root is labelled {UNLABELLED}, so the example has no class",
-            path,
-            number,
-            hint="Label it, or leave the line out.",
-        )
+        problem = f"the root is labelled {UNLABELLED}, so the example has no class"
+        raise UnlabelledExampleError(problem, path, number, hint="Label it, or leave the line out.")
     return ClassTree(put_symbols(read), read.labels)
 
 
@@ -105,9 +100,7 @@ def _lines_of(paths: tuple[Path, ...]) -> list[str]:
     return [line for path in paths for line in read_lines(path)]
 
 
-@functools.lru_cache(maxsize=1)
-def _subword_model(path: str | None) -> SubwordModel | None:
-    return load_subword_model(path)
+_subword_model = functools.lru_cache(maxsize=1)(load_subword_model)
 
 
 def binary_tree(tree: Tree) -> Tree:

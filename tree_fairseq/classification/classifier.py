@@ -139,27 +139,23 @@ class DocumentStates(NamedTuple):
     roots: Tensor  # B x D, the states that represent the documents
 
 
-def first_roots(roots: Tensor, document: Tensor) -> Tensor:
-    """Takes the root of the first sentence of each document (Nguyen et al. 2020): ``[B, D]``.
+def pool_roots(roots: Tensor, document: Tensor, document_root: str) -> Tensor:
+    """Takes the root of the first sentence of each document (Nguyen et al. 2020), or the mean of those of all.
 
-    ``document`` ``[R]`` is that of each sentence, whose ``roots`` are ``[R, D]``, ascending from 0 without gaps.
+    Args:
+        roots: ``[R, D]``, states of the sentences' roots
+        document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
+        document_root: ``first``, or ``mean``, whose sums are in single precision at least
+
+    Returns:
+        ``[B, D]`` in the dtype of ``roots``
     """
-    return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
-
-
-def mean_roots(roots: Tensor, document: Tensor) -> Tensor:
-    """Computes the mean of the roots of all sentences of each document; arguments are those of :func:`first_roots`.
-
-    Sums are in single precision at least.
-    """
+    if document_root == "first":
+        return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
     counts = document.bincount()
     exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
     sums = exact.new_zeros(len(counts), roots.size(1)).index_add(0, document, exact)
     return (sums / counts.unsqueeze(1)).to(roots.dtype)
-
-
-POOLING = {"first": first_roots, "mean": mean_roots}
-"""How the roots of sentences are pooled where documents have no super-root, by the value of ``--document-root``."""
 
 
 class TreeClassifier(Classifier):

@@ -260,12 +260,14 @@ def document_lengths(
         kept[index], sentences = kept_leaves(trees[index], limit)
         left_out += sentences
         if not kept[index]:
-            raise LongSentenceError(
-                f"a sentence of {int(trees[index].end[0])} tokens, and --max-source-positions is {limit}",
-                *place(index),
-                hint="Give a greater --max-source-positions, or preprocess without the line.",
-            )
+            refuse_long_text(f"a sentence of {int(trees[index].end[0])} tokens", limit, *place(index))
     if too_long:
         message = "[%s] %d documents of more than %d tokens were cut at a sentence: %d sentences left out"
         logger.warning(message, name, len(too_long), limit, left_out)
     return kept
+
+
+def refuse_long_text(text: str, limit: int, path: str, line: int) -> None:
+    """Raises LongSentenceError for a text that is longer than a model reads."""
+    hint = "Give a greater --max-source-positions, or preprocess without the line."
+    raise LongSentenceError(f"{text}, and --max-source-positions is {limit}", path, line, hint=hint)

@@ -54,11 +54,7 @@ class SuperRoots:
     ) -> SuperRoots:
         """Derives the super-roots from the sentences below them.
 
-        Args:
-            batch, rows: the sentences and their structure
-            document: ``[R]`` int64, ascending from 0, with every number in between
-            column: ``[R, N]`` int64, position of each leaf in its document; unread at padding
-            count_leaf: as in :meth:`TreeStructure.build`
+        ``document`` ``[R]`` ascends from 0 without gaps; ``column`` ``[R, N]`` has the leaves' places in documents.
         """
         above = rows.covers.sum(1)  # R x N, d_j
         share = batch.is_leaf / (above + 1 + int(count_leaf)).to(rows.share.dtype)

@@ -113,12 +113,7 @@ def _read_sentences(line: str, needs_class: bool, is_pair: bool, is_rated: bool)
 
 
 def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
-    """Joins the sentences of an example, one or a pair, to one line with `SEPARATOR` between them.
-
-    Raises:
-        LabelColumnError: there are more or fewer sentences, or a word looks like the separator
-        EmptyDocumentError: a sentence has no word
-    """
+    """Joins the sentences of an example, one or a pair, to one line with `SEPARATOR` between them."""
     if is_pair and len(sentences) != 2:
         problem = f"{len(sentences)} sentences where a pair is expected"
         if len(sentences) < 2:
@@ -174,12 +169,7 @@ class ClassCensus:
 def take_class_census(
     path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
 ) -> ClassCensus:
-    """Reads a file from end to end, checks every line and counts its classes; arguments as for :func:`read_examples`.
-
-    Raises:
-        UnknownClassError: a class is not among the ``known`` ones, which may be None.
-        InputError: as :func:`read_examples`.
-    """
+    """Reads a file as :func:`read_examples`, checks that its classes are ``known``, if given, and counts them."""
     census = ClassCensus()
     for example in read_examples(path, input_format, needs_class, is_number):
         # One check of each class is enough.

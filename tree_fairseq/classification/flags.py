@@ -14,7 +14,7 @@ from tree_fairseq.classification.folder import (
     TASK,
     TEXT,
 )
-from tree_fairseq.classification.targets import UNLABELLED, check_class
+from tree_fairseq.classification.targets import UNLABELLED, check_class, class_order
 from tree_fairseq.errors import ClassError, InputError, given_flags, refuse_flags
 from tree_fairseq.preprocessing.hook import Flags
 
@@ -65,11 +65,9 @@ def settled_arguments(args: Namespace) -> Namespace:
     else:
         _check_sentence_flags(settled)
     if (settled.source_lang, settled.target_lang) != (TEXT, CLASS):
-        raise InputError(
-            f"a folder for classification has the sides {TEXT} and {CLASS}, not {settled.source_lang} and "
-            f"{settled.target_lang}",
-            hint="Leave out -s and -t.",
-        )
+        found = f"{settled.source_lang} and {settled.target_lang}"
+        problem = f"a folder for classification has the sides {TEXT} and {CLASS}, not {found}"
+        raise InputError(problem, hint="Leave out -s and -t.")
     if "target" in args.tree_sides:
         raise InputError("--tree-sides target: classes have no trees")
     refused = given_flags(args, *_REFUSED)
@@ -79,7 +77,7 @@ def settled_arguments(args: Namespace) -> Namespace:
 
 
 def given_classes(args: Namespace) -> list[str] | None:
-    """Returns the names in ``--classes``, or raises ClassError if a class cannot have one of them."""
+    """Returns the names in ``--classes`` in order, or raises ClassError if a class cannot have one of them."""
     if args.classes is None:
         return None
     names = [name.strip() for name in args.classes.split(",")]
@@ -89,15 +87,13 @@ def given_classes(args: Namespace) -> list[str] | None:
         check_class(name)
     if len(set(names)) < len(names):
         raise ClassError(f"--classes {args.classes} names a class twice")
-    return names
+    return sorted(names, key=class_order)
 
 
 def _check_sentence_flags(args: Namespace) -> None:
     if args.input_format not in SENTENCE_FORMATS:
-        raise InputError(
-            f"--input-format {args.input_format} has trees",
-            hint=f"With --task {SENTENCE_TASK} give {' or '.join(SENTENCE_FORMATS)}.",
-        )
+        hint = f"With --task {SENTENCE_TASK} give {' or '.join(SENTENCE_FORMATS)}."
+        raise InputError(f"--input-format {args.input_format} has trees", hint=hint)
     for_trees = {**given_flags(args, "tree_parser"), "--node-symbols": args.node_symbols != "none"}
     refuse_flags(for_trees, f"--task {args.task}", advice=f"trees are read with --task {TASK}")
     refused = given_flags(args, "only_source")

@@ -37,7 +37,7 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
-from tree_fairseq.errors import CorruptFileError, InputError, LongSentenceError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, InputError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode
@@ -215,16 +215,6 @@ def open_split(
     return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees, parts)
 
 
-def refuse_long_text(length: int, limit: int, path: str, line: int) -> None:
-    """Raises LongSentenceError for a text that is longer than a model reads."""
-    raise LongSentenceError(
-        f"a text of {length} tokens, the ends of sentences among them, and --max-source-positions is {limit}",
-        path,
-        line,
-        hint="Give a greater --max-source-positions, or preprocess without the line.",
-    )
-
-
 def class_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Yields everything that is wrong with the token files of classes, one sentence each."""
     record = manifest.section(ClassificationRecord)
@@ -328,11 +318,11 @@ def _exports(manifest: Manifest, trees: Export | None = None) -> dict[str, Expor
 
 def _refuse_trees(folder: Path, manifest: Manifest) -> None:
     if manifest.section(ClassificationRecord) is not None:
-        raise InputError(
-            f"{folder} is for classification: its trees and classes belong together",
-            hint="Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and "
-            "--tgtdict.",
+        problem = f"{folder} is for classification: its trees and classes belong together"
+        hint = (
+            "Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and --tgtdict."
         )
+        raise InputError(problem, hint=hint)
 
 
 _EXAMPLES = functools.partial(_exports, trees=export_examples)

@@ -11,9 +11,9 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, split_tree, word_options
-from tree_fairseq.classification.dataset import document_lengths
+from tree_fairseq.classification.dataset import document_lengths, refuse_long_text
 from tree_fairseq.classification.examples import joined_sentences
-from tree_fairseq.classification.folder import ClassificationRecord, refuse_long_text
+from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.errors import EmptyDocumentError, InputError, ParserError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import as_stored
@@ -31,12 +31,8 @@ class LineTrees:
 
     For a folder of texts, raw text is parsed as the folder's own lines were. For a folder of trees, a line that begins
     with ``(`` is a tree, whose labels are not read; it needs no parser, unless the symbols are labels of a parser.
-    Other lines are raw text, whose parse is binarised if the trees of the folder were binary.
-
-    Args:
-        record: that of the folder
-        options: the parser options of its source side; for a folder of trees only their subword model is used
-        parser_dir: the folder of the parser's models, if it has moved
+    Other lines are raw text, whose parse is binarised if the trees of the folder were binary. ``options`` are those of
+    the source side, and ``parser_dir`` is the folder of the parser's models, if it has moved.
     """
 
     def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
@@ -54,12 +50,7 @@ class LineTrees:
     def read(
         self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
     ) -> list[SpanForest]:
-        """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages.
-
-        Raises:
-            TreeFormatError: a line begins as a tree and is not one.
-            ParserError: a line is raw text, and the folder has no parser.
-        """
+        """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages."""
         if self._is_text:
             return [encode(line.forest) for line in self.text_parser.parse_lines(lines, first_line, path)]
         given: dict[int, SpanForest] = {}
@@ -128,12 +119,7 @@ class DocumentReader:
         return trees
 
     def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
-        """Reads lines and encodes their leaves; errors count lines from ``first_line``.
-
-        Raises:
-            EmptyDocumentError: a line has no text.
-            LongSentenceError: the first sentence of a line is longer than the limit.
-        """
+        """Reads lines and encodes their leaves; errors count lines from ``first_line``."""
         spans = self.trees(lines, encode_fn, first_line)
         trees = [as_stored(forest, self.labels) for forest in spans]
         leaves = np.array([tree.num_leaves for tree in trees], np.int64)
@@ -152,12 +138,7 @@ class SentenceReader:
         self.limit = limit
 
     def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
-        """Encodes lines; errors count them from ``first_line``.
-
-        Raises:
-            LabelColumnError, EmptyDocumentError: as :func:`tree_fairseq.classification.examples.joined_sentences`
-            LongSentenceError: a line has more than ``limit`` tokens
-        """
+        """Encodes lines of ``limit`` tokens at most; errors count them from ``first_line``."""
         read = []
         for number, line in enumerate(lines, start=first_line):
             sentences = [encode_fn(sentence) for sentence in line.split("\t")]
@@ -167,5 +148,6 @@ class SentenceReader:
                 raise error.at(_PATH, number) from None
             read.append(self.dictionary.encode_line(text, add_if_not_exist=False).long())
             if len(read[-1]) > self.limit:
-                refuse_long_text(len(read[-1]), self.limit, _PATH, number)
+                text = f"a text of {len(read[-1])} tokens, the ends of sentences among them"
+                refuse_long_text(text, self.limit, _PATH, number)
         return NewLines(read, first=first_line - 1)

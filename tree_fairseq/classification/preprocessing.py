@@ -143,7 +143,7 @@ class ClassificationPlan(PreprocessPlan):
         return sorted(self.census["train"].classes, key=class_order) if given is None else given
 
     def _given_classes(self) -> list[str] | None:
-        """Returns the classes that the user names; None if they are those of train."""
+        """Returns the classes that the user gives; None if they are those of train."""
         if self.args.regression:
             return []
         if self.args.tgtdict and self.has_classes:
@@ -154,8 +154,7 @@ class ClassificationPlan(PreprocessPlan):
                     f"{UNLABELLED} marks nodes without a class, and here it is a class", self.args.tgtdict
                 )
             return names
-        given = given_classes(self.args)
-        return None if given is None else sorted(given, key=class_order)
+        return given_classes(self.args)
 
     def inspect(self) -> Inputs:
         """Reads all files of examples, which are listed under the language of the texts."""

@@ -15,8 +15,8 @@ from fairseq.tasks import register_task
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.dataset import TextDataset
-from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles, refuse_long_text
+from tree_fairseq.classification.dataset import TextDataset, refuse_long_text
+from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles
 from tree_fairseq.classification.new_lines import SentenceReader
 from tree_fairseq.classification.prediction import NumberPredictor
 from tree_fairseq.classification.targets import NumberDictionary
@@ -62,7 +62,8 @@ class TreeSentenceClassificationTask(ClassificationTask):
         """Refuses examples beyond ``--max-source-positions``."""
         limit = self.cfg.max_source_positions
         for index in np.flatnonzero(files.lengths > limit)[:1].tolist():
-            refuse_long_text(int(files.lengths[index]), limit, *files.place(index))
+            text = f"a text of {files.lengths[index]} tokens, the ends of sentences among them"
+            refuse_long_text(text, limit, *files.place(index))
         is_train = split == self.cfg.train_subset
         return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, self.tgt_dict, is_train)
 

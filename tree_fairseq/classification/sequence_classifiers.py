@@ -100,17 +100,10 @@ class LSTMClassifier(SequenceClassifier):
     @classmethod
     def build_encoder(cls, args, task):
         cfg = LSTMClassifierConfig.from_namespace(args)
-        encoder = LSTMEncoder(
-            task.source_dictionary,
-            hidden_size=cfg.encoder_hidden_size,
-            num_layers=cfg.encoder_layers,
-            dropout_in=cfg.dropout,
-            dropout_out=cfg.dropout,
-            bidirectional=True,
-            left_pad=False,
-            embed_dim=cfg.encoder_embed_dim,
-            pretrained_embed=build_word_embeddings(cfg, task.source_dictionary),
-        )
+        sizes = cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers
+        embeddings = build_word_embeddings(cfg, task.source_dictionary)
+        options = {"bidirectional": True, "left_pad": False, "pretrained_embed": embeddings}
+        encoder = LSTMEncoder(task.source_dictionary, *sizes, cfg.dropout, cfg.dropout, **options)
         return encoder, 2 * cfg.encoder_hidden_size
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import POOLING, DocumentStates, TreeClassifier, TreeReadoutConfig
+from tree_fairseq.classification.classifier import DocumentStates, TreeClassifier, TreeReadoutConfig, pool_roots
 from tree_fairseq.errors import option
 from tree_fairseq.nn.extended_transformer import build_word_embeddings, set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
@@ -139,8 +139,7 @@ class TreeLSTMEncoder(FairseqEncoder):
     def __init__(self, cfg, dictionary: Dictionary, num_labels: int, embed_tokens: nn.Embedding):
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
-        self.super_root = cfg.document_root == "super"
-        self.pool = POOLING.get(cfg.document_root)
+        self.document_root, self.super_root = cfg.document_root, cfg.document_root == "super"
         self.embed_tokens = embed_tokens
         self.embed_labels = Embedding(num_labels, embed_tokens.embedding_dim, self.padding_idx)
         self.intermediate = nn.Parameter(torch.empty(embed_tokens.embedding_dim))
@@ -172,7 +171,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         else:
             h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask)
             own = h[torch.arange(len(h), device=h.device), tree.root]
-            roots = self.pool(own, document)
+            roots = pool_roots(own, document, self.document_root)
         leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
         return DocumentStates(leaves, nodes, roots)
 

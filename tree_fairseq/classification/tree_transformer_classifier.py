@@ -11,11 +11,11 @@ from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
 from tree_fairseq.classification.classifier import (
-    POOLING,
     TRANSFORMER_SIZES,
     DocumentStates,
     TreeClassifier,
     TreeReadoutConfig,
+    pool_roots,
 )
 from tree_fairseq.classification.document_structure import DocumentStructure, Packing, Placement
 from tree_fairseq.errors import InputError, option
@@ -98,11 +98,10 @@ class DocumentAttention(TreeSelfAttention):
 class DocumentEncoder(TreeTransformerEncoder):
     """The Tree-Transformer's encoder over documents of many trees.
 
-    A row holds one sentence, or a few sentences of a document if their leaves attend beyond them. Nodes and their
-    accumulation never leave their row, so time and memory grow linearly with the number of sentences. With
-    ``leaf_attention`` of ``document``, leaves attend to all leaves of their document and count their positions from its
-    start: the result is that of one forest of all its trees. With ``sentence``, the result is that of every sentence by
-    itself.
+    A row holds one sentence, or a few of a document if their leaves attend beyond them. Nodes and their accumulation
+    never leave their row, so time and memory grow linearly with the number of sentences. With ``leaf_attention`` of
+    ``document``, leaves attend to all leaves of their document and count their positions from its start: the result is
+    that of one forest of all its trees. With ``sentence``, it is that of every sentence by itself.
 
     A document is read at the root of its first sentence (the paper), at the mean of the roots of all its sentences, or
     at a super-root (``document_root``), which is embedded as the label ``<s>``, accumulates the whole document and
@@ -114,8 +113,7 @@ class DocumentEncoder(TreeTransformerEncoder):
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.join_leaves = cfg.leaf_attention == "document"
-        self.super_root = cfg.document_root == "super"
-        self.pool = POOLING.get(cfg.document_root)
+        self.document_root, self.super_root = cfg.document_root, cfg.document_root == "super"
 
     def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
         """Encodes a batch of documents, packed if that helps; the first node of each sentence is its root."""
@@ -142,7 +140,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         else:
             states = torch.cat([leaves, nodes], dim=1)  # R x (N + M) x D
             own = states[torch.arange(len(states), device=x.device), is_node.any(1) * leaves.size(1)]
-            roots = self.pool(own, sentence_trees["document"])
+            roots = pool_roots(own, sentence_trees["document"], self.document_root)
         return DocumentStates(leaves, nodes, roots)
 
     def _documents(self, batch: TreeBatch, document: Tensor) -> Union[DocumentStructure, TreeStructure]:
@@ -150,15 +148,8 @@ class DocumentEncoder(TreeTransformerEncoder):
         rows = self.build_structure(batch)
         if not self.super_root and (_single(document) or not self.join_leaves):
             return rows
-        return DocumentStructure.build(
-            batch,
-            rows,
-            document,
-            super_root=self.super_root,
-            join_leaves=self.join_leaves,
-            mask_subtrees=not self.cfg.no_subtree_mask,
-            count_leaf=self.cfg.accumulation_denominator == "with-leaf",
-        )
+        masks, count_leaf = not self.cfg.no_subtree_mask, self.cfg.accumulation_denominator == "with-leaf"
+        return DocumentStructure.build(batch, rows, document, self.super_root, self.join_leaves, masks, count_leaf)
 
     def _embed_leaves(self, tokens: Tensor, structure: Union[DocumentStructure, TreeStructure]) -> Tensor:
         """Embeds leaves ``[R, N]`` with their positions in the sentence or in the document: ``[R, N, D]``."""
