@@ -100,9 +100,8 @@ class Classifier(FairseqEncoderModel):
     def check_task(cls, task) -> None:
         """Raises InputError unless the task is one of classification."""
         if not isinstance(task, ClassTask):
-            raise InputError(
-                f"a {cls.__name__} classifies; use --task tree_classification, or tree_sentence_classification"
-            )
+            tasks = "--task tree_classification, or tree_sentence_classification"
+            raise InputError(f"a {cls.__name__} classifies; use {tasks}")
 
     @classmethod
     def build_encoder(cls, args, task) -> tuple[FairseqEncoder, int]:

@@ -233,8 +233,8 @@ class Packing:
     sentence were padded by itself, most of a batch would be padding.
 
     Attributes:
-        leaves: ``[R, N]`` int64, the place of each leaf in flattened ``[P, N]``; one past the last place at padding
-        nodes: ``[R, M]`` int64, the same of nodes
+        leaves, nodes: ``[R, N]`` and ``[R, M]`` int64, the places of leaves in flattened ``[P, N]``, and of nodes; one
+            past the last place at padding
         first_leaf: ``[R]`` int64, column of the first leaf of each sentence
         document: ``[P]`` int64, document of each row, ascending
     """

@@ -319,9 +319,7 @@ def _exports(manifest: Manifest, trees: Export | None = None) -> dict[str, Expor
 def _refuse_trees(folder: Path, manifest: Manifest) -> None:
     if manifest.section(ClassificationRecord) is not None:
         problem = f"{folder} is for classification: its trees and classes belong together"
-        hint = (
-            "Add a split with fairseq-preprocess --task tree_classification and the folder's --srcdict and --tgtdict."
-        )
+        hint = f"Add a split with fairseq-preprocess --task {TASK} and the folder's --srcdict and --tgtdict."
         raise InputError(problem, hint=hint)
 
 

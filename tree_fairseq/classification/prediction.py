@@ -77,7 +77,7 @@ def _hypothesis(tokens: Sequence[int] | Tensor, score: float) -> dict:
 
 
 def class_line(number: int, ranked: Sequence[dict], dictionary: Dictionary) -> str:
-    """Writes ``C-<number>``, then for each class a tab, its name, a blank and its probability, the most probable first."""
+    """Writes ``C-<number>``, then for each class, in the order given, a tab, its name, a blank and its probability."""
     parts = (f"{dictionary[int(hypothesis['tokens'][0])]} {math.exp(hypothesis['score']):.4f}" for hypothesis in ranked)
     return "\t".join((f"C-{number}", *parts))
 

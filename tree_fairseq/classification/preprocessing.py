@@ -84,12 +84,10 @@ def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
 
 @dataclass(frozen=True)
 class ClassificationPlan(PreprocessPlan):
-    """The plan for examples and their classes.
-
-    ``text_options`` are those of the parser for new text in a folder of trees, if there is one.
-    """
+    """The plan for examples and their classes."""
 
     text_options: ParserOptions | None = None
+    """Those of the parser for new text in a folder of trees, if there is one."""
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> ClassificationPlan:
@@ -150,9 +148,8 @@ class ClassificationPlan(PreprocessPlan):
             dictionary = Dictionary.load(self.args.tgtdict)
             names = dictionary.symbols[dictionary.nspecial :]
             if UNLABELLED in names:
-                raise UnknownClassError(
-                    f"{UNLABELLED} marks nodes without a class, and here it is a class", self.args.tgtdict
-                )
+                problem = f"{UNLABELLED} marks nodes without a class, and here it is a class"
+                raise UnknownClassError(problem, self.args.tgtdict)
             return names
         return given_classes(self.args)
 
@@ -253,13 +250,10 @@ class ClassificationPlan(PreprocessPlan):
                 )
         for split in self.written_splits if self.has_classes else ():
             prefix, census = token_prefix(split, TEXT, CLASS, CLASS), self.census[split]
-            manifest.section(ClassificationRecord).splits[split] = ClassSplitRecord(
-                prefix,
-                census.lines,
-                census.counts.total(),
-                0 if self.args.regression else census.counts[UNLABELLED],
-                token_file_names(output / prefix, found_impl(output / prefix)),
-            )
+            unlabelled = 0 if self.args.regression else census.counts[UNLABELLED]
+            files = token_file_names(output / prefix, found_impl(output / prefix))
+            record = ClassSplitRecord(prefix, census.lines, census.counts.total(), unlabelled, files)
+            manifest.section(ClassificationRecord).splits[split] = record
 
     @property
     def own_files(self) -> dict[str, str]:

@@ -117,7 +117,6 @@ class TreeSentenceClassificationTask(ClassificationTask):
         """Builds any model of classes that reads no trees."""
         arch = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
         if trees_read(ARCH_MODEL_REGISTRY.get(arch) or MODEL_REGISTRY.get(arch)):
-            raise InputError(
-                f"--arch {arch} reads trees, and --task {self.name} has none", hint="Use --task tree_classification."
-            )
+            problem = f"--arch {arch} reads trees, and --task {self.name} has none"
+            raise InputError(problem, hint="Use --task tree_classification.")
         return super().build_model(cfg, from_checkpoint)

@@ -51,10 +51,7 @@ class ClassificationConfig(TreeTaskConfig):
 
 
 class ClassificationTask(ClassTask, TreeTask):
-    """Predicts the class of an example. Subclasses read the examples, with trees or without.
-
-    ``record`` says which kind of examples the folder has.
-    """
+    """Predicts the class of an example. Subclasses read the examples, with trees or without."""
 
     cfg: ClassificationConfig
     tree_inputs = ("sentence_trees",)
@@ -66,9 +63,8 @@ class ClassificationTask(ClassTask, TreeTask):
         self.folder = Path(utils.split_paths(cfg.data)[0])
         self.record = Manifest.load(self.folder).verify_section(ClassificationRecord, self.folder, [])
         if self.record.task != self.name:
-            raise DataFolderError(
-                f"{self.folder} was preprocessed with --task {self.record.task}, this is --task {self.name}"
-            )
+            made_for = f"{self.folder} was preprocessed with --task {self.record.task}"
+            raise DataFolderError(f"{made_for}, this is --task {self.name}")
         self.src_dict, self.tgt_dict = load_dictionary(self.folder, TEXT), load_dictionary(self.folder, CLASS)
         self.num_classes = len(self.classes)
         self.class_lines = ClassLines(self.tgt_dict)
@@ -81,32 +77,29 @@ class ClassificationTask(ClassTask, TreeTask):
 
     @property
     def source_dictionary(self) -> Dictionary:
-        """The dictionary of the texts."""
         return self.src_dict
 
     @property
     def target_dictionary(self) -> Dictionary:
-        """The dictionary of the classes, after fairseq's special symbols."""
+        """The dictionary of the classes, or of the characters of numbers."""
         return self.tgt_dict
 
     @property
     def classes(self) -> list[str]:
-        """The names of the classes."""
+        """The names of the classes, after fairseq's special symbols."""
         return self.tgt_dict.symbols[self.tgt_dict.nspecial :]
 
     def max_positions(self) -> int:
-        """Returns the largest number of tokens of an example."""
         return self.cfg.max_source_positions
 
     # Data sets
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Loads a split. Of several folders, every epoch trains on another one; the first has all other splits."""
-        paths = utils.split_paths(self.cfg.data)
-        folder = Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
+        folder = self.folder_of(split, epoch)
         if folder != self.folder and (different := self.differences(folder, Manifest.load(folder))):
             raise DictionaryMismatchError(
-                f"{folder} has other {' and '.join(different)} than {paths[0]}; preprocess it in the same way, with "
+                f"{folder} has other {' and '.join(different)} than {self.folder}; preprocess it in the same way, with "
                 "--srcdict and --tgtdict of the first folder, which takes its labels along"
             )
         impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)

@@ -164,10 +164,9 @@ class DocumentEncoder(TreeTransformerEncoder):
         """Refuses texts beyond learned positions; sinusoidal ones are made as needed."""
         positions = self.embed_positions
         if isinstance(positions, LearnedPositionalEmbedding) and tokens.size(1) > positions.max_positions:
-            raise InputError(
-                f"a {name} has {tokens.size(1)} leaves, but learned positions end at {positions.max_positions}",
-                hint="Give a greater --max-source-positions, or leave out --encoder-learned-pos.",
-            )
+            problem = f"a {name} has {tokens.size(1)} leaves, but learned positions end at {positions.max_positions}"
+            hint = "Give a greater --max-source-positions, or leave out --encoder-learned-pos."
+            raise InputError(problem, hint=hint)
 
 
 def _single(document: Tensor) -> bool:

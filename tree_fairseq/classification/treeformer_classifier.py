@@ -85,9 +85,8 @@ class TreeformerClassifier(SequenceClassifier):
         cls.check_task(task)
         cls.set_defaults(args)
         if args.no_chart and args.treeformer_within_sentences:
-            raise InputError(
-                "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
-            )
+            problem = "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
+            raise InputError(problem)
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
         summary = None
         if not args.no_chart:
