@@ -63,4 +63,4 @@ def test_a_data_set(folder, tmp_path):
     (tmp_path / "train.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (tmp_path / "my_data.py").symlink_to(folder / "my_data.py")
     run(tmp_path, COMMANDS[2])
-    assert Manifest.load(tmp_path / "data-bin").symbol_split("lf", "train").lines == 5
+    assert Manifest.load(tmp_path / "data-bin").split("lf", "train").lines == 5

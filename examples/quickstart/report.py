@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from preprocess.own_text import SPLITS
-from tree_fairseq.data_bin.side_kinds import export_forests
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bleu import Side, corpus_bleu, paired_bootstrap

@@ -22,8 +22,8 @@ from tree_fairseq.classification.new_lines import LineTrees
 from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import token_words
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import (

@@ -10,8 +10,8 @@ from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_prepr
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
 from tree_fairseq.commands.annotate import main
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.trees.tree import forest_leaves
 
 SPLITS = ("train", "valid", "valid1", "test")

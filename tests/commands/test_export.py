@@ -10,7 +10,7 @@ import pytest
 
 from tests.data_bin.corpora import prefixes, read_lines, run_preprocess, write_corpus, write_lines
 from tree_fairseq.commands.export import main
-from tree_fairseq.data_bin.side_kinds import export_forests
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.errors import CorruptFileError, InputError, LineCountError
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -89,7 +89,7 @@ def test_a_file_gets_its_name_when_it_is_complete(exported, tmp_path, monkeypatc
         yield from list(export_forests(*arguments))[:3]
         raise CorruptFileError("torn")
 
-    monkeypatch.setattr("tree_fairseq.data_bin.side_kinds.export_forests", failing)
+    monkeypatch.setattr("tree_fairseq.data_bin.kinds.export_forests", failing)
     assert main([str(folder), "--side", "source", "--output", str(tmp_path / "out")]) == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -18,8 +18,8 @@ from fairseq_cli import preprocess
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
 from tests.parsing.fake_parsers import LOADS_VARIABLE, LOG_VARIABLE, noted
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.errors import (
     DataFolderError,
     DestinationExistsError,
@@ -366,6 +366,33 @@ def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch)
     assert noted(log) == parsed
     assert folder_bytes(tmp_path / "one") == folder_bytes(tmp_path / "two")
     assert not (tmp_path / "two/parse-cache").exists()
+
+
+def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeypatch):
+    monkeypatch.setattr("tree_fairseq.parsing.corpus.SHARD_LINES", 4)
+    lines = [f"{'NONE ' * (number % 7 == 0)}w{number} is a {'very ' * (number % 3)}long line" for number in range(40)]
+    write_lines(tmp_path / "train.en", lines)
+    write_lines(tmp_path / "train.de", lines)
+    command = [*prefixes(tmp_path, "train"), "--tree-parser", "faulty", "--max-parse-failures", 10]
+    run_preprocess(*command, "--destdir", tmp_path / "unbroken")
+    failed = Manifest.load(tmp_path / "unbroken").split("en", "train").failed
+    assert failed == [number + 1 for number in range(0, 40, 7)]
+    forests = export_forests(tmp_path / "unbroken", "en", "train", tmp_path / "train.en")
+    assert [" ".join(tree.leaves()) for (tree,) in forests] == lines
+
+    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "parsed.log"))
+
+    def stop(store, ids):
+        raise RuntimeError("stopped")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stopped"):
+        patch.setattr("tree_fairseq.data_bin.constituency_sides.relabel", stop)
+        run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 3)
+    parsed = noted(tmp_path / "parsed.log")
+    run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 2)
+    assert noted(tmp_path / "parsed.log") == parsed
+    assert folder_bytes(tmp_path / "bin") == folder_bytes(tmp_path / "unbroken")
+    assert not list((tmp_path / "bin").rglob("*.brackets"))
 
 
 def test_models_are_loaded_once_by_each_worker_for_all_splits_of_a_side(tmp_path, monkeypatch):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.grammar import ROOT, Grammar, collect_grammar
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import ROOT, Grammar, SymbolTable, collect_grammar
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 

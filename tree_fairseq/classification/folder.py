@@ -19,13 +19,13 @@ from tree_fairseq.data_bin.kinds import (
     Export,
     ExportRequest,
     count_problems,
+    export_forests,
     first_problems,
     register_kind,
     with_last_error,
 )
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.records import SideRecord
-from tree_fairseq.data_bin.side_kinds import export_forests
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     joined,

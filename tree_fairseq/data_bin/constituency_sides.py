@@ -271,10 +271,8 @@ def encode_split(
 
     The next attempt finds the parses of an expensive parser in the parse cache when this one is stopped.
 
-    Args:
-        store: path of the tree files to write, without ``.bin`` and ``.idx``; None to count only
-        leaves: file for the leaves, one line for each line; None if they are not needed
-        read: reads each line in place of the parser
+    The trees go to the files ``store.bin`` and ``store.idx``, the leaves to a file with one line for each line, unless
+    they are None. A function may read each line in place of the parser.
 
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.

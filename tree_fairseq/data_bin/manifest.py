@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, ClassVar, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.records import Record, SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
+from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.files import file_sha256, read_json, write_json
@@ -95,12 +95,9 @@ class Manifest:
     """The record of a folder.
 
     Attributes:
-        source_lang: language of the source
-        target_lang: language of the target; None in a folder that has only a source
+        target_lang: None in a folder that has only a source
         sides: sides with constituency trees, by language
         files: dictionaries, token files of both languages and tree files, by name
-        format_version: of the files
-        package_version: of the program that wrote them
         symbols: sides that are symbol trees, by language
         sections: those that registered kinds of data set have added, by name
         unread: the sections of kinds that are not registered, as they were read
@@ -122,8 +119,7 @@ class Manifest:
 
         Raises:
             MissingTreesError: the folder has none.
-            CorruptFileError: it cannot be read.
-            DataFolderError: it was written by a later version of this package.
+            DataFolderError: it cannot be read, or was written by a later version of this package.
         """
         path = Path(folder) / MANIFEST_NAME
         values = read_json(path)
@@ -146,11 +142,7 @@ class Manifest:
 
     @classmethod
     def to_extend(cls, folder: str | os.PathLike, source_lang: str, target_lang: str | None) -> Manifest:
-        """Returns the manifest of a folder, or a new one where the folder has none.
-
-        Raises:
-            DataFolderError: the folder holds another pair of languages.
-        """
+        """Returns the manifest of a folder of these languages (else DataFolderError), or a new one if it has none."""
         try:
             manifest = cls.load(folder)
         except MissingTreesError:
@@ -183,14 +175,15 @@ class Manifest:
             raise MissingTreesError(f"there are trees for {', '.join(self.sides) or 'no language'}, but not for {lang}")
         return self.sides[lang]
 
-    def split(self, lang: str, split: str) -> SplitRecord:
-        """Returns the record of constituency trees in a split; raises MissingTreesError if there is none."""
-        return _record_of(split, self.side(lang).splits, f"there are trees of {lang}", _ANNOTATE)
+    def split(self, lang: str, split: str) -> Any:
+        """Returns the record of a language's symbol trees, or constituency trees, in a split.
 
-    def symbol_split(self, lang: str, split: str) -> SymbolSplitRecord:
-        """Returns the record of symbol trees in a split; raises MissingTreesError if there is none."""
-        records = self.symbols[lang].splits if lang in self.symbols else {}
-        return _record_of(split, records, f"there are symbol trees of {lang}", _PREPROCESS)
+        Raises:
+            MissingTreesError: there are no such trees.
+        """
+        if lang in self.symbols:
+            return _record_of(split, self.symbols[lang].splits, f"there are symbol trees of {lang}", _PREPROCESS)
+        return _record_of(split, self.side(lang).splits, f"there are trees of {lang}", _ANNOTATE)
 
     @property
     def languages(self) -> dict[str, Any]:
@@ -205,14 +198,10 @@ class Manifest:
                 self.files.pop(name, None)
 
     def keep_splits(self, old: Any, new: Any, rewritten: Iterable[str], contents: str) -> None:
-        """Gives a new record those splits of the folder's old one, if there is one, that are not written again.
-
-        Args:
-            rewritten: names of the splits that are
-            contents: plural noun for the content of the records, used in the error message
+        """Gives a new record those splits of the folder's old one, if there is one, that are not ``rewritten``.
 
         Raises:
-            DataFolderError: splits that stay were made differently.
+            DataFolderError: splits that stay were made differently; the message calls them ``contents``, a plural.
         """
         if old is None:
             return
@@ -233,10 +222,8 @@ class Manifest:
             DictionaryMismatchError: a dictionary is not the one that the files were made with.
             CorruptFileError: a file is missing or has another size.
         """
-        is_symbols = lang in self.symbols
-        names = [f"dict.{lang}.txt"] if is_symbols else [f"dict.{lang}.txt", self.side(lang).labels]
-        record_of = self.symbol_split if is_symbols else self.split
-        self._verify(Path(folder), names, [record_of(lang, split) for split in splits])
+        names = [f"dict.{lang}.txt"] if lang in self.symbols else [f"dict.{lang}.txt", self.side(lang).labels]
+        self._verify(Path(folder), names, [self.split(lang, split) for split in splits])
 
     def verify_section(self, kind: type[S], folder: str | os.PathLike, splits: Iterable[str]) -> S:
         """Does the same for the section of a kind of data set, and returns the section."""
@@ -265,8 +252,8 @@ class Manifest:
         """Enters a dictionary.
 
         Raises:
-            DictionaryMismatchError: it is another than the known one of this name, and that one is ``in_use``: there
-                are files that stay and were made with it.
+            DictionaryMismatchError: it is not the known one of this name, with which files were made that stay
+                (``in_use``).
         """
         if in_use and path.name in self.files:
             self.files[path.name].verify_content(path)

@@ -117,13 +117,11 @@ class SymbolSideRecord(Record):
     """The symbol trees of one language.
 
     Attributes:
-        side: ``source`` or ``target``
+        side, parser, identity: as in :class:`SideRecord`; no parser for trees
         modality: ``tree``, or ``constituency`` where the text is sentences whose parses are the trees
         notation: of the text, or of the output
         traversal, binarization, mark: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
         degree: the largest number of branches of a node
-        parser: the parser's options, for sentences
-        identity: name, version and model of the parser that ran
         grammar: name of the file of symbols seen under each other, if there is one
     """
 

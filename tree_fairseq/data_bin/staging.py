@@ -36,8 +36,8 @@ _LOCK = "lock"
 _RUN = "run.json"
 
 
-def sync_folder(path: Path) -> None:
-    """Forces the names in a folder onto the disk."""
+def _sync(path: Path) -> None:
+    """Forces a file, or the names in a folder, onto the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -46,9 +46,7 @@ def sync_folder(path: Path) -> None:
 
 
 def staging_path(destination: str | os.PathLike) -> Path:
-    """Returns where a destination is built: beside it, or inside it where files beside it cannot be renamed into it: on
-    a file system of its own, or if its parent cannot be written to.
-    """
+    """Returns where a destination is built: beside it, or inside it if files beside it cannot be renamed into it."""
     destination = Path(os.path.realpath(destination))
     parent = destination.parent
     if destination.is_dir() and (destination.stat().st_dev != parent.stat().st_dev or not os.access(parent, os.W_OK)):
@@ -130,9 +128,7 @@ class Staging:
         write_json(self.path / _RECORD, self._command)
 
     def refuse_unpublished(self) -> None:
-        """Raises DestinationExistsError if another command was stopped while it moved its files: the destination is
-        incomplete.
-        """
+        """Raises DestinationExistsError if another command was stopped while it moved its files."""
         ready = read_json(self.path / _READY)
         if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
             raise DestinationExistsError(
@@ -174,8 +170,7 @@ class Staging:
 
     @property
     def parse_cache(self) -> Path:
-        """Where parses are kept: in the given folder, in the destination if it has some already, or here until all is
-        published."""
+        """The given folder, or one in the destination if that has parses already, or else one here until the end."""
         if self._parse_cache:
             return Path(self._parse_cache)
         published = self.destination / PARSE_CACHE
@@ -184,13 +179,11 @@ class Staging:
     def seal(self, output: Path, last: Sequence[str] = ()) -> None:
         """Declares the files of a :meth:`new_output` complete; those in ``last`` appear after all others, in order."""
         names = sorted(path.name for path in output.iterdir())
-        for name in names:
-            with open(output / name, "rb") as file:
-                os.fsync(file.fileno())
-        sync_folder(output)
+        for path in (*(output / name for name in names), output):
+            _sync(path)
         files = [name for name in names if name not in last] + [name for name in last if name in names]
         write_json(self.path / _READY, {"command": self._command, "output": output.name, "files": files})
-        sync_folder(self.path)
+        _sync(self.path)
 
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
@@ -204,10 +197,10 @@ class Staging:
         cache = self.path / PARSE_CACHE
         if cache.exists() and not (self.destination / PARSE_CACHE).exists():
             os.replace(cache, self.destination / PARSE_CACHE)
-        sync_folder(self.destination)
+        _sync(self.destination)
         # This file goes last: a command that is given again learns from it that only clearing away is left.
         self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
         self._remove([_READY])
         with contextlib.suppress(OSError):
             self.path.rmdir()
-        sync_folder(self.path.parent)
+        _sync(self.path.parent)

@@ -39,11 +39,7 @@ def token_file_names(prefix: str | os.PathLike, dataset_impl: str) -> list[str]:
 
 
 def found_impl(prefix: str | os.PathLike) -> str:
-    """Returns the implementation of a token data set.
-
-    Raises:
-        CorruptFileError: there are no files, or trees cannot be kept beside them.
-    """
+    """Returns the implementation of a token data set, one of :data:`SUPPORTED`, or raises CorruptFileError."""
     prefix = os.fspath(prefix)
     try:
         impl = indexed_dataset.infer_dataset_impl(prefix)
@@ -100,12 +96,7 @@ def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.
 
 
 def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dictionary: Dictionary) -> None:
-    """Checks that a token data set was made from a text.
-
-    Raises:
-        LineCountError: they have different numbers of lines.
-        InputError: it names the first line of the text whose words have other ids.
-    """
+    """Checks that a token data set was made from a text; InputError names the first line that has other words."""
     missing: Any = object()
     pairs: Iterator[tuple[Any, Any]] = itertools.zip_longest(
         read_lines(text), token_ids(prefix, dictionary), fillvalue=missing
@@ -120,12 +111,7 @@ def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dict
 
 
 def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
-    """Checks that every line has as many leaves as tokens.
-
-    Raises:
-        CorruptFileError: the files have different numbers of lines.
-        LeafMismatchError: it names the first line whose numbers differ.
-    """
+    """Checks that every line has as many leaves as tokens; LeafMismatchError names the first that has not."""
     lengths = token_lengths(prefix)
     if len(lengths) != len(trees):
         raise CorruptFileError(f"{prefix} has {len(lengths)} lines, {trees.prefix} has {len(trees)}")
@@ -169,12 +155,7 @@ def most_frequent(counts: Counter[str]) -> str:
 
 
 def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
-    """Loads the token dictionary of a language.
-
-    Raises:
-        MissingTreesError: the folder does not have it, so it was not preprocessed for this language.
-        DataFolderError: it cannot be read.
-    """
+    """Loads the token dictionary of a language; MissingTreesError if there is none, or another DataFolderError."""
     path = Path(folder) / f"dict.{lang}.txt"
     if not path.exists():
         raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
@@ -187,11 +168,9 @@ def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
 def side_prefixes(
     folder: Path, split: str, source_lang: str, target_lang: str, lang: str, suffix: str, combine: bool
 ) -> dict[str, Path]:
-    """Returns where the files of a split are, without ``.bin`` and ``.idx``, by the names of its parts: ``train``,
-    ``train1``, ... (the first alone unless ``combine``).
-
-    The languages of the task may be in either order those of the folder. The names of the files are those of token
-    files with a suffix.
+    """Returns where the files of a split are, named as token files with a suffix, without ``.bin`` and ``.idx``, by the
+    names of its parts: ``train``, ``train1``, ... (the first alone unless ``combine``). The folder may have the
+    languages of the task in the other order.
     """
     prefixes: dict[str, Path] = {}
     pairs = (f"{source_lang}-{target_lang}", f"{target_lang}-{source_lang}")

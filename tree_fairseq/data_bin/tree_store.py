@@ -134,14 +134,8 @@ def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
 class TreeStore:
     """Random access to the forests of a split.
 
-    Opening maps the files and checks that index and data belong together; reading an item makes views into the map. A
-    store can be pickled (workers of a data loader open it again).
-
-    Args:
-        prefix: path of the files without ``.bin`` and ``.idx``, such as ``data-bin/train.en-de.en.tree``
-
-    Raises:
-        CorruptFileError: a file is missing, has another format, or was cut off.
+    Opening maps the files ``PREFIX.bin`` and ``PREFIX.idx`` and raises CorruptFileError if they do not belong together;
+    reading an item makes views into the map. A store can be pickled (workers of a data loader open it again).
     """
 
     def __init__(self, prefix: str | os.PathLike):
@@ -191,12 +185,8 @@ class TreeStore:
 
 
 def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
-    """Writes the index file of an int32 dataset of fairseq's ``mmap`` kind, durably.
-
-    Args:
-        path: the file
-        sizes: number of values of each item, ``[lines]``
-        starts: place of the first of them in the data file, ``[lines]``
+    """Writes the index file of an int32 dataset of fairseq's ``mmap`` kind, durably: for each item, ``[lines]``, the
+    number of its values and the place of the first of them in the data file.
     """
     with open(path, "wb") as file:
         file.write(_HEADER.pack(_MAGIC, _VERSION, _INT32_CODE, len(sizes)))
@@ -283,11 +273,8 @@ def build_label_dictionary(
 ) -> Dictionary:
     """Makes a dictionary of every label that a node can have, the most frequent first, equally frequent ones by name.
 
-    Args:
-        inventory: labels that the parser can give, seen in training data or not
-        label_counts: labels of the training trees and how often they occur
-        chain_counts: unary chains of the training trees, from the top down, and how often they occur; each gets the
-            joined label that :func:`join_labels` makes of it
+    These are the labels that the parser can give, those of the training trees, and the joined labels of their unary
+    chains (:func:`join_labels`), which are given from the top down.
 
     Raises:
         TreeFormatError: a label has the name of one of the dictionary's special symbols.

@@ -55,7 +55,6 @@ def register_preprocessing(name: str, kind: Preprocessing) -> None:
     _KINDS[name] = kind
 
 
-_MODULE = "fairseq_cli.preprocess"
 _SHOWN = "(default: %(default)s)"
 _TREE_SIDES = {
     "default": "source",
@@ -111,10 +110,12 @@ def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flag
 def install() -> None:
     """Wraps fairseq's functions; a second call does nothing."""
     wrap(options, "add_preprocess_args", _with_tree_arguments)
-    wrap(_import_quietly(_MODULE), "main", _with_trees)
-    main_module = sys.modules.get("__main__")
-    if main_module is not None and _is_preprocess(main_module):
-        wrap(main_module, "main", _with_trees)
+    stock, started = _import_quietly("fairseq_cli.preprocess"), sys.modules.get("__main__")
+    wrap(stock, "main", _with_trees)
+    # The command itself, run as a script or with ``python -m``.
+    path = getattr(started, "__file__", None)
+    if path is not None and hasattr(started, "main") and os.path.realpath(path) == os.path.realpath(stock.__file__):
+        wrap(started, "main", _with_trees)
 
 
 def _with_tree_arguments(
@@ -132,10 +133,9 @@ def _with_tree_arguments(
 
 
 def _kind_of(args: Namespace) -> Preprocessing | None:
-    """Returns the kind of data set that arguments ask for; a caller from Python may have made them without our parser.
+    """Returns the kind of data set that arguments ask for, or raises InputError if its task is not given.
 
-    Raises:
-        InputError: there are arguments of a kind whose task is not given.
+    A caller from Python may have made the arguments without our parser.
     """
     for kind in _KINDS.values():
         if getattr(args, "task", None) in kind.tasks:
@@ -146,16 +146,12 @@ def _kind_of(args: Namespace) -> Preprocessing | None:
     return None
 
 
-def _has_trees(args: Namespace) -> bool:
-    is_parsed = getattr(args, "tree_parser", None) is not None
-    return is_parsed or any(modality(args, side) != "sequence" for side in ("source", "target"))
-
-
 def _with_trees(stock: StockMain) -> StockMain:
     def main(args: Namespace) -> None:
+        has_trees = any(modality(args, side) != "sequence" for side in ("source", "target"))
         if kind := _kind_of(args):
             kind.preprocess(args, stock)
-        elif _has_trees(args):
+        elif has_trees or getattr(args, "tree_parser", None) is not None:
             run_plan(PreprocessPlan.from_arguments(args), stock)
         else:
             stock(args)
@@ -173,10 +169,3 @@ def _import_quietly(name: str) -> ModuleType:
     root.handlers[:] = handlers
     root.setLevel(level)
     return module
-
-
-def _is_preprocess(module: ModuleType) -> bool:
-    """Returns whether a module is the stock command, run as a script or with ``python -m``."""
-    path = getattr(module, "__file__", None)
-    stock = sys.modules[_MODULE].__file__
-    return path is not None and hasattr(module, "main") and os.path.realpath(path) == os.path.realpath(stock)

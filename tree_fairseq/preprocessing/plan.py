@@ -68,11 +68,7 @@ class SymbolSide:
 
 
 def sides_from_arguments(args: Namespace, source_lang: str, target_lang: str | None) -> tuple[TreeSide, ...]:
-    """Returns the sides that get trees, each with its parser.
-
-    Raises:
-        InputError: an option has more or fewer values than there are sides, or a value that it cannot have.
-    """
+    """Returns the sides that get trees, each with its parser; InputError for options that do not fit."""
     names = args.tree_sides.split(",")
     sides = []
     for number, name in enumerate(names):
@@ -137,13 +133,12 @@ class Split:
 
 @dataclass(frozen=True)
 class PreprocessPlan:
-    """The plan of ``fairseq-preprocess``.
+    """The plan of ``fairseq-preprocess``, with its arguments.
 
     A plan whose text files have to be made first, from other files, overrides :meth:`begin`, :meth:`stage`,
     :meth:`own_dictionaries` and :meth:`enter`.
 
     Attributes:
-        args: the arguments of ``fairseq-preprocess``
         languages: source, and target unless ``--only-source``
         splits: those that stock fairseq reads
         sides: those that get constituency trees beside their tokens
@@ -207,10 +202,10 @@ class PreprocessPlan:
 
     def _has_alignments(self, split: Split) -> bool:
         """Returns whether stock fairseq will find alignments: it looks beside the whole of a comma-separated list."""
-        if not self.args.align_suffix or self.args.dict_only:
-            return False
-        prefixes = {"train": self.args.trainpref, "valid": self.args.validpref, "test": self.args.testpref}
-        return prefixes.get(split.name) == split.prefix and split.path(self.args.align_suffix).exists()
+        args = self.args
+        prefixes = {"train": args.trainpref, "valid": args.validpref, "test": args.testpref}
+        is_looked_for = args.align_suffix and not args.dict_only and prefixes.get(split.name) == split.prefix
+        return bool(is_looked_for) and split.path(args.align_suffix).exists()
 
     def command(self, inputs: Inputs) -> dict[str, Any]:
         """Returns all that decides what the files will be; by it a stopped command is recognised when given again."""
@@ -243,8 +238,7 @@ class PreprocessPlan:
         """Returns the manifest of the folder, ready for the sides that will be written.
 
         Raises:
-            DestinationExistsError: the folder has dictionaries that would be overwritten; stock fairseq refuses it too.
-            DataFolderError: splits that stay were made differently.
+            DataFolderError: splits that stay were made differently, or dictionaries would be overwritten.
         """
         for lang, dictionary in zip(self.languages, (self.args.srcdict, self.args.tgtdict)):
             path = os.path.join(self.args.destdir, f"dict.{lang}.txt")

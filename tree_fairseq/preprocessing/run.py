@@ -38,11 +38,7 @@ _LOG = "preprocess.log"
 
 
 def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
-    """Does what ``fairseq-preprocess`` does, fairseq's own ``main``, with trees for the sides that a plan names.
-
-    Raises:
-        TreeFairseqError: the class says what is wrong.
-    """
+    """Does what ``fairseq-preprocess`` does, fairseq's own ``main``, with trees for the sides that a plan names."""
     inputs = plan.inspect()
     is_bracketed = {side.lang: side.options.name == "brackets" for side in plan.sides}
     is_bracketed.update({side.lang: side.options is None for side in plan.symbol_sides})
@@ -76,12 +72,8 @@ def build_folder(
 ) -> None:
     """Builds a folder in its staging folder and publishes it, or publishes what an earlier attempt has built.
 
-    Args:
-        plan: of the command
-        inputs: the text files
-        needed: bytes that building takes, the finished files among them
-        build: given the manifest of the folder, the staging folder, an empty folder and processes, writes the final
-            files into the empty folder
+    Building takes about ``needed`` bytes. The function ``build`` writes the final files into an empty folder, given the
+    manifest, the staging folder, that folder and processes.
     """
     staging = Staging(plan.destination, plan.command(inputs), plan.args.parse_cache)
     if not staging.is_ready:

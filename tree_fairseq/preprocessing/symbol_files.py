@@ -14,11 +14,15 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.grammar import collect_grammar, write_grammar
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SymbolSplitRecord
 from tree_fairseq.data_bin.staging import Staging
-from tree_fairseq.data_bin.symbol_dictionary import build_symbol_dictionary, require_symbols
+from tree_fairseq.data_bin.symbol_dictionary import (
+    build_symbol_dictionary,
+    collect_grammar,
+    require_symbols,
+    write_grammar,
+)
 from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_in_order
@@ -40,7 +44,6 @@ class SymbolText:
     """The file ``source`` as lines of symbols: one tree a line of the file ``path``, symbols separated by blanks.
 
     Attributes:
-        lines: number of lines
         counts: how often each symbol occurs
         degree: the largest number of branches of a node
         depth: of the deepest tree in the form that was encoded
@@ -54,11 +57,6 @@ class SymbolText:
     degree: int = 0
     depth: int = -1
     deepest_line: int = 0
-
-    @property
-    def symbols(self) -> int:
-        """Number of symbols of all lines."""
-        return self.counts.total()
 
 
 def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name: str, pool: ProcessPool) -> SymbolText:
@@ -89,7 +87,7 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)
     logger.info(
         "[trees] %s: %d trees, %d symbols of %d types, depth at most %d",
-        *(text.path, result.lines, result.symbols, len(result.counts), result.depth),
+        *(text.path, result.lines, result.counts.total(), len(result.counts), result.depth),
     )
     if result.depth > USUAL_LEVELS:
         logger.warning(
@@ -166,13 +164,8 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
 
 @dataclass
 class SymbolFiles:
-    """The symbols of all sides and splits, until stock fairseq has binarized them.
-
-    Attributes:
-        plan: of the command
-        staging: where dictionaries are made
-        texts: the lines as symbols, by language and split
-        unknown: number of symbols that the dictionary lacks, by language and split
+    """The symbols of all sides and splits, until stock fairseq has binarized them: the ``texts`` by language and split,
+    and the numbers of ``unknown`` symbols, which the dictionaries lack.
     """
 
     plan: PreprocessPlan
@@ -196,11 +189,7 @@ class SymbolFiles:
     def write_text(self, leaves: Path) -> dict[str, Any]:
         """Makes dictionaries and writes the lines that stock fairseq is to binarize, ``SPLIT.LANG``, into ``leaves``.
 
-        Returns:
-            changes to the arguments of stock fairseq: the dictionaries
-
-        Raises:
-            DictionaryMismatchError, ArityMismatchError: a given dictionary does not fit
+        Returns the dictionaries as arguments of stock fairseq. A given one that does not fit is an error.
         """
         args = self.plan.args
         of_source, of_target = (args.thresholdsrc, args.nwordssrc), (args.thresholdtgt, args.nwordstgt)
@@ -257,7 +246,7 @@ class SymbolFiles:
                 record.splits[split] = SymbolSplitRecord(
                     prefix,
                     text.lines,
-                    text.symbols,
+                    text.counts.total(),
                     text.depth,
                     self.unknown[side.lang, split],
                     token_file_names(output / prefix, found_impl(output / prefix)),

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tree_fairseq.data_bin.grammar import Grammar
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 
 UNBOUNDED = 2**40

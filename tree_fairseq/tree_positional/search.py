@@ -21,8 +21,7 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, Sampling
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
-from tree_fairseq.data_bin.grammar import Grammar
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError, refuse_flags
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import LegalSymbols

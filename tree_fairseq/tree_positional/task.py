@@ -8,8 +8,7 @@ from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 
-from tree_fairseq.data_bin.grammar import load_grammar
-from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, load_grammar
 from tree_fairseq.errors import DataFolderError, MissingTreesError, option
 from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
-from tree_fairseq.data_bin.side_kinds import malformed_lines
+from tree_fairseq.data_bin.kinds import malformed_lines
 from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.errors import TreeFormatError
 from tree_fairseq.trees.spans import SpanForest, decode, encode
