@@ -18,7 +18,7 @@ from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_p
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, devices_of, factory_module, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.requests import Request
-from tree_fairseq.parsing.shards import ShardFolder
+from tree_fairseq.parsing.shards import ShardFolder, ShardReport
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -109,20 +109,22 @@ def parse_corpus(
     while job.rank == 0 and folder.missing():
         # Other ranks are at work on these.
         time.sleep(_POLL_SECONDS)
-    reports = folder.reports()
-    summary = CorpusSummary(
-        lines=job.lines,
-        sentences=sum(report.sentences for report in reports),
-        failed=[line for report in reports for line in report.failed_lines],
-        shards=[folder.path(shard) for shard in range(folder.count)],
-        parsed=done.parsed_sentences,
-        sentences_per_second=done.sentences_per_second(),
-    )
-    done.log(summary.lines, summary.sentences, len(summary.failed))
+    sentences, failed = _sum_up(job, options, folder.reports(), done)
+    shards = [folder.path(shard) for shard in range(folder.count)]
+    return CorpusSummary(job.lines, sentences, failed, shards, done.parsed_sentences, done.sentences_per_second())
+
+
+def _sum_up(
+    job: CorpusJob, options: ParserOptions, reports: Sequence[ShardReport], progress: Progress
+) -> tuple[int, list[int]]:
+    """Logs and returns the number of sentences and the lines with flat trees; raises an error if these are too many."""
+    sentences = sum(report.sentences for report in reports)
+    failed = [line for report in reports for line in report.failed_lines]
+    progress.log(job.lines, sentences, len(failed))
     if job.rank == 0:
-        failed = sum(report.failed_sentences for report in reports)
-        check_failures(options.max_parse_failures, failed, summary.sentences, summary.failed, str(job.input))
-    return summary
+        failures = sum(report.failed_sentences for report in reports)
+        check_failures(options.max_parse_failures, failures, sentences, failed, str(job.input))
+    return sentences, failed
 
 
 class _InOrder:
@@ -130,9 +132,9 @@ class _InOrder:
 
     def __init__(self, run: str, take: Callable[[Sequence[ParsedLine], int], None]):
         self.run = run
-        self.lines = self.sentences = self.failed_sentences = 0
-        self.failed: list[int] = []
+        self.reports: list[ShardReport] = []
         self._take = take
+        self._next_line = 1
         self._waiting: dict[int, Sequence[ParsedLine]] = {}
 
     def is_finished(self, shard: int) -> bool:
@@ -140,13 +142,10 @@ class _InOrder:
 
     def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
         self._waiting[first_line] = lines
-        while (first_line := self.lines + 1) in self._waiting:
-            lines = self._waiting.pop(first_line)
-            self._take(lines, first_line)
-            self.lines += len(lines)
-            self.sentences += sum(line.sentences for line in lines)
-            self.failed_sentences += sum(line.failed for line in lines)
-            self.failed += [number for number, line in enumerate(lines, start=first_line) if line.failed]
+        while ready := self._waiting.pop(self._next_line, None):
+            self._take(ready, self._next_line)
+            self.reports.append(ShardReport.of(ready, self._next_line))
+            self._next_line += len(ready)
 
 
 def parse_in_order(
@@ -163,11 +162,8 @@ def parse_in_order(
     Some lines at a time go to ``take``, with the number of the first, in order. What an earlier call had parsed is in
     the cache; sentences that failed in this ``run`` are not tried again, those of other runs are.
     """
-    job, parser, taken = (
-        CorpusJob(Path(input), count_lines(input), SHARD_LINES),
-        LineParser(options),
-        _InOrder(run, take),
-    )
+    job = CorpusJob(Path(input), count_lines(input), SHARD_LINES)
+    parser, taken = LineParser(options), _InOrder(run, take)
     logger.info("%s: %d lines", job.input, job.lines)
     answer = _where_answered(options, parser, pool, job)
     with Progress(job.input, job.lines) as progress:
@@ -176,9 +172,7 @@ def parse_in_order(
                 SentenceRun(job, parser, store, taken, answer, progress).run()
         else:
             run_lines(job, taken, answer, progress)
-    progress.log(taken.lines, taken.sentences, len(taken.failed))
-    limit = options.max_parse_failures
-    check_failures(limit, taken.failed_sentences, taken.sentences, taken.failed, str(job.input))
+    _sum_up(job, options, taken.reports, progress)
 
 
 def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:

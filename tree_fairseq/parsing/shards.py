@@ -32,6 +32,13 @@ class ShardReport:
     failed_sentences: int
     digest: str
 
+    @classmethod
+    def of(cls, lines: Sequence[ParsedLine], first_line: int, digest: str = "") -> ShardReport:
+        """Counts lines, the first of which has the given number."""
+        failed = [number for number, line in enumerate(lines, start=first_line) if line.failed]
+        sentences, failures = sum(line.sentences for line in lines), sum(line.failed for line in lines)
+        return cls(len(lines), sentences, failed, failures, digest)
+
 
 class ShardFolder:
     """A folder of so many shards ``000000.brackets``, ... with a report beside each.
@@ -87,13 +94,7 @@ class ShardFolder:
     def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
         """Writes a shard. Its report goes first, so that every shard has one."""
         content = "".join(f"{line.written}\n" for line in lines).encode()
-        report = ShardReport(
-            lines=len(lines),
-            sentences=sum(line.sentences for line in lines),
-            failed_lines=[number for number, line in enumerate(lines, start=first_line) if line.failed],
-            failed_sentences=sum(line.failed for line in lines),
-            digest=hashlib.sha256(content).hexdigest(),
-        )
+        report = ShardReport.of(lines, first_line, hashlib.sha256(content).hexdigest())
         write_json(self.path(shard).with_suffix(".json"), vars(report))
         with atomic_file(self.path(shard), "wb") as file:
             file.write(content)
