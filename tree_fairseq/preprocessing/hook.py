@@ -93,6 +93,13 @@ _SYMBOL_FLAGS: Flags = {
     },
 }
 
+_WAYS_TO_TREES = {
+    "tree_translation": "Add --tree-parser stanza, or --tree-parser brackets if the lines are trees already. "
+    "Nothing was written.",
+    "structural_translation": "Add --source-modality tree, --target-modality tree or both. Nothing was written.",
+}
+"""How to get the trees that a task needs."""
+
 
 def add_tree_arguments(parser: ArgumentParser) -> None:
     """Adds the group of arguments about constituency trees."""
@@ -154,9 +161,16 @@ def _with_trees(stock: StockMain) -> StockMain:
         elif has_trees or getattr(args, "tree_parser", None) is not None:
             run_plan(PreprocessPlan.from_arguments(args), stock)
         else:
+            _require_no_trees(args)
             stock(args)
 
     return main
+
+
+def _require_no_trees(args: Namespace) -> None:
+    task = getattr(args, "task", None)
+    if task in _WAYS_TO_TREES:
+        raise InputError(f"--task {task} needs trees, but no flag asks for them", hint=_WAYS_TO_TREES[task])
 
 
 def _import_quietly(name: str) -> ModuleType:
