@@ -23,14 +23,9 @@ for module in sys.argv[1:]:
 """
 
 
-# The adapter of Stanza loads torch. The pool starts processes for fairseq's files, too.
-HEAVY = {"tree_fairseq.parsing.stanza_parser", "tree_fairseq.parsing.worker_pool"}
-
-
 def modules_of(package) -> list[str]:
-    """Returns the names of all modules of a package and its subpackages, without those that need torch."""
-    names = [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
-    return [name for name in names if name not in HEAVY]
+    """Returns the names of all modules of a package and its subpackages."""
+    return [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
 
 
 CASES = {

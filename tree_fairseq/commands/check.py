@@ -62,10 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         problems = check_folder(args.folder, quick=args.quick)
     except TreeFairseqError as error:
         problems = [str(error)]
-    for problem in problems:
-        sys.stdout.write(f"{problem}\n")
-    if not problems:
-        sys.stdout.write(f"{args.folder}: all is well\n")
+    sys.stdout.writelines(f"{line}\n" for line in problems or [f"{args.folder}: all is well"])
     return 1 if problems else 0
 
 

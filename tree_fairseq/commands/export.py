@@ -10,9 +10,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 import tree_fairseq
 from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
@@ -40,16 +38,6 @@ def find_export(folder: str | os.PathLike, side: str | None = None, examples: bo
     return exports[side]
 
 
-@contextlib.contextmanager
-def _output(path: str) -> Iterator[TextIO]:
-    """Opens standard output, or a file that gets its name only when it is complete."""
-    if path == "-":
-        yield sys.stdout
-        return
-    with atomic_file(path, sync=False) as file:
-        yield file
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 if the trees cannot be written."""
     parser = argparse.ArgumentParser(
@@ -62,16 +50,14 @@ def main(arguments: list[str] | None = None) -> int:
     add("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
     add("--side", choices=("source", "target"), help="needed where both sides have trees")
     add("--output", default="-", metavar="FILE", help="default: standard output")
-    words = "the tokenised text of the split, to have its words in place of <unk>"
-    add("--words-from", metavar="FILE", help=words)
-    examples = (
-        "of a folder for classification: text<TAB>class, or trees whose labels are classes; without it, the trees"
-    )
-    add("--examples", action="store_true", help=f"{examples} as a model reads them")
+    add("--words-from", metavar="FILE", help="the tokenised text of the split, to have its words in place of <unk>")
+    examples = "of a folder for classification: text<TAB>class, or trees whose labels are classes; "
+    add("--examples", action="store_true", help=examples + "without it, the trees as a model reads them")
     args = parser.parse_args(arguments)
     try:
         export = find_export(args.folder, args.side, args.examples)
-        with _output(args.output) as file:
+        output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
+        with output as file:
             for line in export(ExportRequest(Path(args.folder), args.split, args.words_from)):
                 file.write(line + "\n")
     except TreeFairseqError as error:

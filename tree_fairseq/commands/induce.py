@@ -79,7 +79,10 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
             write_json(args.scores, {name: dataclasses.asdict(score) for name, score in scores.items()})
 
 
-def _parser() -> argparse.ArgumentParser:
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    tree_fairseq.register()
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     parser = options.get_interactive_generation_parser()
     parser.prog, parser.description = "python -m tree_fairseq.commands.induce", __doc__.splitlines()[0]
     add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
@@ -90,14 +93,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
     add("--draw", type=Path, metavar="DIR", help="draw the trees, and the phrases that translations attend to")
     add("--draw-first", type=int, default=20, metavar="N", help="number of sentences to draw (default: %(default)s)")
-    return parser
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
-    tree_fairseq.register()
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    parser = _parser()
     args = options.parse_args_and_arch(parser, input_args=arguments)
     if args.path is None:
         parser.error("--path CHECKPOINT is missing")

@@ -43,8 +43,8 @@ _LINES_SHOWN = 20
 def parse_limit(text: str) -> int | float:
     """Reads ``--max-parse-failures``: ``25`` is a count, ``0.01`` and ``1%`` a share; argparse reports other values."""
     try:
-        limit: int | float = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        limit = int(text) if text.isdigit() else limit
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        limit: int | float = int(text) if text.isdigit() else share
     except ValueError:
         limit = -1
     if not _is_limit(limit):

@@ -47,10 +47,10 @@ def _file_digest(path: Path, size: int, modified: int) -> str:
     return file_sha256(path)
 
 
-def download_command(lang: str, folder: str = "stanza_models") -> str:
-    """Returns the shell command that fetches the models of a language, for ``--parser-dir``."""
+def download_command(lang: str) -> str:
+    """Returns the shell command that fetches the models of a language, for ``--parser-dir stanza_models``."""
     processors = "{'tokenize': 'default', 'pos': 'default', 'constituency': 'default'}"
-    call = f"stanza.download('{lang}', model_dir='{folder}', package=None, processors={processors})"
+    call = f"stanza.download('{lang}', model_dir='stanza_models', package=None, processors={processors})"
     return f'python -c "import stanza; {call}"'
 
 
