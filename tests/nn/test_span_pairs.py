@@ -256,6 +256,13 @@ def test_the_interactive_command_gets_a_batch_s_trees_back(data_bin):
     assert net_input["source_spans"] is batch["net_input"]["source_spans"]
 
 
+def test_the_interactive_command_moves_trees_to_the_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: "meta")
+    moved = CarriedInput(numbers=torch.arange(2), source_spans={"start": torch.zeros(2, 3)}).cuda()
+    assert isinstance(moved, CarriedInput)
+    assert moved["numbers"].is_meta and moved["source_spans"]["start"].is_meta
+
+
 def test_constraints_are_refused(data_bin):
     task = task_of(data_bin)
     tokens, lengths = task.get_interactive_tokens_and_lengths(VALID[:1], str)

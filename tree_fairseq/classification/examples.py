@@ -51,13 +51,13 @@ def read_examples(
     if input_format in SENTENCE_FORMATS:
         read = functools.partial(_read_sentences, is_pair=input_format == "pair", is_rated=is_number)
     for number, line in enumerate(read_lines(path), start=1):
-        with _placed(path, number):
+        with placed(path, number):
             example = read(line, needs_class)
         yield example
 
 
 @contextlib.contextmanager
-def _placed(path: Path, number: int) -> Iterator[None]:
+def placed(path: str | Path, number: int) -> Iterator[None]:
     """Adds the place to errors about a line."""
     try:
         yield
@@ -173,7 +173,7 @@ def take_class_census(
     census = ClassCensus()
     for example in read_examples(path, input_format, needs_class, is_number):
         # One check of each class is enough.
-        with _placed(path, census.lines + 1):
+        with placed(path, census.lines + 1):
             for name in () if is_number else example.classes:
                 if name not in census.counts:
                     check_class(name)

@@ -12,9 +12,9 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, split_tree, word_options
 from tree_fairseq.classification.dataset import document_lengths, refuse_long_text
-from tree_fairseq.classification.examples import joined_sentences
+from tree_fairseq.classification.examples import joined_sentences, placed
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.errors import EmptyDocumentError, InputError, ParserError
+from tree_fairseq.errors import EmptyDocumentError, ParserError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import as_stored
 from tree_fairseq.parsing.line_parser import LineParser
@@ -142,10 +142,8 @@ class SentenceReader:
         read = []
         for number, line in enumerate(lines, start=first_line):
             sentences = [encode_fn(sentence) for sentence in line.split("\t")]
-            try:
+            with placed(_PATH, number):
                 text = joined_sentences(sentences, self.is_pair)
-            except InputError as error:
-                raise error.at(_PATH, number) from None
             read.append(self.dictionary.encode_line(text, add_if_not_exist=False).long())
             if len(read[-1]) > self.limit:
                 text = f"a text of {len(read[-1])} tokens, the ends of sentences among them"
