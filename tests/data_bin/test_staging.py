@@ -62,6 +62,7 @@ def test_another_command_starts_anew_but_keeps_parses(tmp_path, caplog):
         staging.folder("encoded")
         staging.folder("parsed/train.en")
         staging.parse_cache.mkdir()
+        run = staging.run
         (staging.path / "file").write_text("")
     with Staging(tmp_path / "bin", {"n": 2}) as staging:
         assert sorted(entry.name for entry in staging.path.iterdir()) == [
@@ -69,7 +70,9 @@ def test_another_command_starts_anew_but_keeps_parses(tmp_path, caplog):
             "lock",
             "parse-cache",
             "parsed",
+            "run.json",
         ]
+        assert staging.run == run
     assert "another command" in caplog.text
 
 

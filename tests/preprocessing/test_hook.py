@@ -395,6 +395,19 @@ def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeyp
     assert not list((tmp_path / "bin").rglob("*.brackets"))
 
 
+def test_sentences_that_failed_are_not_parsed_again_with_a_higher_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "parsed.log"))
+    lines = [f"{'NONE ' * (number % 3 == 0)}line {number}" for number in range(12)]
+    for lang in ("en", "de"):
+        write_lines(tmp_path / f"train.{lang}", lines)
+    command = [*prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin", "--tree-parser", "faulty"]
+    with pytest.raises(TooManyParseFailuresError, match="4 of 12 sentences"):
+        run_preprocess(*command, "--max-parse-failures", 3)
+    parsed = noted(tmp_path / "parsed.log")
+    run_preprocess(*command, "--max-parse-failures", 4)
+    assert set(parsed) == set(lines) and noted(tmp_path / "parsed.log") == parsed
+
+
 def test_models_are_loaded_once_by_each_worker_for_all_splits_of_a_side(tmp_path, monkeypatch):
     monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
     corpus = write_corpus(tmp_path / "corpus", train=60, valid=30, test=30)

@@ -124,7 +124,7 @@ class Staging:
             logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
         # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else
         # is gone.
-        self._remove(entry for entry in found if entry not in (PARSE_CACHE, PARSED, _RECORD))
+        self._remove(entry for entry in found if entry not in (PARSE_CACHE, PARSED, _RUN, _RECORD))
         write_json(self.path / _RECORD, self._command)
 
     def refuse_unpublished(self) -> None:
@@ -158,7 +158,7 @@ class Staging:
 
     @property
     def run(self) -> str:
-        """The name of this work in the parse cache, the same for all attempts."""
+        """The name of this work in the parse cache, where failures of other runs do not count; kept like parses."""
         path = self.path / _RUN
         if read_json(path) is None:
             write_json(path, uuid.uuid4().hex)
