@@ -46,15 +46,9 @@ from tree_fairseq.trees.text import inspect_text
 
 @dataclass(frozen=True)
 class AnnotatePlan(PreprocessPlan):
-    """The plan of this command.
-
-    Attributes:
-        without_trees: of each language that gets trees, the names of the splits that have none
-        texts: the file with the words of a split and language, where one was given
-    """
+    """The plan of this command; ``without_trees`` names the splits without trees of each language that gets some."""
 
     without_trees: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    texts: Mapping[tuple[str, str], Path] = field(default_factory=dict)
 
     @classmethod
     def from_arguments(cls, args: Namespace) -> AnnotatePlan:
@@ -65,24 +59,21 @@ class AnnotatePlan(PreprocessPlan):
         manifest = Manifest.to_extend(folder, source_lang, target_lang)
         for kind in registered_kinds():
             kind.refuse_trees(folder, manifest)
-        given = [*splits_from_arguments(args), *map(_named_split, args.split)]
+        given = (*splits_from_arguments(args), *map(_named_split, args.split))
         splits: dict[str, list[str]] = {}
-        texts: dict[tuple[str, str], Path] = {}
         for side in sides:
             done = manifest.sides[side.lang].splits if side.lang in manifest.sides else {}
             found = _splits_of(folder, source_lang, target_lang, side.lang)
             if not found:
                 raise MissingTreesError(f"{folder} has no token files of {side.lang} ({source_lang}-{target_lang})")
             splits[side.lang] = [split for split in found if split not in done]
-            texts.update({(split.name, side.lang): split.path(side.lang) for split in given})
             if unknown := sorted({split.name for split in given} - set(found)):
                 raise InputError(f"{folder} has no split {', '.join(unknown)}, for which a text was given")
         if not any(splits.values()):
             raise DestinationExistsError(f"all splits of {folder} have trees already")
-        languages = tuple(
-            lang for lang in (source_lang, target_lang) if lang and (folder / f"dict.{lang}.txt").exists()
-        )
-        return cls(args, languages, (), sides, (), splits, texts)
+        pair = (source_lang, target_lang)
+        languages = tuple(lang for lang in pair if lang and (folder / f"dict.{lang}.txt").exists())
+        return cls(args, languages, given, sides, (), splits)
 
     @property
     def written_splits(self) -> list[str]:
@@ -127,7 +118,8 @@ class AnnotatePlan(PreprocessPlan):
 
     def inspect(self) -> Inputs:
         """Reads the texts that were given, by split and language, and compares them with their token files."""
-        inputs = {key: inspect_text(path) for key, path in self.texts.items()}
+        texts = {(split.name, side.lang): split.path(side.lang) for side in self.sides for split in self.splits}
+        inputs = {key: inspect_text(path) for key, path in texts.items()}
         for side, split, tokens in self._pending():
             text = inputs.get((split, side.lang))
             if text is not None and side.leaves_are_tokens:

@@ -64,10 +64,8 @@ class ParseCache:
         with self._explained():
             while chunk := list(islice(wanted, _KEYS_PER_QUERY)):
                 marks = ",".join("?" * len(chunk))
-                query = (
-                    f"SELECT key, value FROM parses WHERE key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)"
-                )
-                found.update(self._connection.execute(query, (*chunk, run)))
+                known = f"key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)"
+                found.update(self._connection.execute(f"SELECT key, value FROM parses WHERE {known}", (*chunk, run)))
         return found
 
     def put_many(self, values: Mapping[bytes, str | None], run: str | None = None) -> None:

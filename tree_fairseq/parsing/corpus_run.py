@@ -60,8 +60,7 @@ class Progress:
 
     def planned(self, lines: int, sentences: int, known: int) -> None:
         """Counts the sentences of some lines; the known ones need not be parsed."""
-        if self._bar.total is not None:
-            self._bar.total += sentences - lines
+        self._bar.total += sentences - lines
         self.known_sentences += known
         self._started = self._started or time.monotonic()
         self._bar.update(known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from itertools import islice
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
@@ -61,10 +60,7 @@ def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -
                 leaf_spans.extend(word_spans[first:])
                 offsets.extend(parts)
     leaves = ["_".join(line[start:end].split()) for start, end in offsets]
-    forest = tuple(trees)
-    if len(leaf_spans) == len(word_spans):
-        return ParsedText(_relabel(forest, leaves), offsets)
-    return ParsedText(align_pieces(forest, word_spans, leaf_spans, leaves), offsets)
+    return ParsedText(align_pieces(tuple(trees), word_spans, leaf_spans, leaves), offsets)
 
 
 def _parts(token: Any) -> list[tuple[int, int]] | None:
@@ -77,12 +73,6 @@ def _parts(token: Any) -> list[tuple[int, int]] | None:
     edges = [spans[0][0], *(end for _, end in spans)]
     whole = edges[0] == token.start_char and edges[-1] == token.end_char
     return spans if whole and all(start == edge for (start, _), edge in zip(spans, edges)) else None
-
-
-def _relabel(forest: tuple[Tree, ...], leaves: list[str]) -> tuple[Tree, ...]:
-    """Returns the forest with other leaves."""
-    new = iter(leaves)
-    return tuple(tree.map_leaves(list(islice(new, len(tree.leaves())))) for tree in forest)
 
 
 def known_tags(tagger: Any) -> dict[str, set[str]]:
