@@ -13,12 +13,12 @@ from typing import Any
 
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, SentenceRun, run_lines
+from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, SentenceRun, ShardReport, run_lines
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, devices_of, factory_module, is_expensive
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.requests import Request
-from tree_fairseq.parsing.shards import ShardFolder, ShardReport
+from tree_fairseq.parsing.shards import ShardFolder
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)

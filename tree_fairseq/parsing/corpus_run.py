@@ -100,6 +100,24 @@ class Progress:
         self._bar.close()
 
 
+@dataclass(frozen=True)
+class ShardReport:
+    """Counts and sha256 of a finished shard; ``failed_lines`` are numbered from 1 in the whole file."""
+
+    lines: int
+    sentences: int
+    failed_lines: list[int]
+    failed_sentences: int
+    digest: str
+
+    @classmethod
+    def of(cls, lines: Sequence[ParsedLine], first_line: int, digest: str = "") -> ShardReport:
+        """Counts lines, the first of which has the given number."""
+        failed = [number for number, line in enumerate(lines, start=first_line) if line.failed]
+        sentences, failures = sum(line.sentences for line in lines), sum(line.failed for line in lines)
+        return cls(len(lines), sentences, failed, failures, digest)
+
+
 class Receiver(Protocol):
     """Receives the parsed lines of each shard: a folder of shards, or something else in its place.
 

@@ -8,36 +8,18 @@ import os
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.files import atomic_file, read_json, write_json
 from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.corpus_run import ShardReport
 from tree_fairseq.parsing.line_parser import ParsedLine
 
 _STATE = "corpus.json"
 _FORMAT = 1
 _POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class ShardReport:
-    """Counts and sha256 of a finished shard; ``failed_lines`` are numbered from 1 in the whole file."""
-
-    lines: int
-    sentences: int
-    failed_lines: list[int]
-    failed_sentences: int
-    digest: str
-
-    @classmethod
-    def of(cls, lines: Sequence[ParsedLine], first_line: int, digest: str = "") -> ShardReport:
-        """Counts lines, the first of which has the given number."""
-        failed = [number for number, line in enumerate(lines, start=first_line) if line.failed]
-        sentences, failures = sum(line.sentences for line in lines), sum(line.failed for line in lines)
-        return cls(len(lines), sentences, failed, failures, digest)
 
 
 class ShardFolder:
