@@ -312,8 +312,9 @@ def add_parser_arguments(
             group.add_argument(flag, action="store_true", help=text)
             continue
         default = {"name": default_parser, "lang": default_lang}.get(option.name, option.default)
-        shown = "as the files are named" if option.name == "lang" and default is None else default
-        text += (parsers if option.name == "name" else "") + (f" (default: {shown})" if shown is not None else "")
+        text += parsers if option.name == "name" else ""
+        if default is not None or option.name == "lang":
+            text += f" (default: {'as the files are named' if default is None else '%(default)s'})"
         group.add_argument(flag, default=default, help=text, **option.metadata["argument"])
     text = "folder that keeps parses, to be shared between runs (default: in the destination)"
     group.add_argument("--parse-cache", metavar="DIR", help=text)
