@@ -59,11 +59,8 @@ def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
 
 
 def bytes_needed(size: int, is_bracketed: bool) -> int:
-    """Returns about how many bytes the trees of a text of ``size`` bytes take while they are made and when done.
-
-    A token of six bytes has some two nodes of sixteen bytes, and its brackets in the parse cache; bracketed text has
-    its brackets already.
-    """
+    """Returns about how many bytes the trees of a text of ``size`` bytes take while they are made and when done."""
+    # A token of six bytes has some two nodes of sixteen bytes, and its brackets in the parse cache or in the text.
     return size * (4 if is_bracketed else 12)
 
 

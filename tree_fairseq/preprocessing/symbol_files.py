@@ -1,5 +1,4 @@
-"""The symbol trees of a command: lines of trees, or of sentences, to lines of symbols, their dictionaries and their
-records."""
+"""The symbol trees of a command: from lines of trees, or of sentences, to lines of symbols and their dictionaries."""
 
 from __future__ import annotations
 
@@ -60,11 +59,7 @@ class SymbolText:
 
 
 def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name: str, pool: ProcessPool) -> SymbolText:
-    """Encodes a file of trees, or of sentences to be parsed, as lines of symbols; ``name`` is that of the new file.
-
-    Raises:
-        SymbolTreeError: a line is not a tree; the error names the file and the line
-    """
+    """Encodes a file of trees, or of sentences to be parsed, as lines of symbols; ``name`` is that of the new file."""
     result = SymbolText(staging.folder("symbols") / name, text.path)
     with open(result.path, "w", encoding="utf-8", newline="\n") as file:
 
@@ -164,9 +159,7 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
 
 @dataclass
 class SymbolFiles:
-    """The symbols of all sides and splits, until stock fairseq has binarized them: the ``texts`` by language and split,
-    and the numbers of ``unknown`` symbols, which the dictionaries lack.
-    """
+    """The texts of all sides and splits, by language and split, and how many of their symbols dictionaries lack."""
 
     plan: PreprocessPlan
     staging: Staging
@@ -187,10 +180,7 @@ class SymbolFiles:
         return cls(plan, staging, texts)
 
     def write_text(self, leaves: Path) -> dict[str, Any]:
-        """Makes dictionaries and writes the lines that stock fairseq is to binarize, ``SPLIT.LANG``, into ``leaves``.
-
-        Returns the dictionaries as arguments of stock fairseq. A given one that does not fit is an error.
-        """
+        """Makes dictionaries, returns them as arguments of stock fairseq, and writes its texts to ``leaves``."""
         args = self.plan.args
         of_source, of_target = (args.thresholdsrc, args.nwordssrc), (args.thresholdtgt, args.nwordstgt)
         changes: dict[str, Any] = {}
@@ -229,9 +219,7 @@ class SymbolFiles:
         return path
 
     def enter(self, manifest: Manifest, output: Path, leaves: Path) -> None:
-        """Writes the grammars beside the token files in ``output``, which were made of the lines in ``leaves``, and
-        enters everything into the manifest.
-        """
+        """Writes the grammars of the lines in ``leaves`` to ``output``, and enters everything into the manifest."""
         for side in self.plan.symbol_sides:
             record = manifest.symbols[side.lang]
             record.degree = self._degrees[side.lang]
