@@ -30,10 +30,7 @@ def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) 
 
     If the block raises, an older file of that name stays and the new one is removed. Several processes may write the
     same file at once: the last one wins. ``mode`` is ``"w"`` for UTF-8 text with ``\\n`` as the end of a line or
-    ``"wb"`` for bytes; ``sync`` forces the contents onto the disk before the file gets its name.
-
-    Raises:
-        DiskFullError: no room is left on the disk
+    ``"wb"`` for bytes; ``sync`` forces the contents onto the disk before the file gets its name. Raises DiskFullError.
     """
     path, text = Path(path), {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     if path.exists() and not path.is_file():

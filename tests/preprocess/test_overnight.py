@@ -12,8 +12,8 @@ from preprocess.overnight import NOTATION, domains, main, read_examples
 from preprocess.overnight_bounds import bounds
 from preprocess.overnight_simplify import LONG, UNORDERED, merge, restore, simplify
 from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import exact_matches
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "overnight"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the data set is not here")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.symbols import exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import exact_matches, unordered_labels
 
 UNORDERED = ("and", "or")
 TREES = symbol_trees(labels=("and", "or", "f", "x"), max_children=3, max_leaves=7)

@@ -96,7 +96,6 @@ class TranslationScorer(RunScorer):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the folder of references, the readings, and options of comparisons."""
         parser.add_argument("--words", type=Path, required=True, help="folder with the tokenised test sets")
         parser.add_argument("--source-lang", required=True)
         parser.add_argument("--target-lang", required=True)
@@ -143,9 +142,7 @@ class TranslationScorer(RunScorer):
         return list(map(split_compounds, hypotheses) if side.metric == "compound_split_bleu" else hypotheses)
 
     def metric_line(self, scores: dict, name: str) -> str:
-        """Returns the printed line of a metric, with its signature."""
         return f"{super().metric_line(scores, name)}  ({scores['signatures'][name]})"
 
     def report(self, scores: dict) -> list[str]:
-        """Returns the lines to print."""
         return super().report(scores) + bucket_lines(scores["by_length"], "{} by source length", "bleu")

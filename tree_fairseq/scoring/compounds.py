@@ -141,7 +141,6 @@ class CompoundScorer(RunScorer):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the files of references."""
         add = parser.add_argument
         add("--references", type=Path, required=True, help="folder with target lines, compounds and lexicon")
         add("--target-lang", default="zh", help="suffix of the target lines (default: %(default)s)")
@@ -165,5 +164,4 @@ class CompoundScorer(RunScorer):
         return {"compound": right}
 
     def report(self, scores: dict) -> list[str]:
-        """Returns the lines to print."""
         return super().report(scores) + group_lines(scores, "", ("instance_error_rate", "aggregate_error_rate"))

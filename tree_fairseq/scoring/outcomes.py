@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import exact_matches
 
 VALIDITY = "validity"
 

@@ -102,12 +102,10 @@ class ClassificationRuns(GroupScorer):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the options of references and groups, and the buckets of lengths."""
         GroupScorer.add_arguments(parser)
         parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in words")
 
     def score_set(self, scores: dict, subset: str, suffix: str) -> dict[str, list[bool]]:
-        """Scores the predictions for a test set."""
         files = self.reference_files(f"{subset}.tsv", f"{subset}.trees")
         references, lengths = zip(*read_references(files, read_class))
         judgement = ClassJudgement(hypotheses_of(self.args.run, subset, len(references)), references)
@@ -118,7 +116,6 @@ class ClassificationRuns(GroupScorer):
         return judgement.outcomes
 
     def report(self, scores: dict) -> list[str]:
-        """Returns the lines to print."""
         lines = super().report(scores)
         for subset, confusion in scores["confusion"].items():
             lines += [f"confusion of {subset}: rows are right, columns predicted", *table(confusion)]
@@ -178,11 +175,9 @@ class RegressionRuns(RunScorer):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the folder of references."""
         parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
 
     def score_set(self, scores: dict, subset: str, suffix: str) -> None:
-        """Scores the predictions for a test set."""
         run = self.args.run
         references = read_references([self.args.references / f"{subset}.tsv"], last_column)
         predicted = hypotheses_of(run, subset, len(references))

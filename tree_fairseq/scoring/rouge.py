@@ -59,12 +59,10 @@ class RougeScorer(RunScorer):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the files of references."""
         parser.add_argument("--references", type=Path, required=True, help="folder with the summaries of the data")
         parser.add_argument("--target-lang", required=True, help="suffix of their files")
 
     def score_set(self, scores: dict, subset: str, suffix: str) -> None:
-        """Scores the summaries of a test set."""
         system = hypotheses_of(self.args.run, subset)
         references = read_text(self.args.references / f"{subset}.{self.args.target_lang}", len(system))
         ours = rouge(references, system)

@@ -21,7 +21,7 @@ import torch
 
 from tree_fairseq.compat import load_weights_only
 from tree_fairseq.errors import ScoringError, TreeFairseqError
-from tree_fairseq.files import write_json
+from tree_fairseq.files import file_sha256, write_json
 from tree_fairseq.scoring.breakdowns import COUNT, Metrics, by_group, mcnemar
 from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_hypotheses, read_scores, read_text
 
@@ -43,6 +43,7 @@ class RunScorer(ABC):
         primary: default metric under ``score`` in ``result.json``
         sections: entries of ``score.json`` that hold something for each test set
         compares_outcomes: whether runs are compared example by example, by McNemar's test
+        not_compared: metric of these outcomes that is left out of comparisons
         unit, test: printed after each difference, and before the signature of its test
     """
 
@@ -50,6 +51,7 @@ class RunScorer(ABC):
     primary: ClassVar[str]
     sections: ClassVar[tuple[str, ...]] = (COUNT,)
     compares_outcomes: ClassVar[bool] = False
+    not_compared: ClassVar[str] = ""
     unit: ClassVar[str] = ""
     test: ClassVar[str] = ""
 
@@ -82,10 +84,6 @@ class RunScorer(ABC):
             lines.append(f"{row['metric']}: {row['difference']:+.2f}{self.unit} over {row['baseline']}{test}")
         return lines
 
-    def compared(self, outcomes: Outcomes) -> Outcomes:
-        """Returns the outcomes by which runs are compared."""
-        return outcomes
-
     def score(self) -> tuple[dict, dict | None]:
         """Returns the content of ``score.json`` and of ``outcomes.json``, which has a digit for each example."""
         scores = {"metrics": {}, **{section: {} for section in self.sections}, "differences": []}
@@ -100,8 +98,8 @@ class RunScorer(ABC):
             for other, baseline in others.items():
                 scores["differences"] += [
                     {"metric": metric + suffix, "baseline": other, **mcnemar(baseline[subset][metric], ours)}
-                    for metric, ours in self.compared(outcomes).items()
-                    if metric in baseline.get(subset, {})
+                    for metric, ours in outcomes.items()
+                    if metric in baseline.get(subset, {}) and metric != self.not_compared
                 ]
         return scores, kept if self.compares_outcomes else None
 
@@ -176,13 +174,9 @@ class GroupScorer(RunScorer):
         if (path := folder / f"{subset}.groups").is_file():
             groups = by_group([line.split() for line in read_text(path, count)], metrics)
             scores["groups"][subset] = groups
-            wanted = {name: groups[name] for name in self.args.group_metrics if name in groups}
-            scores["metrics"] |= {
-                f"{metric}_{name}{suffix}": value
-                for name, values in wanted.items()
-                for metric, value in values.items()
-                if metric != COUNT
-            }
+            for name in self.args.group_metrics:
+                figures = {metric: value for metric, value in groups.get(name, {}).items() if metric != COUNT}
+                scores["metrics"] |= {f"{metric}_{name}{suffix}": value for metric, value in figures.items()}
 
 
 def pairs(values: Sequence[str]) -> dict[str, str]:
@@ -256,13 +250,11 @@ def parameter_count(model: Mapping[str, torch.Tensor]) -> int:
 
 def checkpoint_facts(path: Path) -> dict:
     """Returns SHA-256, parameters, updates and seconds of training of a checkpoint."""
-    with open(path, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     state = load_weights_only(path)
     history = state.get("optimizer_history") or [{}]
     extra = state.get("extra_state") or {}
     return {
-        "sha256": digest,
+        "sha256": file_sha256(path),
         "parameters": parameter_count(state["model"]),
         "updates": history[-1].get("num_updates"),
         "training_seconds": extra.get("previous_training_time"),

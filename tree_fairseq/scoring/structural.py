@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -27,9 +27,8 @@ from tree_fairseq.scoring.runs import GroupScorer, bucket_lines, generated, grou
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.notations.notation import Notation, Piece
-from tree_fairseq.trees.symbols import SymbolEncoding
+from tree_fairseq.trees.symbols import SymbolEncoding, unordered_labels
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import unordered_labels
 
 logger = logging.getLogger(__name__)
 
@@ -93,12 +92,11 @@ def target_of(args: Namespace) -> Target:
 class StructuralScorer(GroupScorer):
     """Scores generated trees: exact match, exact match with unordered children, validity, IFTTT's metrics."""
 
-    name, primary = "structural", "accuracy"
+    name, primary, not_compared = "structural", "accuracy", VALIDITY
     sections = (COUNT, "by_size", "by_depth", "groups", "partial")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the options of references and groups, how trees are written and compared, and buckets."""
         GroupScorer.add_arguments(parser)
         add = parser.add_argument
         add("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
@@ -144,10 +142,6 @@ class StructuralScorer(GroupScorer):
         scores["by_depth"][subset] = by_bounds(list(map(Tree.height, references)), args.depth_bounds, judgement.metrics)
         return judgement.outcomes
 
-    def compared(self, outcomes: Mapping[str, Sequence[bool]]) -> dict[str, Sequence[bool]]:
-        """Returns all outcomes but validity."""
-        return {metric: values for metric, values in outcomes.items() if metric != VALIDITY}
-
     def score(self) -> tuple[dict, dict]:
         """Returns the content of ``score.json``, with validity over all test sets, and of ``outcomes.json``."""
         scores, outcomes = super().score()
@@ -165,7 +159,6 @@ class StructuralScorer(GroupScorer):
         return f"{name} = {scores['metrics'][name]:.{4 if name.startswith(VALIDITY) else 2}f}"
 
     def report(self, scores: dict) -> list[str]:
-        """Returns the lines to print."""
         return [
             *super().report(scores),
             *bucket_lines(scores["by_size"], "accuracy of {} by nodes"),

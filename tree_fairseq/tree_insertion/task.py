@@ -49,8 +49,8 @@ from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, Se
 from tree_fairseq.tree_insertion.store import InsertionStore, open_store
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
-from tree_fairseq.trees.unordered import exact_matches
 
 _COMMAND = "fairseq_cli.generate"
 _DEFAULTS = InsertionLimits()

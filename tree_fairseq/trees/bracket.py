@@ -58,15 +58,10 @@ _CHARACTER_HINT = "Replace it in the tree and in the text by a visible character
 def read_forest(
     line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
 ) -> Forest:
-    """Reads the trees of one line; a blank line is ``()``.
+    """Reads the trees of one line; a blank line is ``()``, and a line break at the end is ignored.
 
-    Args:
-        line: bracketed trees, one after the other; a line break at the end is ignored
-        path, line_number: the place of the line, for messages
-        depth_limit: how many brackets may be open at once
-
-    Raises:
-        TreeFormatError: one of its subclasses, with the column
+    ``path`` and ``line_number`` are the place of the line, for messages; ``depth_limit`` is how many brackets may be
+    open at once. Raises a subclass of TreeFormatError, with the column.
     """
     try:
         return _StrictReader(_without_line_break(line), depth_limit).read()
@@ -230,9 +225,8 @@ def _refuse_indexed_leaves(leaves: list[str], column: int | None = None) -> None
 def write_forest(forest: Forest) -> str:
     """Writes the trees of one line, separated by blanks; `read_forest` reads an equal forest back.
 
-    Raises:
-        TreeFormatError: the forest cannot be written, because a word is not alone under its tag, a word or label is
-            empty or contains whitespace, or a label contains a bracket
+    Raises TreeFormatError if a word is not alone under its tag, a word or label is empty or contains whitespace, or a
+    label contains a bracket.
     """
     return " ".join(map(_write_tree, forest))
 
@@ -248,31 +242,26 @@ def _write_tree(tree: Tree) -> str:
             continue
         if not node.children:
             check_preterminals((tree,))  # raises the error about the word
-        parts.append(f" ({_check_label(node.label)}")
+        if not node.label:
+            raise UnlabelledTreeError("a constituent without a label cannot be written")
+        _refuse_characters(_REFUSED_IN_LABEL, "label", node.label)
+        parts.append(f" ({node.label}")
         if node.is_preterminal:
-            words.append(_check_word(node.children[0].label))
-            parts.append(f" {escape(words[-1])})")
+            word = node.children[0].label
+            if not word:
+                raise EmptyTreeError("an empty word cannot be written")
+            _refuse_characters(_REFUSED_IN_WORD, "word", word, _CHARACTER_HINT)
+            words.append(word)
+            parts.append(f" {escape(word)})")
         else:
             stack += (None, *reversed(node.children))
     _refuse_indexed_leaves(words)
     return "".join(parts)[1:]
 
 
-def _check_label(label: str) -> str:
-    if not label:
-        raise UnlabelledTreeError("a constituent without a label cannot be written")
-    if found := _REFUSED_IN_LABEL.search(label):
-        raise UnsupportedCharacterError(f"{character_name(found.group())} in the label {label!r}")
-    return label
-
-
-def _check_word(word: str) -> str:
-    if not word:
-        raise EmptyTreeError("an empty word cannot be written")
-    if found := _REFUSED_IN_WORD.search(word):
-        message = f"{character_name(found.group())} in the word {word!r}"
-        raise UnsupportedCharacterError(message, hint=_CHARACTER_HINT)
-    return word
+def _refuse_characters(refused: re.Pattern, kind: str, text: str, hint: str = "") -> None:
+    if found := refused.search(text):
+        raise UnsupportedCharacterError(f"{character_name(found.group())} in the {kind} {text!r}", hint=hint)
 
 
 def escape(word: str) -> str:

@@ -45,8 +45,7 @@ def spans_from_flat(leaves: list[str], labels: list[str], flat: list[int]) -> Sp
 def encode(forest: Forest) -> SpanForest:
     """Converts a forest to arrays; the inverse is `decode`.
 
-    Raises:
-        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
+    Raises MixedChildrenError or OutsideTreeError if a word is not the only child of its parent.
     """
     leaves: list[str] = []
     labels: list[str] = []
@@ -71,11 +70,7 @@ def encode(forest: Forest) -> SpanForest:
 
 
 def decode(encoded: SpanForest) -> Forest:
-    """Converts arrays to the forest that they encode; the inverse of `encode`.
-
-    Raises:
-        TreeFormatError: the arrays do not describe a forest in preorder
-    """
+    """Converts arrays back to their forest; raises TreeFormatError if they do not describe one in preorder."""
     rows = encoded.spans.tolist()
     if len(rows) != len(encoded.labels):
         raise TreeFormatError(f"{len(encoded.labels)} labels for {len(rows)} spans")
@@ -88,9 +83,8 @@ def decode(encoded: SpanForest) -> Forest:
         waiting += ([] for _ in range(depth + 2 - len(waiting)))
         # Nodes deeper than a child should have been given to their parents before.
         if any(waiting[depth + 2 :]):
-            raise TreeFormatError(
-                f"node {number} at depth {depth} is not the parent of the deeper nodes that follow it"
-            )
+            message = f"node {number} at depth {depth} is not the parent of the deeper nodes that follow it"
+            raise TreeFormatError(message)
         children = waiting[depth + 1][::-1]
         del waiting[depth + 1 :]
         _check_tiling(f"node {number}", start, end, children, len(encoded.leaves))
@@ -130,11 +124,9 @@ def reduce_spans(spans: np.ndarray) -> np.ndarray:
 
 
 def unary_chains(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes that `reduce_spans` keeps, and the top of the unary chain of each.
+    """The nodes that `reduce_spans` keeps, and the top of the unary chain of each: two int64 arrays of one length.
 
-    Returns:
-        ``(kept, chain_start)``, int64 arrays of the same length: the chain of ``kept[k]`` consists of the rows
-        ``chain_start[k] … kept[k]``, its top first
+    The chain of ``kept[k]`` consists of the rows ``top[k] … kept[k]``, its top first.
     """
     kept = reduce_spans(spans)
     is_top = np.append(True, ~_equals_next(spans))[: len(spans)]

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from operator import itemgetter
 
 from tree_fairseq.errors import PieceAlignmentError
@@ -164,31 +165,9 @@ def align_pieces(
         raise PieceAlignmentError(f"offsets of {len(piece_offsets)} pieces for {len(pieces)} pieces")
     if pieces and not word_count:
         raise PieceAlignmentError(f"{len(pieces)} pieces for a line without words")
-    aligner = _PieceAligner(pieces, _tokens_of_pieces(forest, token_offsets, piece_offsets))
+    aligner = _PieceAligner(forest, token_offsets, piece_offsets, pieces)
     aligned = [tree.fold(aligner.node)[0] for tree in forest]
     return tuple(tree for tree in aligned if tree is not None)
-
-
-def _tokens_of_pieces(
-    forest: Forest, token_offsets: Sequence[tuple[int, int]], piece_offsets: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """The first and the last token of each piece, within one tree. Both never decrease from piece to piece."""
-    last_of_tree: list[int] = []
-    for tree in forest:
-        size = len(tree.leaves())
-        last_of_tree += [len(last_of_tree) + size - 1] * size
-    placed = []
-    count = len(token_offsets)
-    # Neither is reset for a piece: offsets can decrease where text was normalised, and must not reorder pieces.
-    first = last = 0
-    for start, end in piece_offsets:
-        while first < count - 1 and token_offsets[first][1] <= start:
-            first += 1
-        last = max(last, first)
-        while last + 1 < count and token_offsets[last + 1][0] < end:
-            last += 1
-        placed.append((first, min(last, last_of_tree[first])))
-    return placed
 
 
 _Aligned = tuple[Tree | None, int, int]
@@ -198,18 +177,33 @@ _Aligned = tuple[Tree | None, int, int]
 class _PieceAligner:
     """Puts pieces in the places of their tokens; `node` is folded over the trees of a line in order."""
 
-    def __init__(self, pieces: Sequence[str], placed: Sequence[tuple[int, int]]):
+    def __init__(
+        self,
+        forest: Forest,
+        token_offsets: Sequence[tuple[int, int]],
+        piece_offsets: Sequence[tuple[int, int]],
+        pieces: Sequence[str],
+    ):
         self.own_pieces = defaultdict[int, list[str]](list)  # by token
-        # By last token: pieces over several tokens, with their first one.
+        # By last token: pieces over several tokens of one tree, with their first one.
         self.crossing = defaultdict[int, list[tuple[int, str]]](list)
-        for piece, (first, last) in zip(pieces, placed, strict=True):
-            if first == last:
-                self.own_pieces[first].append(piece)
-            else:
-                self.crossing[last].append((first, piece))
         self.token = 0
         # The pieces whose tokens have all been visited but whose common ancestor has not, by first token.
         self.waiting: list[tuple[int, str]] = []
+        sizes = [len(tree.leaves()) for tree in forest]
+        last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]
+        # Neither is reset for a piece: offsets can decrease where text was normalised, and must not reorder pieces.
+        first = last = 0
+        for piece, (start, end) in zip(pieces, piece_offsets, strict=True):
+            while first < len(token_offsets) - 1 and token_offsets[first][1] <= start:
+                first += 1
+            last = max(last, first)
+            while last + 1 < len(token_offsets) and token_offsets[last + 1][0] < end:
+                last += 1
+            if (last_here := min(last, last_of_tree[first])) == first:
+                self.own_pieces[first].append(piece)
+            else:
+                self.crossing[last_here].append((first, piece))
 
     def node(self, node: Tree, children: list[_Aligned]) -> _Aligned:
         if not node.children:

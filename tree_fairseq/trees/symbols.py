@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError
@@ -61,14 +61,9 @@ def parents_and_branches(
 ) -> tuple[list[int], list[int]]:
     """The parent and the branch of each symbol of a sequence in preorder (``dfs``) or level order (``bfs``).
 
-    ``first_branches`` has the branch of each symbol's first child.
-
-    Returns:
-        for each symbol, the index of its parent in the sequence and its branch under the parent; -1 and -1 for the root
-
-    Raises:
-        ArityMismatchError: the sequence ends too early
-        MultipleRootsError: symbols follow after the tree is complete
+    ``first_branches`` has the branch of each symbol's first child. A parent is its index in the sequence; the root has
+    -1 and -1. Raises ArityMismatchError if the sequence ends too early, and MultipleRootsError if symbols follow after
+    the tree is complete.
     """
     open_slots = deque([(-1, -1)])
     take = open_slots.pop if traversal == "dfs" else open_slots.popleft
@@ -206,3 +201,33 @@ def tree_of_forest(forest: Forest) -> Tree:
     if not forest:
         raise EmptySymbolTreeError("the line holds no sentence, and a tree has a root")
     return forest[0] if len(forest) == 1 else Tree("DOCUMENT", forest)
+
+
+def unordered_labels(notation: str) -> tuple[str, ...]:
+    """The labels whose children have no order: conjunction and disjunction, which Prolog writes ``,`` and ``;``."""
+    return ("and", "or", ",", ";") if notation == "prolog" else ("and", "or")
+
+
+def exact_matches(
+    outputs: Iterable[Tree | None], references: Iterable[Tree], unordered: Iterable[str] = ()
+) -> list[bool]:
+    """Whether each output equals its reference, up to the order of the children of nodes with these labels.
+
+    Most work on ATIS, GEO and JOBS compares semantic parses so (Dong & Lapata 2016 and others). Nothing else is treated
+    as equal: variables keep their names, nested conjunctions are not flattened, and ``and(a, a, b)`` differs from
+    ``and(a, b)``. An output that is not a tree (None) and a tree with an unknown symbol are never a match.
+    """
+    unordered = frozenset(unordered)
+    # Equal subtrees get equal numbers, from the leaves up, so sorting compares numbers and never whole subtrees.
+    numbers: dict[tuple[str, tuple[int, ...]], int] = {}
+
+    def number(node: Tree, children: list[int]) -> int:
+        key = (node.label, tuple(sorted(children) if node.label in unordered else children))
+        return numbers.setdefault(key, len(numbers))
+
+    return [
+        output is not None
+        and all(node.label != UNKNOWN_LABEL for node in output.preorder())
+        and output.fold(number) == reference.fold(number)
+        for output, reference in zip(outputs, references, strict=True)
+    ]

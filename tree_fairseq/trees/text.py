@@ -107,9 +107,7 @@ class TextInput:
 def inspect_text(path: str | os.PathLike) -> TextInput:
     """Counts the lines of a file, computes its digest and checks that every program sees the same lines.
 
-    Raises:
-        InputError: there is no such file
-        LineBreakError, TextFormatError: as `read_lines`
+    Raises InputError without such a file, and LineBreakError and TextFormatError like `read_lines`.
     """
     path = Path(path)
     digest = hashlib.sha256()
@@ -164,8 +162,7 @@ def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
 def require_parallel(files: Sequence[TextInput]) -> None:
     """Checks that files have equally many lines, and at least one.
 
-    Raises:
-        LineCountError: it names the first line of the longest file that has no counterpart
+    Raises LineCountError, which names the first line of the longest file that has no counterpart, or InputError.
     """
     if not files:
         return

@@ -165,8 +165,7 @@ def check_preterminals(forest: Forest) -> None:
 def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tree:
     """The tree whose nodes, words included, have these labels and numbers of children in preorder.
 
-    Raises:
-        ValueError: the numbers do not describe exactly one tree
+    Raises ValueError if the numbers do not describe exactly one tree.
     """
     built: list[Tree] = []  # subtrees to the right of the current node, the rightmost first
     for label, count in zip(reversed(labels), reversed(child_counts), strict=True):
