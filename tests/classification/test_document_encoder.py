@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fairseq.models.transformer import Embedding
+from fairseq.models.transformer import Embedding, TransformerConfig
 
 from tests.classification.random_documents import PAD, Documents
 from tests.nn.tiny import arguments, tiny_task
@@ -12,7 +12,6 @@ from tree_fairseq.classification.classifier import DocumentStates
 from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
 from tree_fairseq.errors import InputError
 from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
-from tree_fairseq.tree_transformer.model import TreeTransformerConfig
 
 TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf
@@ -22,7 +21,7 @@ MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") f
 
 def build(leaf_attention: str, document_root: str, *flags: str, kind=DocumentEncoder):
     """An encoder in double precision, all of whose kinds have the same weights."""
-    cfg = TreeTransformerConfig.from_namespace(arguments("tree_transformer_tiny", *flags))
+    cfg = TransformerConfig.from_namespace(arguments("tree_transformer_tiny", *flags))
     cfg.num_labels = len(TASK.label_dictionary)
     cfg.leaf_attention, cfg.document_root = leaf_attention, document_root
     torch.manual_seed(0)

@@ -7,12 +7,13 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
+from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError, option
-from tree_fairseq.nn.extended_transformer import add_encoder_args, set_defaults
+from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults
 
 
 class ClassTask:
@@ -68,6 +69,8 @@ class Classifier(FairseqEncoderModel):
 
     flags: Optional[type[ClassifierConfig]] = None
     """Of models with fairseq's flags of a transformer's encoder: the other flags."""
+    config: type = TransformerConfig
+    """All options, for models without ``flags``."""
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout):
         super().__init__(encoder)
@@ -92,9 +95,11 @@ class Classifier(FairseqEncoderModel):
     def build_model(cls, args, task):
         """Builds the model for a :class:`ClassTask`, which has a ``label_dictionary`` if the model reads trees."""
         cls.check_task(task)
-        encoder, width = cls.build_encoder(args, task)
-        dropout = ClassifierConfig.from_namespace(args).classifier_dropout
-        return cls(encoder, ClassReadout(width, task.num_classes, dropout))
+        if cls.flags is not None:
+            cls.set_defaults(args)
+        cfg = cls.config.from_namespace(args)
+        encoder, width = cls.build_encoder(cfg, task, build_word_embeddings(cfg, task.source_dictionary))
+        return cls(encoder, ClassReadout(width, task.num_classes, cfg.classifier_dropout))
 
     @classmethod
     def check_task(cls, task) -> None:
@@ -104,8 +109,8 @@ class Classifier(FairseqEncoderModel):
             raise InputError(f"a {cls.__name__} classifies; use {tasks}")
 
     @classmethod
-    def build_encoder(cls, args, task) -> tuple[FairseqEncoder, int]:
-        """Builds the encoder and returns it with the width of its states; ``args`` gets the model's defaults."""
+    def build_encoder(cls, cfg, task, embeddings: nn.Embedding) -> tuple[FairseqEncoder, int]:
+        """Builds the encoder over the vectors of words, and returns it with the width of its states."""
         raise NotImplementedError
 
     def get_normalized_probs(self, net_output: dict, log_probs: bool, sample: Optional[dict] = None) -> Tensor:

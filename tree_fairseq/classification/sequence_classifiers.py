@@ -1,18 +1,19 @@
 """Classifiers that read token sequences: fairseq's transformer and its bidirectional LSTM."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Optional
 
 import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
-from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, SequenceClassifier
 from tree_fairseq.errors import option
-from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures, set_defaults
+from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -56,12 +57,6 @@ def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
     return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class TransformerClassifierConfig(ClassifierConfig, TransformerConfig):
-    """All options of the transformer."""
-
-
 @register_model("transformer_classifier")
 class TransformerClassifier(SequenceClassifier):
     """fairseq's transformer encoder, read at the mean of the states of all tokens."""
@@ -69,10 +64,7 @@ class TransformerClassifier(SequenceClassifier):
     flags = ClassifierConfig
 
     @classmethod
-    def build_encoder(cls, args, task):
-        cls.set_defaults(args)
-        cfg = TransformerClassifierConfig.from_namespace(args)
-        embeddings = build_word_embeddings(cfg, task.source_dictionary)
+    def build_encoder(cls, cfg, task, embeddings):
         return TransformerEncoderBase(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
@@ -82,6 +74,7 @@ class TransformerClassifier(SequenceClassifier):
         return states.sum(1) / (~padding).sum(1, keepdim=True)
 
 
+# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class LSTMClassifierConfig(ClassifierConfig):
     """All options of the LSTM."""
@@ -97,11 +90,11 @@ class LSTMClassifierConfig(ClassifierConfig):
 class LSTMClassifier(SequenceClassifier):
     """fairseq's bidirectional LSTM, read at the last states of both directions."""
 
+    config = LSTMClassifierConfig
+
     @classmethod
-    def build_encoder(cls, args, task):
-        cfg = LSTMClassifierConfig.from_namespace(args)
+    def build_encoder(cls, cfg, task, embeddings):
         sizes = cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers
-        embeddings = build_word_embeddings(cfg, task.source_dictionary)
         options = {"bidirectional": True, "left_pad": False, "pretrained_embed": embeddings}
         encoder = LSTMEncoder(task.source_dictionary, *sizes, cfg.dropout, cfg.dropout, **options)
         return encoder, 2 * cfg.encoder_hidden_size
@@ -112,11 +105,7 @@ class LSTMClassifier(SequenceClassifier):
 
 
 register_architectures("transformer_classifier", TransformerClassifier.set_defaults, TRANSFORMER_SIZES)
-
-
-@register_model_architecture("lstm_classifier", "lstm_classifier_tiny")
-def lstm_classifier_tiny(args):
-    """Sets one layer of width 64 a direction: 67,000 weights, as in ``transformer_classifier_tiny``, vectors apart."""
-    args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
-    args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 64)
-    set_defaults(args, LSTMClassifierConfig)
+# One layer of width 64 a direction: 67,000 weights, as in transformer_classifier_tiny, vectors apart.
+register_model_architecture("lstm_classifier", "lstm_classifier_tiny")(
+    partial(set_defaults, config=LSTMClassifierConfig, encoder_embed_dim=64, encoder_hidden_size=64)
+)

@@ -1,6 +1,7 @@
 """Binary Tree-LSTM (Tai, Socher & Manning 2015) for classification: trees in binary form, the encoder and the model."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Optional
 
 import torch
@@ -13,9 +14,9 @@ from torch.nn import functional
 
 from tree_fairseq.classification.classifier import DocumentStates, TreeClassifier, TreeReadoutConfig, pool_roots
 from tree_fairseq.errors import option
-from tree_fairseq.nn.extended_transformer import build_word_embeddings, set_defaults
+from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.nn.tree_lstm import TreeLSTM
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         return DocumentStates(leaves, nodes, roots)
 
     def max_positions(self) -> int:
-        """Returns fairseq's limit for recurrent networks, which have none of their own."""
-        return 100_000
+        return MAX_POSITIONS
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -195,17 +195,15 @@ class TreeLSTMClassifierConfig(TreeReadoutConfig):
 class TreeLSTMClassifier(TreeClassifier):
     """A Tree-LSTM from the leaves up and a readout of its roots, nodes and leaves."""
 
+    config = TreeLSTMClassifierConfig
+
     @classmethod
-    def build_encoder(cls, args, task):
-        cfg = TreeLSTMClassifierConfig.from_namespace(args)
-        embeddings = build_word_embeddings(cfg, task.source_dictionary)
+    def build_encoder(cls, cfg, task, embeddings):
         encoder = TreeLSTMEncoder(cfg, task.source_dictionary, len(task.label_dictionary), embeddings)
         return encoder, cfg.encoder_hidden_size
 
 
-@register_model_architecture("tree_lstm_classifier", "tree_lstm_classifier_tiny")
-def tree_lstm_classifier_tiny(args):
-    """Sets widths of 64 and 72: 70,000 weights, as in ``tree_transformer_classifier_tiny``, vectors apart."""
-    args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 64)
-    args.encoder_hidden_size = getattr(args, "encoder_hidden_size", 72)
-    set_defaults(args, TreeLSTMClassifierConfig)
+# 70,000 weights, as in tree_transformer_classifier_tiny, vectors apart.
+register_model_architecture("tree_lstm_classifier", "tree_lstm_classifier_tiny")(
+    partial(set_defaults, config=TreeLSTMClassifierConfig, encoder_embed_dim=64, encoder_hidden_size=72)
+)

@@ -6,7 +6,6 @@ from typing import Any, Optional, Union
 import torch
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from tree_fairseq.classification.classifier import (
 )
 from tree_fairseq.classification.document_structure import DocumentStructure, Packing, Placement
 from tree_fairseq.errors import InputError, option
-from tree_fairseq.nn.extended_transformer import build_word_embeddings, register_architectures
+from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
@@ -186,13 +185,6 @@ class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig):
     )
 
 
-@dataclass
-class TreeTransformerClassifierConfig(TreeClassifierConfig, TransformerConfig):
-    """All options of the model; ``num_labels`` is filled in from the task."""
-
-    num_labels: int = 0
-
-
 @register_model("tree_transformer_classifier")
 class TreeTransformerClassifier(TreeClassifier):
     """The Tree-Transformer's encoder and a readout of its roots, nodes and leaves."""
@@ -200,11 +192,8 @@ class TreeTransformerClassifier(TreeClassifier):
     flags = TreeClassifierConfig
 
     @classmethod
-    def build_encoder(cls, args, task):
-        cls.set_defaults(args)
-        cfg = TreeTransformerClassifierConfig.from_namespace(args)
+    def build_encoder(cls, cfg, task, embeddings):
         cfg.num_labels = len(task.label_dictionary)
-        embeddings = build_word_embeddings(cfg, task.source_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
 

@@ -61,16 +61,45 @@ class SymbolTable:
         return SymbolTable(self.arity.to(device), self.first_branch.to(device), self.null, self.degree, self.encoding)
 
 
-class SymbolDictionary(Dictionary):
-    """A dictionary whose symbols carry their arity, made of the same symbols as fairseq loaded them.
+class TreeDictionary(Dictionary):
+    """A dictionary whose sequences of ids are trees, written in ``notation``; its symbols are those fairseq loaded."""
+
+    def __init__(self, dictionary: Dictionary, notation: Notation):
+        self.__dict__.update(copy.deepcopy(dictionary.__dict__))
+        self.notation = notation
+
+    def tree(self, ids: Iterable[int]) -> Tree:
+        """Returns the tree of a sequence of ids, special symbols aside; raises SymbolTreeError if it is not a tree."""
+        raise NotImplementedError
+
+    def string(
+        self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
+    ) -> str:
+        """Returns trees in the notation of the corpus, and other sequences, such as a truncated output, as symbols."""
+        if torch.is_tensor(tensor) and tensor.dim() == 2:
+            return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
+        ignored = set(extra_symbols_to_ignore or ())
+        ids = [index for index in map(int, tensor) if index not in ignored]
+        try:
+            return self.notation.write(self.tree(ids))
+        except SymbolTreeError:
+            return " ".join(self[index] for index in self.kept(ids))
+
+    def kept(self, ids: Iterable[int]) -> list[int]:
+        """Returns the ids of a sequence that are part of a tree: not START, EOS and padding."""
+        outside = (self.bos_index, self.pad_index, self.eos_index)
+        return [index for index in map(int, ids) if index not in outside]
+
+
+class SymbolDictionary(TreeDictionary):
+    """A dictionary whose symbols carry their arity.
 
     Its file is an ordinary dictionary of fairseq, so stock architectures read the same folder.
     """
 
     def __init__(self, dictionary: Dictionary, encoding: SymbolEncoding, notation: Notation):
-        self.__dict__.update(copy.deepcopy(dictionary.__dict__))
+        super().__init__(dictionary, notation)
         self.encoding = encoding
-        self.notation = notation
 
     def table(self) -> SymbolTable:
         """Returns arities and branches by id."""
@@ -90,25 +119,7 @@ class SymbolDictionary(Dictionary):
         return [self.unk_index, *(self.indices[name] for name in _unknown_symbols(self))]
 
     def tree(self, ids: Iterable[int]) -> Tree:
-        """Returns the tree of a sequence of ids, special symbols aside; raises SymbolTreeError if it is not a tree."""
-        return self.encoding.decode(self._symbols_of(ids))
-
-    def string(
-        self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
-    ) -> str:
-        """Returns trees in the notation of the corpus, and other sequences, such as a truncated output, as symbols."""
-        if torch.is_tensor(tensor) and tensor.dim() == 2:
-            return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
-        ignored = set(extra_symbols_to_ignore or ())
-        symbols = self._symbols_of(index for index in map(int, tensor) if index not in ignored)
-        try:
-            return self.notation.write(self.encoding.decode(symbols))
-        except SymbolTreeError:
-            return " ".join(symbols)
-
-    def _symbols_of(self, ids: Iterable[int]) -> list[str]:
-        outside = (self.bos_index, self.pad_index, self.eos_index)
-        return [self[index] for index in map(int, ids) if index not in outside]
+        return self.encoding.decode([self[index] for index in self.kept(ids)])
 
 
 def build_symbol_dictionary(

@@ -33,7 +33,6 @@ class ExtendedTransformer(TransformerModelBase):
     ``tree_inputs`` has the names of the trees in ``net_input`` that the model reads.
     """
 
-    config: type = TransformerConfig  # all options
     flags: type[FairseqDataclass] = FairseqDataclass  # those beside fairseq's
     default_encoder = "transformer"
     why_no_cross_self_attention = ""
@@ -71,7 +70,8 @@ class ExtendedTransformer(TransformerModelBase):
     def build_model(cls, args, task):
         """Builds the model; its encoder may need trees of the source."""
         cls.set_defaults(args)
-        cfg = cls.config.from_namespace(args)
+        # fairseq copies options that are not its own, too.
+        cfg = TransformerConfig.from_namespace(args)
         cls.fill_in(cfg, args, task)
         encoder_of(cfg).prepare(cfg, task)
         return super().build_model(cfg, task)
@@ -212,10 +212,13 @@ def register_architectures(
         register_model_architecture(model, model + suffix)(architecture)
 
 
-def set_defaults(args: Namespace, config: type) -> None:
-    """Sets the options of a dataclass that are not set. Checkpoints keep them if defaults change later."""
+def set_defaults(args: Namespace, config: type, **defaults: Any) -> None:
+    """Sets the options of a dataclass that are not set, some to other ``defaults`` than its own.
+
+    Checkpoints keep them if defaults change later.
+    """
     for own in _options_of(config):
-        setattr(args, own.name, getattr(args, own.name, own.default))
+        setattr(args, own.name, getattr(args, own.name, defaults.get(own.name, own.default)))
 
 
 def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:

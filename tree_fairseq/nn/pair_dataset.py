@@ -59,6 +59,18 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
         """Tokens of the longer side of each pair."""
         return self.dataset.num_tokens_vec(indices)
 
+    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+        """Collates pairs as the wrapped data set does; :meth:`complete` adds the rest."""
+        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
+        if batch:
+            by_id = {sample["id"]: sample for sample in samples}
+            self.complete(batch, [by_id[index] for index in batch["id"].tolist()])
+        return batch
+
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        """Adds something to a batch, given its examples in its order."""
+        raise NotImplementedError
+
 
 class SpanPairDataset(PairDataset):
     """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
@@ -82,14 +94,8 @@ class SpanPairDataset(PairDataset):
     def __getitem__(self, index: int) -> dict:
         return {**self.dataset[index], "source_spans": self.trees[index]}
 
-    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates pairs, and their trees in the same order."""
-        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
-        if batch:
-            trees = {sample["id"]: sample["source_spans"] for sample in samples}
-            in_order = [trees[index] for index in batch["id"].tolist()]
-            batch["net_input"]["source_spans"] = collate_trees(in_order, self.label_pad)
-        return batch
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)
 
     def num_tokens(self, index: int) -> int:
         """As :meth:`num_tokens_vec`, for one pair."""
@@ -135,12 +141,10 @@ class CarriedInput(dict):
 class NewSpanPairDataset(SpanPairDataset):
     """New lines, whose batches carry their trees (:class:`CarriedInput`)."""
 
-    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+    def complete(self, batch: dict, samples: list[dict]) -> None:
         """Also makes ``constraints`` that carry the trees."""
-        batch = super().collater(samples, pad_to_length)
-        if batch:
-            batch["constraints"] = CarriedInput(source_spans=batch["net_input"]["source_spans"])
-        return batch
+        super().complete(batch, samples)
+        batch["constraints"] = CarriedInput(source_spans=batch["net_input"]["source_spans"])
 
 
 def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor]:
@@ -186,11 +190,8 @@ class SymbolPairDataset(PairDataset):
         self.target_symbols = target_symbols
         dataset.remove_eos_from_source = source_symbols is not None
 
-    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates pairs and their trees (:func:`collate_symbol_trees`); ``target`` has padding for a tree's EOS."""
-        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
-        if not batch:
-            return batch
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        """Adds trees (:func:`collate_symbol_trees`); ``target`` has padding for a tree's EOS."""
         net_input = batch["net_input"]
         if self.source_symbols is not None:
             net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
@@ -201,4 +202,3 @@ class SymbolPairDataset(PairDataset):
             ends = batch["target"].eq(self.dataset.eos)
             batch["target"] = batch["target"].masked_fill(ends, self.dataset.tgt_dict.pad())
             batch["ntokens"] -= int(ends.sum())
-        return batch

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+MAX_POSITIONS = 100_000
+"""fairseq's limit for recurrent networks, which have none of their own."""
+
 
 class BranchLinear(nn.Module):
     """Linear layers for n branches, the ``degree``, applied to nodes that are sorted by branch."""

@@ -67,29 +67,18 @@ class TargetTreeDataset(PairDataset):
         labels = np.concatenate([[self.dictionary.root], words[is_label]])
         return {**example, "labels": labels, "parents": self.stored[index].parents.astype(np.int64)}
 
-    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates sources as the wrapped dataset does, and trees; :meth:`complete` adds the rest.
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        """Adds ``target`` ``[B, T]`` int64, trees as sequences (:meth:`InsertionDictionary.sequence`), padded right.
 
-        ``target`` is ``[B, T]`` int64, trees as sequences (:meth:`InsertionDictionary.sequence`), padded right.
+        Subclasses add the model's input and supervision.
         """
-        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
-        if not batch:
-            return batch
-        by_id = {sample["id"]: sample for sample in samples}
-        samples = [by_id[index] for index in batch["id"].tolist()]
         batch["net_input"].pop("prev_output_tokens", None)
         targets = [self.dictionary.sequence(sample["labels"], sample["parents"]) for sample in samples]
         batch["target"] = data_utils.collate_tokens(targets, self.dictionary.pad())
-        self.complete(batch, samples)
-        return batch
 
     def sequence(self, example: dict) -> Tensor:
         """The target of an example as labels and numbered brackets, ``[T]`` int64."""
         return self.sequences.numbered(self.dictionary.sequence(example["labels"], example["parents"]))
-
-    def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds the model's input and supervision to a batch, given its examples in its order."""
-        raise NotImplementedError
 
 
 def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
@@ -191,6 +180,7 @@ class TreeInsertionDataset(TargetTreeDataset):
 
         For models with deletion, ``delete`` ``[B, M]`` int64 is 1 at nodes that do not belong to the target.
         """
+        super().complete(batch, samples)
         drawn = [sample["partial_tree"] for sample in samples]
         partial = collate_partial_trees(drawn, self.dictionary.pad())
         batch["net_input"]["partial_tree"] = partial
@@ -255,6 +245,7 @@ class SequenceInsertionDataset(TargetTreeDataset):
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         """Adds ``partial_sequence`` ``[B, T]`` int64, with BOS and EOS, and ``slot_target`` (:func:`collate_slots`)."""
+        super().complete(batch, samples)
         drawn, pad = [sample["partial"] for sample in samples], self.sequences.pad()
         begin, end = [self.sequences.bos()], [self.sequences.eos()]
         rows = [torch.from_numpy(np.concatenate([begin, each.tokens, end])) for each in drawn]
@@ -274,6 +265,7 @@ class BracketedTargetDataset(TargetTreeDataset):
         ``bracketed_target`` has labels, numbered brackets and EOS; ``prev_output_tokens`` EOS, then the target without
         its last token.
         """
+        super().complete(batch, samples)
         end, pad = torch.tensor([self.sequences.eos()]), self.sequences.pad()
         targets = [torch.cat([self.sequence(sample), end]) for sample in samples]
         batch["bracketed_target"] = data_utils.collate_tokens(targets, pad)

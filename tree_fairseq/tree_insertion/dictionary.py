@@ -6,7 +6,6 @@ In token files a target is the labels of its nodes in preorder. Characters that 
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import re
@@ -20,6 +19,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 from torch.nn import functional
 
+from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.data_bin.tree_store import RESERVED_LABELS
 from tree_fairseq.errors import DictionaryMismatchError, ReservedMarkError, SymbolTreeError
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
@@ -74,7 +74,7 @@ class LabelWords:
             )
 
 
-class InsertionDictionary(Dictionary):
+class InsertionDictionary(TreeDictionary):
     """A dictionary of labels with two brackets, so that a sequence of ids represents a tree.
 
     A node with children is ``open label child … close``, a leaf is ``label``. Hypotheses and the targets of batches are
@@ -83,16 +83,14 @@ class InsertionDictionary(Dictionary):
 
     Attributes:
         words: converts labels to words
-        notation: in which trees are printed
         root: id of the root that decoding begins with, the first label
         keep: id that a model predicts for a slot in which nothing is inserted: that of EOS
         open, close: ids of the brackets; of the first ones, if there are several
     """
 
     def __init__(self, dictionary: Dictionary, words: LabelWords, notation: Notation):
-        self.__dict__.update(copy.deepcopy(dictionary.__dict__))
+        super().__init__(dictionary, notation)
         self.words = words
-        self.notation = notation
         self.root = self.indices[ROOT_LABEL]
         self.keep = self.eos_index
         self.open, self.close = len(self), len(self) + 1
@@ -124,12 +122,12 @@ class InsertionDictionary(Dictionary):
         return torch.tensor(ids)
 
     def tree(self, ids: Iterable[int]) -> Tree:
-        """Reads the tree of a sequence of ids, without numbers; raises SymbolTreeError if it is not one tree."""
+        """Reads a tree without numbers."""
         labels: list[int] = []
         parents: list[int] = []
         path: list[int] = []  # nodes whose brackets are open; -1 until the label after the bracket is read
         complete = False
-        for index in self._kept(ids):
+        for index in self.kept(ids):
             is_bracket, needs_label = index in (self.open, self.close), bool(path) and path[-1] < 0
             if complete or (is_bracket and needs_label) or (index == self.close and not path):
                 raise SymbolTreeError("brackets do not make one tree")
@@ -149,25 +147,8 @@ class InsertionDictionary(Dictionary):
             raise SymbolTreeError("the tree is not complete")
         return self.words.decode([self[label] for label in labels], parents)
 
-    def string(
-        self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
-    ) -> str:
-        """Trees in the corpus's notation; just the words if the ids do not form a tree."""
-        if torch.is_tensor(tensor) and tensor.dim() == 2:
-            return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
-        ignored = set(extra_symbols_to_ignore or ())
-        ids = [index for index in map(int, tensor) if index not in ignored]
-        try:
-            return self.notation.write(self.tree(ids))
-        except SymbolTreeError:
-            return " ".join(self[index] for index in self._kept(ids))
-
     def __getitem__(self, index: int) -> str:
         return {self.open: "(", self.close: ")"}.get(index) or super().__getitem__(index)
-
-    def _kept(self, ids: Iterable[int]) -> list[int]:
-        outside = (self.bos_index, self.pad_index, self.eos_index)
-        return [index for index in map(int, ids) if index not in outside]
 
 
 def build_insertion_dictionary(
@@ -256,8 +237,8 @@ class SequenceDictionary(InsertionDictionary):
         positional = functional.pad(scores[: len(ids)].cpu().float(), (before, depth))
         return {"tokens": completed, "positional_scores": positional}
 
-    def _kept(self, ids: Iterable[int]) -> list[int]:
-        return [index if index < self.open else self.open + (index - self.open) % 2 for index in super()._kept(ids)]
+    def kept(self, ids: Iterable[int]) -> list[int]:
+        return [index if index < self.open else self.open + (index - self.open) % 2 for index in super().kept(ids)]
 
     def __getitem__(self, index: int) -> str:
         return "()"[(index - self.open) % 2] if self.open <= index < len(self) else super().__getitem__(index)

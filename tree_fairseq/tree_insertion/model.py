@@ -7,7 +7,6 @@ from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError, option, refuse_flags
@@ -26,7 +25,6 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
     """A transformer that generates trees; ``--insertion-encoder`` names its encoder."""
 
     encoder_option = "insertion_encoder"
-    config: type  # all options of the model
     decoding: Decoding
 
     @classmethod
@@ -73,19 +71,11 @@ class TreeInsertionModelConfig(FairseqDataclass):
     )
 
 
-@dataclass
-class TreeInsertionTransformerConfig(TreeInsertionModelConfig, TransformerConfig):
-    """All options of the model; ``deletion`` comes from the task."""
-
-    deletion: bool = False
-
-
 @register_model("tree_insertion_transformer")
 class TreeInsertionTransformerModel(TreeGeneratingTransformer):
     """A transformer whose decoder reads partial trees and predicts which label to insert in each of their slots."""
 
     flags = TreeInsertionModelConfig
-    config = TreeInsertionTransformerConfig
     decoding = Decoding.TREE_INSERTION
 
     @classmethod

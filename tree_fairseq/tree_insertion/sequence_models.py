@@ -8,7 +8,6 @@ from typing import Optional
 
 import torch
 from fairseq.models import FairseqEncoder, register_model
-from fairseq.models.transformer import TransformerConfig
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
@@ -20,25 +19,18 @@ from tree_fairseq.tree_insertion.model import SIZES, Decoding, TreeGeneratingTra
 from tree_fairseq.tree_insertion.slots import sequence_slots
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class TreeSequenceConfig(TransformerConfig):
-    """All options of such a model; ``bracket_numbers`` is how many brackets have numbers of their own."""
-
-    bracket_numbers: int = 1
-
-
 class TreeSequenceModel(TreeGeneratingTransformer):
-    """Base of models that generate trees as sequences of labels and brackets."""
+    """Base of models that generate trees as sequences of labels and brackets.
 
-    config = TreeSequenceConfig
+    ``cfg.bracket_numbers`` is how many brackets have numbers of their own.
+    """
 
     @property
     def sequences(self) -> SequenceDictionary:
         return self.decoder.dictionary
 
     @classmethod
-    def refused_flags(cls, cfg: TreeSequenceConfig) -> dict[str, object]:
+    def refused_flags(cls, cfg) -> dict[str, object]:
         """Also refuses flags that need an encoder of the same kind and width."""
         return super().refused_flags(cfg) | {
             "--merge-src-tgt-embed": cfg.merge_src_tgt_embed,

@@ -6,7 +6,7 @@ It writes trees as sequences of labels and brackets. Its state follows the branc
 from typing import Optional
 
 import torch
-from fairseq.models import FairseqIncrementalDecoder, register_model
+from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder, register_model
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
@@ -60,6 +60,9 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
     :func:`bracket_links`). The last layer's state attends to the source once.
     """
 
+    # Features, then the output layer.
+    forward = FairseqDecoder.forward
+
     def __init__(self, cfg, dictionary: SequenceDictionary, embed_tokens: nn.Embedding):
         super().__init__(dictionary)
         self.embed_tokens = embed_tokens
@@ -76,18 +79,15 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
         self._max_positions = cfg.max_target_positions
 
-    def forward(
+    def extract_features(
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, list],
         incremental_state: Optional[dict] = None,
-        features_only: bool = False,
         **unused,
     ) -> tuple[Tensor, dict]:
-        """Scores labels and brackets after columns ``[R, T]``, EOS and the tokens so far; returns logits ``[R, T, V]``.
-
-        With ``incremental_state`` only the last column is scored.
-        """
+        """Computes features ``[R, T, D]`` of columns, EOS and the tokens so far; with ``incremental_state``
+        ``[R, 1, D]``, of the last column."""
         # For each layer the states of the columns so far.
         states: list[list[Tensor]] = [[] for _ in self.cells]
         last = incremental_state is not None
@@ -101,11 +101,7 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         held, memory = self.memory_type.view(encoder_out)
         options = {"incremental_state": incremental_state, "need_weights": False}
         attended, _ = self.attention(x.transpose(0, 1), held, held, memory, **options)
-        features = self.dropout(torch.tanh(self.join(torch.cat([x, attended.transpose(0, 1)], dim=2))))
-        return features if features_only else self.output_layer(features), {"attn": [None]}
-
-    def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:
-        return self.forward(*args, features_only=True, **kwargs)
+        return self.dropout(torch.tanh(self.join(torch.cat([x, attended.transpose(0, 1)], dim=2)))), {"attn": [None]}
 
     def _run(self, cell: nn.GRUCell, inputs: Tensor, links: tuple[Tensor, Tensor], past: list[Tensor]) -> Tensor:
         """Computes states ``[R, T, D]`` from inputs ``[R, T, D]``, and appends them to those of earlier columns."""

@@ -11,11 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, by_branch
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, BranchLinear, TreeLevels, by_branch
 from tree_fairseq.tree_positional.open_nodes import OpenNodes
-
-# The limit of fairseq's own recurrent networks.
-MAX_POSITIONS = 100_000
 
 
 class TopDownLSTM(nn.Module):
@@ -119,7 +116,6 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
         return self.output_projection(features)
 
     def max_positions(self) -> int:
-        """As fairseq's recurrent networks."""
         return MAX_POSITIONS
 
     def _predicted_nodes(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:

@@ -20,8 +20,8 @@ from tree_fairseq.errors import InputError, MissingTreesError, option
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, source_side, target_side
-from tree_fairseq.nn.tree_lstm import TreeLSTM
-from tree_fairseq.tree_positional.lstm_decoder import MAX_POSITIONS, TreeToTreeLSTMDecoder
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
+from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
 
 
 class _MemoryEncoder(FairseqEncoder):
@@ -50,7 +50,6 @@ class _MemoryEncoder(FairseqEncoder):
         }
 
     def max_positions(self) -> int:
-        """As fairseq's recurrent networks."""
         return MAX_POSITIONS
 
 
@@ -184,16 +183,9 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         return model
 
 
-def _set_defaults(args, width: int, dropout: float) -> None:
-    """Sets widths, dropout and defaults that are not given."""
-    for name in ("encoder_embed_dim", "decoder_embed_dim", "hidden_size"):
-        setattr(args, name, getattr(args, name, width))
-    args.dropout = getattr(args, "dropout", dropout)
-    set_defaults(args, TreeToTreeLSTMConfig)
-
-
 # The paper's translator of programs, and a model for first trials.
 for _name, _width, _dropout in (("program_translation", 256, 0.5), ("tiny", 64, 0.1)):
+    _widths = dict.fromkeys(("encoder_embed_dim", "decoder_embed_dim", "hidden_size"), _width)
     register_model_architecture("tree_to_tree_lstm", f"tree_to_tree_lstm_{_name}")(
-        partial(_set_defaults, width=_width, dropout=_dropout)
+        partial(set_defaults, config=TreeToTreeLSTMConfig, dropout=_dropout, **_widths)
     )

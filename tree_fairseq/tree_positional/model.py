@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
@@ -59,17 +59,11 @@ class TreePositionalModelConfig(TreePositionsConfig):
     )
 
 
-@dataclass
-class TreePositionalTransformerConfig(TreePositionalModelConfig, TransformerConfig):
-    """Options of the model."""
-
-
 @register_model("tree_positional_transformer")
 class TreePositionalTransformerModel(EncoderChoiceTransformer):
     """fairseq's transformer with tree positions for symbols of trees and usual positions for words."""
 
     flags = TreePositionalModelConfig
-    config = TreePositionalTransformerConfig
     default_encoder = ENCODER.name
     decoder_class = TreePositionalDecoder
 

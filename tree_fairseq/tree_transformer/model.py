@@ -1,9 +1,6 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
 
-from dataclasses import dataclass
-
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 from torch import Tensor
 
@@ -11,20 +8,11 @@ from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initia
 from tree_fairseq.tree_transformer.encoder import ENCODER, TreeModelConfig
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class TreeTransformerConfig(TreeModelConfig, TransformerConfig):
-    """All options of the model; ``num_labels`` is filled in from the task's label dictionary."""
-
-    num_labels: int = 0
-
-
 @register_model("tree_transformer")
 class TreeTransformerModel(ExtendedTransformer):
     """fairseq's transformer whose encoder and cross-attention read constituency trees."""
 
     flags = TreeModelConfig
-    config = TreeTransformerConfig
     default_encoder = ENCODER.name
     why_no_cross_self_attention = "mixes target and source in one attention, which has no place for trees"
 

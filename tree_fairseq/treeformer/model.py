@@ -1,11 +1,10 @@
 """Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to tokens and phrases."""
 
-from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
@@ -68,18 +67,11 @@ ENCODER = register_encoder(
 )
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class TreeformerConfig(ChartConfig, TransformerConfig):
-    """Options of Treeformer."""
-
-
 @register_model("treeformer")
 class TreeformerModel(ExtendedTransformer):
     """fairseq's transformer with a chart between encoder and decoder; it reads plain sentences."""
 
     flags = ChartConfig
-    config = TreeformerConfig
     default_encoder = ENCODER.name
     why_no_cross_self_attention = "attends to target and source at once and cannot attend to phrases"
 
