@@ -3,8 +3,6 @@
 It writes trees as sequences of labels and brackets. Its state follows the branches of the tree, not the sequence.
 """
 
-from typing import Optional
-
 import torch
 from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder, register_model
 from fairseq.modules import FairseqDropout
@@ -80,14 +78,12 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
         self._max_positions = cfg.max_target_positions
 
     def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: dict[str, list],
-        incremental_state: Optional[dict] = None,
-        **unused,
+        self, prev_output_tokens: Tensor, encoder_out: dict[str, list], incremental_state=None, **unused
     ) -> tuple[Tensor, dict]:
-        """Computes features ``[R, T, D]`` of columns, EOS and the tokens so far; with ``incremental_state``
-        ``[R, 1, D]``, of the last column."""
+        """Computes features ``[R, T, D]`` of all columns (EOS and the tokens so far), or ``[R, 1, D]`` of the last one.
+
+        ``incremental_state`` asks for the last one.
+        """
         # For each layer the states of the columns so far.
         states: list[list[Tensor]] = [[] for _ in self.cells]
         last = incremental_state is not None
