@@ -11,7 +11,7 @@ from tests.nn.tiny import arguments, tiny_task
 from tree_fairseq.classification.classifier import DocumentStates
 from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
 from tree_fairseq.errors import InputError
-from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
+from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 
 TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.classification.documents import assert_gradients_equal, build_classifier, inputs_of
 from tests.nn.tree_rows import PAD, collate_documents, row_trees, tree_of
 from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
-from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
+from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 
 ARCH = "tree_transformer_classifier_tiny"
 DOCUMENTS = [[tree_of(["5", "4", "6"]), tree_of("8"), tree_of(["7", ["6", "5", "4"], "8"])], [tree_of("4")]]

@@ -22,7 +22,7 @@ from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
-from tree_fairseq.tree_transformer.encoder import TreeTransformerEncoder
+from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 

@@ -1,11 +1,135 @@
-"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020) for translation."""
+"""Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020): the encoder, and the model for translation."""
 
+from dataclasses import dataclass
+from typing import Any
+
+import torch
 from fairseq.models import register_model
+from fairseq.models.transformer import Embedding, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 from torch import Tensor
 
+from tree_fairseq.errors import MissingTreesError, option
+from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
-from tree_fairseq.tree_transformer.encoder import ENCODER, TreeModelConfig
+from tree_fairseq.nn.shared_memory import with_rows_moved
+from tree_fairseq.nn.sides import CONSTITUENCY, Side
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
+from tree_fairseq.tree_transformer.attention import TREE_MEMORY, TreeSelfAttention
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeModelConfig(AccumulationConfig):
+    """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
+
+    no_node_cross_attention: bool = option(False, "ablation: the decoder attends to leaves alone")
+
+
+class TreeTransformerEncoder(TransformerEncoderBase):
+    """fairseq's transformer encoder over N leaves and M nodes, which share all weights.
+
+    Leaves are embedded as in fairseq. A node is embedded by its label, from a table of labels and without a position:
+    its place in the tree enters through accumulation and masking.
+    """
+
+    attention = TreeSelfAttention
+
+    def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
+        super().__init__(cfg, dictionary, embed_tokens, return_fc)
+        self.embed_labels = Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx)
+
+    def build_encoder_layer(self, cfg):
+        """fairseq's layer with tree attention instead of its self-attention."""
+        layer = super().build_encoder_layer(cfg)
+        layer.self_attn = self.attention(
+            cfg.encoder.embed_dim,
+            cfg.encoder.attention_heads,
+            cfg,
+            dropout=cfg.attention_dropout,
+            self_attention=True,
+            q_noise=cfg.quant_noise.pq,
+            qn_block_size=cfg.quant_noise.pq_block_size,
+        )
+        return layer
+
+    def forward_labels(self, label: Tensor) -> Tensor:
+        """Embeds node labels ``[B, M]`` as ``[B, M, D]``, scaled and dropped out like leaves."""
+        nodes = self.embed_scale * self.embed_labels(label)
+        if self.layernorm_embedding is not None:
+            nodes = self.layernorm_embedding(nodes)
+        return self.dropout_module(nodes)
+
+    def build_structure(self, batch: TreeBatch) -> TreeStructure:
+        """Derives the tensors that all layers share from the trees."""
+        return TreeStructure.build(
+            batch,
+            count_leaf=self.cfg.accumulation_denominator == "with-leaf",
+            mask_subtrees=not self.cfg.no_subtree_mask,
+            dtype=torch.promote_types(self.embed_labels.weight.dtype, torch.float32),
+        )
+
+    def forward_layers(
+        self, embedded: Tensor, padding: Tensor, structure, return_all_hiddens: bool = False
+    ) -> tuple[Tensor, list[Tensor]]:
+        """States ``[S, B, D]`` of leaves and nodes ``[B, S, D]`` after all layers, and the states between, if kept.
+
+        The layers' attention gets ``structure`` instead of a padding mask.
+        """
+        x = embedded.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # S x B x D
+        states = [x] if return_all_hiddens else []
+        for layer in self.layers:
+            x = layer(x, encoder_padding_mask=structure)
+            if return_all_hiddens:
+                states.append(x)
+        return (x if self.layer_norm is None else self.layer_norm(x)), states
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths=None, return_all_hiddens=False, token_embeddings=None, source_spans=None
+    ) -> dict[str, list]:
+        """Encodes sentences ``[B, N]``, padded on either side, with their trees (:mod:`tree_fairseq.nn.tree_batch`).
+
+        In fairseq's dict of lists, ``encoder_out`` is ``[S, B, D]``, leaves first. More entries are the trees,
+        ``tree_structure``, and ``order``, the sentence of each decoder row; it is empty if rows are sentences.
+        """
+        if source_spans is None:
+            raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
+        batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
+        structure = self.build_structure(batch)
+        leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
+        embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
+        x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)
+        return {
+            "encoder_out": [x],
+            "encoder_padding_mask": [structure.padding],
+            "encoder_embedding": [embedding],
+            "encoder_states": states,
+            "src_tokens": [],
+            "src_lengths": [batch.is_leaf.sum(1, dtype=torch.int32, keepdim=True)],
+            "tree_structure": [structure],
+            "order": [],
+        }
+
+    reorder_encoder_out = staticmethod(with_rows_moved)
+
+
+def _count_labels(cfg: Any, side: Side) -> None:
+    cfg.num_labels = len(side.labels)
+
+
+ENCODER = register_encoder(
+    EncoderType(
+        "tree",
+        reads=(CONSTITUENCY,),
+        build=TreeTransformerEncoder,
+        memory=TREE_MEMORY,
+        config=TreeModelConfig,
+        fill_in=_count_labels,
+        help="that of the Tree-Transformer over the source's parse",
+    )
+)
 
 
 @register_model("tree_transformer")
