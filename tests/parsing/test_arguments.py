@@ -10,7 +10,6 @@ from tree_fairseq.errors import TooManyParseFailuresError
 from tree_fairseq.parsing.parsers import (
     ParserOptions,
     add_parser_arguments,
-    allowed_failures,
     check_failures,
     options_from_arguments,
     parse_limit,
@@ -85,7 +84,6 @@ def test_impossible_values_are_refused(flags):
     [(0, 100, 0), (3, 100, 3), (0.01, 1000, 10), (0.01, 5, 1), (0.0, 100, 0), (0.5, 3, 1), (1, 10, 1)],
 )
 def test_limits_as_counts_and_as_shares(limit, sentences, allowed):
-    assert allowed_failures(limit, sentences) == allowed
     check_failures(limit, allowed, sentences, [], "x")
     with pytest.raises(TooManyParseFailuresError):
         check_failures(limit, allowed + 1, sentences, [1], "x")

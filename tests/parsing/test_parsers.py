@@ -13,14 +13,7 @@ import pytest
 from tree_fairseq.errors import ParserError, ParserUnavailableError
 from tree_fairseq.parsing import parsers
 from tree_fairseq.parsing.corpus import parse_corpus
-from tree_fairseq.parsing.parsers import (
-    ParserOptions,
-    build_parser,
-    factory_module,
-    flat_tree,
-    is_expensive,
-    parser_names,
-)
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser, flat_tree, parser_names, registered_parser
 from tree_fairseq.trees.bracket import write_forest
 
 
@@ -65,9 +58,12 @@ def test_by_default_malformed_brackets_are_errors_and_failed_parses_are_not():
 def test_parsers_are_found_by_name():
     assert {"stanza", "brackets", "right-branching", "balanced", "random"} <= set(parser_names())
     assert build_parser(ParserOptions(name="balanced")).identity()["name"] == "balanced"
-    assert not is_expensive("balanced") and not is_expensive("brackets") and is_expensive("stanza")
-    assert factory_module("balanced") == "tree_fairseq.parsing.controls"
-    assert factory_module("brackets") is None
+    assert (
+        not registered_parser("balanced").expensive
+        and not registered_parser("brackets").expensive
+        and registered_parser("stanza").expensive
+    )
+    assert registered_parser("balanced").factory.__module__ == "tree_fairseq.parsing.controls"
 
 
 def test_the_message_about_an_unknown_parser_names_the_known_ones():
@@ -84,7 +80,7 @@ def test_registering_a_name_again_replaces_the_parser(monkeypatch):
     monkeypatch.setattr(parsers, "_REGISTRY", dict(parsers._REGISTRY))
     parsers.register_parser("mine", expensive=False)(lambda options: "first")
     parsers.register_parser("mine")(lambda options: "second")
-    assert build_parser(ParserOptions(name="mine")) == "second" and is_expensive("mine")
+    assert build_parser(ParserOptions(name="mine")) == "second" and registered_parser("mine").expensive
 
 
 def test_a_flat_tree_has_one_level():
@@ -102,7 +98,10 @@ def test_the_example_of_the_docstring_works(tmp_path, monkeypatch):
         options = ParserOptions(name="my_parsers:comb")
         summary = parse_corpus(tmp_path / "text", tmp_path / str(workers), options, workers=workers, progress=False)
         assert summary.shards[0].read_text() == "(X (X a) (X (X b) (X c)))\n(X d)\n"
-    assert is_expensive("my_parsers:comb") and factory_module("my_parsers:comb") == "my_parsers"
+    assert (
+        registered_parser("my_parsers:comb").expensive
+        and registered_parser("my_parsers:comb").factory.__module__ == "my_parsers"
+    )
     assert len(example.strip().splitlines()) < 30
     with pytest.raises(ParserUnavailableError, match="no parser 'cob'"):
         build_parser(ParserOptions(name="my_parsers:cob"))

@@ -14,12 +14,12 @@ from tests.parsing import fake_parsers  # noqa: F401 (registers)
 from tests.parsing.children import await_end, children, is_running
 from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFormatError, WorkerDiedError
 from tree_fairseq.parsing.line_parser import answer_in_process
-from tree_fairseq.parsing.parsers import ParserOptions, factory_module
+from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
 from tree_fairseq.parsing.processes import ProcessPool
 
 
 def request(parser, kind, payload, **options):
-    return (ParserOptions(name=parser, **options), factory_module(parser), kind, payload), payload
+    return (ParserOptions(name=parser, **options), registered_parser(parser).factory.__module__, kind, payload), payload
 
 
 def ask(pool, parser, *texts, devices=None):

@@ -48,7 +48,7 @@ from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import parse_in_order
 from tree_fairseq.parsing.corpus_run import Progress
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
-from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, is_expensive
+from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.spans import SpanForest
@@ -84,7 +84,7 @@ class TreeSide:
         The parse cache in the folder ``cache`` remembers the labels of a parser.
         """
         parser = LineParser(self.options)
-        if not is_expensive(self.options.name):
+        if not registered_parser(self.options.name).expensive:
             return parser.inventory(), parser.tags()
         with ParseCache(cache) as known:
             return parser.inventory(known), parser.tags(known)
@@ -293,7 +293,7 @@ def encode_split(
                 require_room(store.parent, needed, f"the trees of {store.name.removesuffix('.tree')}")
                 writer.add(block)
 
-        if is_expensive(options.name):
+        if registered_parser(options.name).expensive:
 
             def take(lines: Sequence[ParsedLine], first_line: int) -> None:
                 keep(_encode(_spans(lines, first_line, text.path), first_line))

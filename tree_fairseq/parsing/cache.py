@@ -76,8 +76,7 @@ class ParseCache:
                 "INSERT INTO parses VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE "
                 "SET value = excluded.value, failed_run = excluded.failed_run WHERE parses.value IS NULL"
             )
-            with self._explained(), self._transaction():
-                self._connection.executemany(change, rows)
+            self._change(change, rows)
 
     def get_fact(self, name: str) -> str | None:
         with self._explained():
@@ -86,8 +85,7 @@ class ParseCache:
 
     def put_fact(self, name: str, value: str) -> None:
         """Keeps something small beside the parses, such as the labels that a model can give."""
-        with self._explained(), self._transaction():
-            self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+        self._change("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)])
 
     def __enter__(self) -> ParseCache:
         return self
@@ -95,18 +93,11 @@ class ParseCache:
     def __exit__(self, *exception: object) -> None:
         self._connection.close()
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        # IMMEDIATE takes the write lock at once, so that waiting for it cannot fail halfway.
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            # sqlite has rolled back by itself after some errors, a full disk among them.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+    def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        with self._explained(), self._connection:
+            # IMMEDIATE takes the write lock at once, so that waiting for it cannot fail halfway.
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(statement, rows)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

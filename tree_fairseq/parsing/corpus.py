@@ -13,12 +13,12 @@ from typing import Any
 
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, SentenceRun, ShardReport, run_lines
+from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, Receiver, SentenceRun, run_lines
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_process
-from tree_fairseq.parsing.parsers import ParserOptions, check_failures, devices_of, factory_module, is_expensive
+from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.requests import Request
-from tree_fairseq.parsing.shards import ShardFolder
+from tree_fairseq.parsing.shards import LinesInOrder, ShardFolder, ShardReport
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def parse_corpus(
     job, output_dir = CorpusJob(Path(input), count_lines(input), shard_lines, rank, world_size), Path(output_dir)
     parser = LineParser(options)
     with contextlib.ExitStack() as stack:
-        if not is_expensive(options.name):
+        if not registered_parser(options.name).expensive:
             cache = None
         elif not isinstance(cache, ParseCache):
             cache = stack.enter_context(ParseCache(output_dir / "cache" if cache is None else cache))
@@ -101,11 +101,7 @@ def parse_corpus(
         logger.info("%s: %d lines, %d of %d shards to make", job.input, job.lines, len(missing), folder.count)
         done = stack.enter_context(Progress(job.input, job.own_lines(), progress and bool(missing)))
         if missing:
-            answer = _where_answered(options, parser, pool, job)
-            if cache is None:
-                run_lines(job, folder, answer, done)
-            else:
-                SentenceRun(job, parser, cache, folder, answer, done).run()
+            _parse(job, parser, pool, cache, folder, done)
     while job.rank == 0 and folder.missing():
         # Other ranks are at work on these.
         time.sleep(_POLL_SECONDS)
@@ -127,27 +123,6 @@ def _sum_up(
     return sentences, failed
 
 
-class _InOrder:
-    """Takes the place of a folder of shards: the lines go to a function, as soon as all earlier ones have."""
-
-    def __init__(self, run: str, take: Callable[[Sequence[ParsedLine], int], None]):
-        self.run = run
-        self.reports: list[ShardReport] = []
-        self._take = take
-        self._next_line = 1
-        self._waiting: dict[int, Sequence[ParsedLine]] = {}
-
-    def is_finished(self, shard: int) -> bool:
-        return False
-
-    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
-        self._waiting[first_line] = lines
-        while ready := self._waiting.pop(self._next_line, None):
-            self._take(ready, self._next_line)
-            self.reports.append(ShardReport.of(ready, self._next_line))
-            self._next_line += len(ready)
-
-
 def parse_in_order(
     input: str | os.PathLike,
     options: ParserOptions,
@@ -163,24 +138,36 @@ def parse_in_order(
     the cache; sentences that failed in this ``run`` are not tried again, those of other runs are.
     """
     job = CorpusJob(Path(input), count_lines(input), SHARD_LINES)
-    parser, taken = LineParser(options), _InOrder(run, take)
+    parser, taken = LineParser(options), LinesInOrder(run, take)
     logger.info("%s: %d lines", job.input, job.lines)
-    answer = _where_answered(options, parser, pool, job)
-    with Progress(job.input, job.lines) as progress:
-        if is_expensive(options.name):
-            with ParseCache(cache) as store:
-                SentenceRun(job, parser, store, taken, answer, progress).run()
-        else:
-            run_lines(job, taken, answer, progress)
+    keeping = ParseCache(cache) if registered_parser(options.name).expensive else contextlib.nullcontext()
+    with Progress(job.input, job.lines) as progress, keeping as store:
+        _parse(job, parser, pool, store, taken, progress)
     _sum_up(job, options, taken.reports, progress)
 
 
-def _where_answered(options: ParserOptions, parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:
+def _parse(
+    job: CorpusJob,
+    parser: LineParser,
+    pool: ProcessPool,
+    cache: ParseCache | None,
+    folder: Receiver,
+    progress: Progress,
+) -> None:
+    """Makes all missing shards of this rank; without a cache, for parsers that cost no more than reading."""
+    answer = _where_answered(parser, pool, job)
+    if cache is None:
+        run_lines(job, folder, answer, progress)
+    else:
+        SentenceRun(job, parser, cache, folder, answer, progress).run()
+
+
+def _where_answered(parser: LineParser, pool: ProcessPool, job: CorpusJob) -> Answer:
     """Returns a function that answers requests; in the pool, if its processes can import the parser and pay off."""
-    module = factory_module(options.name)
-    is_cheap = not is_expensive(options.name)
+    options, found = parser.options, registered_parser(parser.options.name)
+    module = found.factory.__module__
     is_small = pool.workers == 1 or job.lines < _LINES_WORTH_PROCESSES
-    if pool.workers < 1 or module == "__main__" or (is_cheap and is_small):
+    if pool.workers < 1 or module == "__main__" or (is_small and not found.expensive):
         return lambda requests: ((request, parser.answer(request.kind, request.payload)) for request in requests)
 
     def answer(requests: Iterable[Request]) -> Iterator[tuple[Request, Any]]:
@@ -194,7 +181,7 @@ def devices(options: ParserOptions, workers: int) -> list[str]:
     """Returns the device of each parsing process: this rank's share of the parser's devices, or the CPU."""
     if options.device != "auto":
         return [options.device] * (workers if options.device == "cpu" else 1)
-    found = devices_of(options.name)
+    found = registered_parser(options.name).devices()
     local_rank, local_size = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     # Ranks of one machine share its GPUs; where there are more ranks than GPUs, several ranks have the same one.
     mine = found[local_rank::local_size] or ([found[local_rank % len(found)]] if found else [])

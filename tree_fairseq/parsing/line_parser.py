@@ -252,7 +252,7 @@ def _place(path: TextPath, number: int) -> str:
 _kept: tuple[ParserOptions, LineParser] | None = None
 
 
-def answer_in_process(call: tuple[ParserOptions, str | None, str, Any]) -> Any:
+def answer_in_process(call: tuple[ParserOptions, str, str, Any]) -> Any:
     """Answers a call (options, the module that registers the parser, kind and payload of the request) in a process of
     the pool, which keeps its parser until other options are asked for."""
     global _kept
@@ -262,8 +262,7 @@ def answer_in_process(call: tuple[ParserOptions, str | None, str, Any]) -> Any:
             # The memory of the old models is freed before new ones are loaded.
             _kept = None
             gc.collect()
-            if module is not None:
-                importlib.import_module(module)
+            importlib.import_module(module)
             _kept = options, LineParser(options.replace(device=own_device()))
         return _kept[1].answer(kind, payload)
     except TreeFairseqError:

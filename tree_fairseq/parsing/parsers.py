@@ -28,7 +28,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -169,8 +169,12 @@ class ParserOptions:
 
 
 class ConstituencyParser(Protocol):
-    """Gives each sentence a constituency tree. Two methods are optional: ``tags()`` lists those labels that stand above
-    words, and ``release_memory()`` is called after a lack of memory."""
+    """Gives each sentence a constituency tree.
+
+    Three methods are optional: ``tags()`` lists those labels that stand above words; ``release_memory()`` is called
+    after a lack of memory; ``parse_text(lines)`` also finds the tokens and sentences of raw text, and returns a
+    :class:`ParsedText` for each line, in order, or None where the parser fails.
+    """
 
     def identity(self) -> dict[str, Any]:
         """Returns all that decides the trees (name, version, hash of the model, options), for JSON; loads no model."""
@@ -190,23 +194,22 @@ class ParsedText:
     offsets: list[tuple[int, int]]
 
 
-class TextParser(ConstituencyParser, Protocol):
-    """A parser that also finds the tokens and sentences of raw text."""
-
-    def parse_text(self, lines: list[str]) -> Sequence[ParsedText | None]:
-        """Returns one parse for each line, in order; None where the parser fails."""
-
-
 Factory = Callable[[ParserOptions], Any]
 
 
-class _Registration(NamedTuple):
+class Registration(NamedTuple):
+    """A parser with the arguments of :func:`register_parser`."""
+
     factory: Factory
     expensive: bool
     devices: Callable[[], list[str]]
 
 
-_REGISTRY: dict[str, _Registration] = {}
+def _refuse_brackets(options: ParserOptions) -> Any:
+    raise ParserError("ready-made trees are read, not parsed: LineParser does it")
+
+
+_REGISTRY = {"brackets": Registration(_refuse_brackets, expensive=False, devices=list)}
 # Imported when their parser is first asked for: whoever uses one parser does not need the others.
 _BUILT_IN = {
     "stanza": "tree_fairseq.parsing.stanza_parser",
@@ -231,7 +234,7 @@ def register_parser(
     """
 
     def register(factory: Factory) -> Factory:
-        _REGISTRY[name] = _Registration(factory, expensive, devices)
+        _REGISTRY[name] = Registration(factory, expensive, devices)
         return factory
 
     return register
@@ -239,10 +242,11 @@ def register_parser(
 
 def parser_names() -> list[str]:
     """Returns the names that ``--tree-parser`` takes."""
-    return sorted({*_BUILT_IN, *_REGISTRY, "brackets"})
+    return sorted({*_BUILT_IN, *_REGISTRY})
 
 
-def _registration(name: str) -> _Registration:
+def registered_parser(name: str) -> Registration:
+    """Returns the parser that ``--tree-parser`` names; raises ParserUnavailableError if there is none."""
     module, _, own_name = name.rpartition(":")
     module = module or ("" if name in _REGISTRY else _BUILT_IN.get(name, ""))
     if module:
@@ -257,24 +261,7 @@ def _registration(name: str) -> _Registration:
 
 def build_parser(options: ParserOptions) -> ConstituencyParser:
     """Builds the parser that the options name; raises ParserUnavailableError if something is missing."""
-    if options.name == "brackets":
-        raise ParserError("ready-made trees are read, not parsed: LineParser does it")
-    return _registration(options.name).factory(options)
-
-
-def is_expensive(name: str) -> bool:
-    """Returns whether parses of this parser are worth a cache and processes of their own."""
-    return name != "brackets" and _registration(name).expensive
-
-
-def devices_of(name: str) -> list[str]:
-    """Returns the devices that a parser can use on this machine; ``[]`` if it uses the CPU alone."""
-    return [] if name == "brackets" else _registration(name).devices()
-
-
-def factory_module(name: str) -> str | None:
-    """Returns the module that registers a parser; None for ``brackets``, which is not a parser."""
-    return None if name == "brackets" else _registration(name).factory.__module__
+    return registered_parser(options.name).factory(options)
 
 
 def flat_tree(words: Sequence[str]) -> Tree:
@@ -282,17 +269,16 @@ def flat_tree(words: Sequence[str]) -> Tree:
     return Tree(FLAT_LABEL, [Tree(FLAT_TAG, [Tree(word)]) for word in words])
 
 
-def allowed_failures(limit: int | float, sentences: int) -> int:
-    """Returns how many of so many sentences may fail: the limit, or its share (a float), but then at least one."""
-    return limit if isinstance(limit, int) else max(1, int(limit * sentences)) if limit > 0 else 0
+def check_failures(limit: int | float, failed: int, sentences: int, failed_lines: Iterable[int], path: str) -> None:
+    """Raises TooManyParseFailuresError, with the numbers of the lines, if too many sentences failed.
 
-
-def check_failures(limit: int | float, failed: int, sentences: int, failed_lines: Sequence[int], path: str) -> None:
-    """Raises TooManyParseFailuresError, with the numbers of the lines, if too many sentences failed."""
-    allowed = allowed_failures(limit, sentences)
+    A limit that is a share (a float) of the sentences, and not zero, allows at least one.
+    """
+    allowed = limit if isinstance(limit, int) else max(1, int(limit * sentences)) if limit > 0 else 0
     if failed <= allowed:
         return
-    shown = ", ".join(map(str, failed_lines[:_LINES_SHOWN])) + (", ..." if len(failed_lines) > _LINES_SHOWN else "")
+    lines = list(map(str, failed_lines))
+    shown = ", ".join(lines[:_LINES_SHOWN]) + (", ..." if len(lines) > _LINES_SHOWN else "")
     raise TooManyParseFailuresError(
         f"{path}: {failed} of {sentences} sentences could not be parsed, --max-parse-failures allows {allowed}. "
         f"Lines: {shown}. With a higher limit the same command ends at once, as their flat trees are kept"

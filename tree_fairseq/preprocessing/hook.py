@@ -160,17 +160,12 @@ def _with_trees(stock: StockMain) -> StockMain:
             kind.preprocess(args, stock)
         elif has_trees or getattr(args, "tree_parser", None) is not None:
             run_plan(PreprocessPlan.from_arguments(args), stock)
+        elif hint := _WAYS_TO_TREES.get(getattr(args, "task", None)):
+            raise InputError(f"--task {args.task} needs trees, but no flag asks for them", hint=hint)
         else:
-            _require_no_trees(args)
             stock(args)
 
     return main
-
-
-def _require_no_trees(args: Namespace) -> None:
-    task = getattr(args, "task", None)
-    if task in _WAYS_TO_TREES:
-        raise InputError(f"--task {task} needs trees, but no flag asks for them", hint=_WAYS_TO_TREES[task])
 
 
 def _import_quietly(name: str) -> ModuleType:
