@@ -1,10 +1,9 @@
-"""Errors name the place of the problem, also across processes; incompatible flags are refused."""
+"""Errors name the place of the problem, also across processes."""
 
 from __future__ import annotations
 
 import inspect
 import pickle
-from argparse import Namespace
 
 import pytest
 
@@ -66,19 +65,3 @@ def test_errors_are_subclasses_of_the_builtin_errors_that_callers_catch():
     assert issubclass(errors.TreeFormatError, ValueError)
     assert issubclass(errors.DestinationExistsError, FileExistsError)
     assert issubclass(errors.DiskFullError, OSError)
-
-
-def test_options_that_are_off_or_missing_do_not_count_as_given():
-    args = Namespace(print_alignment="hard", replace_unk=None, sampling=False, lm_path="", beam=5, thresholdtgt=0)
-    names = ("print_alignment", "replace_unk", "sampling", "lm_path", "beam", "constraints", "thresholdtgt")
-    given = {flag for flag, is_given in errors.given_flags(args, *names).items() if is_given}
-    assert given == {"--print-alignment", "--lm-path", "--beam"}
-
-
-def test_the_first_flag_that_was_given_is_named():
-    flags = {"--a": None, "--b": 0.5, "--c": True}
-    with pytest.raises(errors.InputError, match="^--b does not work with --task x; leave it out$"):
-        errors.refuse_flags(flags, "--task x")
-    with pytest.raises(errors.StructuralSearchError, match="--c does not work with --b; use --d$"):
-        errors.refuse_flags({"--c": True}, "--b", errors.StructuralSearchError, advice="use --d")
-    errors.refuse_flags({"--a": 0, "--b": ""}, "--task x")

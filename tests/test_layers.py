@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 # A layer imports the layers above it in this list, and itself.
 LAYERS = [
     {"errors"},
-    {"files"},
+    {"files", "options"},
     {"trees"},
     {"parsing"},
     {"compat"},
@@ -30,6 +30,7 @@ NEIGHBOURS = {("hub", "commands")}
 FORBIDDEN = {
     "errors": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "files": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "options": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "parsing": {"fairseq", "fairseq_cli"},
 }

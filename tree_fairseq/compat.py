@@ -246,16 +246,15 @@ def replace_unknown_words(
         translations: target words of source words; others are copied
         unknown: the token to replace
     """
-    positions: dict[int, int] = {}
-    if unknown in words and any(isinstance(weights, list) for weights in alignment):
+    if unknown not in words:
+        return words
+    if any(isinstance(weights, list) for weights in alignment):
         positions = {target: int(np.argmax(np.array(weights, float))) for target, weights in enumerate(alignment)}
-    elif unknown in words:
+    else:
         positions = {int(target): int(place) for place, target in alignment}
-    replaced = []
-    for number, word in enumerate(words):
-        position = positions.get(number, len(source)) if word == unknown else len(source)
-        replaced.append(translations.get(source[position], source[position]) if position < len(source) else word)
-    return replaced
+    aligned = {target: source[place] for target, place in positions.items() if place < len(source)}
+    known = {target: translations.get(word, word) for target, word in aligned.items()}
+    return [known.get(number, word) if word == unknown else word for number, word in enumerate(words)]
 
 
 def _with_source_words(stock: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""The exceptions of this package, one class for each kind of fault, and the definition and refusal of flags.
+"""The exceptions of this package, one class for each kind of fault.
 
 Every message is written for the person who gave the input. It names the place (file, line and column, counted from one)
 and says how to mend it. All other modules may import this one; it imports none of them.
@@ -7,9 +7,6 @@ and says how to mend it. All other modules may import this one; it imports none 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import field
-from typing import Any
 
 
 class TreeFairseqError(Exception):
@@ -219,36 +216,3 @@ class ScoringError(TreeFairseqError, ValueError):
 
 class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""
-
-
-def option(default: Any, text: str) -> Any:
-    """A field of a dataclass of fairseq's options: its default, and its help."""
-    return field(default=default, metadata={"help": text})
-
-
-def flag_of(name: str) -> str:
-    """The flag of an option: ``--print-alignment`` for ``print_alignment``."""
-    return "--" + name.replace("_", "-")
-
-
-def given_flags(args: object, *names: str) -> dict[str, bool]:
-    """Whether options were given, by flag; ``args`` is a namespace or a configuration, and may lack them.
-
-    None, False, and other defaults of fairseq's and ours that switch an option off were not given.
-    """
-    return {flag_of(name): getattr(args, name, None) not in _SWITCHED_OFF for name in names}
-
-
-_SWITCHED_OFF = (None, False, -1, "sequence")
-
-
-def refuse_flags(
-    flags: Mapping[str, object], partner: str, error: type[Exception] = InputError, advice: str = "leave it out"
-) -> None:
-    """Raises an error about the first flag that was given: any true value of the table counts.
-
-    The message says that it does not work with ``partner``, such as ``--task tree_insertion``, and ends in ``advice``.
-    """
-    for flag, is_given in flags.items():
-        if is_given:
-            raise error(f"{flag} does not work with {partner}; {advice}")

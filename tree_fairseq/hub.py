@@ -84,13 +84,9 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
     def classify(self, examples: list[str]) -> list[Classification] | Classification:
         """Predicts the class, or a number, for each sentence or document; for a single string, just one.
 
-        Args:
-            examples: raw text, or text tokenised like the training data if the model has no tokeniser; a pair of
-                sentences is separated by a tab; if the training data was bracketed, trees (their labels are ignored)
-                or raw text
-
-        Raises:
-            DataFolderError: the model does not classify
+        An example is raw text, or text tokenised like the training data if the model has no tokeniser; a pair of
+        sentences is separated by a tab. If the training data was bracketed, it is a tree (its labels are ignored) or
+        raw text. Raises DataFolderError if the model does not classify.
         """
         if not isinstance(self.task, ClassificationTask):
             raise DataFolderError("this model does not classify; use translate")
@@ -139,7 +135,7 @@ def from_pretrained(
     data_name_or_path: str | os.PathLike | None = None,
     **kwargs,
 ) -> TreeHubInterface:
-    """Loads a checkpoint with its dictionaries and parser.
+    """Loads a checkpoint with its dictionaries and parser; raises DataFolderError if a folder or file is missing.
 
     Args:
         model_dir: folder of the checkpoint
@@ -149,9 +145,6 @@ def from_pretrained(
             default ``model_dir``. Paths in the checkpoint are never used.
         **kwargs: options of task, tokeniser or subword model that replace those of the checkpoint, such as
             ``parser_dir="…"``, ``bpe="subword_nmt"`` and ``bpe_codes="…"``
-
-    Raises:
-        DataFolderError: a folder or file is missing
     """
     tree_fairseq.register()
     folder = Path(model_dir)

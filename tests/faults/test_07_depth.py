@@ -15,8 +15,7 @@ from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
-from tree_fairseq.trees.transforms import binarize, collapse_unary, strip_function_tags
-from tree_fairseq.trees.tree import Tree, check_preterminals
+from tree_fairseq.trees.tree import Tree, binarize, check_preterminals, collapse_unary, strip_function_tags
 
 
 @pytest.fixture(params=["900 branching", "20000 branching", "20000 unary"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tree_fairseq.trees.transforms import INTERMEDIATE
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import INTERMEDIATE, Tree
 
 
 def split_label(label: str) -> list[str]:

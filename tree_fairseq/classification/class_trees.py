@@ -20,8 +20,7 @@ from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.spans import SpanForest, decode, encode
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import read_lines
-from tree_fairseq.trees.transforms import binarize, collapse_unary
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, binarize, collapse_unary
 
 NODE_SYMBOL = "X"
 """The symbol of a node for which no parser gives a label."""

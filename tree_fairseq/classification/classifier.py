@@ -12,8 +12,9 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError, MissingTreesError, option
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults
+from tree_fairseq.options import option
 
 
 class ClassTask:

@@ -13,7 +13,8 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import IGNORE
-from tree_fairseq.errors import DataFolderError, InputError, option
+from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.options import option
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, SequenceClassifier
-from tree_fairseq.errors import option
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
+from tree_fairseq.options import option
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 

@@ -26,10 +26,11 @@ from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError, option
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig, trees_read
+from tree_fairseq.options import option
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
 

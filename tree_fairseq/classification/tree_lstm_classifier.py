@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import DocumentStates, TreeClassifier, TreeReadoutConfig, pool_roots
-from tree_fairseq.errors import option
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
+from tree_fairseq.options import option
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from tree_fairseq.classification.classifier import (
     pool_roots,
 )
 from tree_fairseq.classification.document_structure import DocumentStructure, Packing, Placement
-from tree_fairseq.errors import InputError, option
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
 from tree_fairseq.tree_transformer.model import TreeTransformerEncoder

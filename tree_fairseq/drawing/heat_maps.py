@@ -27,8 +27,7 @@ from scipy.special import softmax
 
 from tree_fairseq.drawing.svg import MARGIN, TITLE_SIZE, document, element, heading, text_width
 
-BranchPath = tuple[int, ...]
-"""The branches from the root to a node, the most recent step last."""
+BranchPath = tuple[int, ...]  # the branches from the root to a node, the most recent step last
 
 
 def balanced_tree(depth: int) -> list[BranchPath]:

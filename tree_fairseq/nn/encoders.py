@@ -16,10 +16,11 @@ from fairseq.models import FairseqEncoder
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
-from tree_fairseq.errors import InputError, MissingTreesError, option
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
+from tree_fairseq.options import option
 
 _PREPROCESS = {
     CONSTITUENCY: "constituency trees: preprocess with --tree-parser, and use --task tree_translation or another "

@@ -18,10 +18,11 @@ from fairseq.models.transformer.transformer_config import EncDecBaseConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError, given_flags, option, refuse_flags
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import TREE_INPUTS
+from tree_fairseq.options import given_flags, option, refuse_flags
 
 logger = logging.getLogger(__name__)
 

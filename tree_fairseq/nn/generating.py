@@ -12,7 +12,8 @@ from fairseq.tasks import FairseqTask
 
 from tree_fairseq.compat import print_after
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.errors import SymbolTreeError, option
+from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.options import option
 from tree_fairseq.trees.notations import notation_named
 
 

@@ -24,7 +24,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.compat import stand_in_for_broken_torchaudio
-from tree_fairseq.errors import InputError, option
+from tree_fairseq.errors import InputError
+from tree_fairseq.options import option
 
 logger = logging.getLogger(__name__)
 

@@ -13,11 +13,12 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError, option
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side
 from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
+from tree_fairseq.options import option
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)

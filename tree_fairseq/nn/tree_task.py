@@ -13,7 +13,8 @@ from fairseq.tasks import FairseqTask
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tree_fairseq.errors import DictionaryMismatchError, option
+from tree_fairseq.errors import DictionaryMismatchError
+from tree_fairseq.options import option
 
 
 def trees_read(model) -> tuple[str, ...]:

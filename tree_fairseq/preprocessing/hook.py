@@ -19,7 +19,8 @@ from typing import Any, Callable, NamedTuple
 from fairseq import options
 
 from tree_fairseq.compat import wrap
-from tree_fairseq.errors import InputError, flag_of
+from tree_fairseq.errors import InputError
+from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
 from tree_fairseq.preprocessing.run import run_plan

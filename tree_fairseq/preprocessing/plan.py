@@ -18,8 +18,9 @@ from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
-from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError, flag_of
+from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
 from tree_fairseq.files import file_sha256
+from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
 from tree_fairseq.parsing.processes import ProcessPool

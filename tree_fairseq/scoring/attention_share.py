@@ -28,8 +28,7 @@ from tree_fairseq.tree_transformer.attention import TreeCrossAttention
 
 logger = logging.getLogger(__name__)
 
-KINDS = 3
-"""Kinds of source positions: words, EOS, nodes."""
+KINDS = 3  # of source positions: words, EOS, nodes
 
 
 class LayerShare:

@@ -9,11 +9,9 @@ from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
 
-COUNT = "sentences"
-"""Key of the number of sentences beside the metrics of a part."""
+COUNT = "sentences"  # key of the number of sentences beside the metrics of a part
 
-Metrics = Callable[[Sequence[int]], dict[str, float]]
-"""Computes the metrics of the sentences with the given numbers."""
+Metrics = Callable[[Sequence[int]], dict[str, float]]  # computes metrics of the sentences with the given numbers
 
 
 def by_bounds(measures: Sequence[int], bounds: Sequence[int], metrics: Metrics) -> list[dict]:

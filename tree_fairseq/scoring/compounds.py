@@ -27,8 +27,7 @@ from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, group_lines, hypotheses_of
 from tree_fairseq.trees.text import read_lines
 
-CONTEXTS = 5
-"""Number of consecutive sentences with the same compound."""
+CONTEXTS = 5  # number of consecutive sentences with the same compound
 
 PREPOSITIONS = "about around before behind except for from inside like near on to toward towards under with without"
 DETERMINERS = "the every any another each"

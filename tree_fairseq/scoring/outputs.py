@@ -17,19 +17,13 @@ Reference = TypeVar("Reference")
 
 @dataclass
 class Outputs:
-    """The content of a file of fairseq-generate, by number of the sentence in the data set.
+    """The content of a file of fairseq-generate, by number of the sentence in the data set."""
 
-    Attributes:
-        best, steps, unfinished: text, number of decoding steps and marks (partial, invalid) of first hypotheses
-        sources: all translated sentences, with or without a hypothesis
-        finished: whether the file has the closing line of a complete run
-    """
-
-    best: dict[int, str] = field(default_factory=dict)
-    steps: dict[int, int] = field(default_factory=dict)
-    unfinished: dict[int, set[str]] = field(default_factory=dict)
-    sources: set[int] = field(default_factory=set)
-    finished: bool = False
+    best: dict[int, str] = field(default_factory=dict)  # texts of first hypotheses
+    steps: dict[int, int] = field(default_factory=dict)  # their numbers of decoding steps
+    unfinished: dict[int, set[str]] = field(default_factory=dict)  # their marks (partial, invalid)
+    sources: set[int] = field(default_factory=set)  # all translated sentences, with or without a hypothesis
+    finished: bool = False  # whether the file has the closing line of a complete run
 
 
 def read_outputs(path: str | Path) -> Outputs:

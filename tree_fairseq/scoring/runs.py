@@ -29,31 +29,22 @@ logger = logging.getLogger(__name__)
 
 OUTCOMES_FILE = "outcomes.json"
 
-Outcomes = Mapping[str, Sequence[bool]]
-"""For each metric, whether each example of a test set is right."""
+Outcomes = Mapping[str, Sequence[bool]]  # for each metric, whether each example of a test set is right
 
 
 class RunScorer(ABC):
     """Scores one run: loops over test sets, compares with other runs, prints the report and writes the result files.
 
     A subclass adds its options and scores a test set. Its docstring is the description of ``--help``.
-
-    Attributes:
-        name: of the scorer, ``python -m tree_fairseq.scoring NAME``
-        primary: default metric under ``score`` in ``result.json``
-        sections: entries of ``score.json`` that hold something for each test set
-        compares_outcomes: whether runs are compared example by example, by McNemar's test
-        not_compared: metric of these outcomes that is left out of comparisons
-        unit, test: printed after each difference, and before the signature of its test
     """
 
-    name: ClassVar[str]
-    primary: ClassVar[str]
-    sections: ClassVar[tuple[str, ...]] = (COUNT,)
-    compares_outcomes: ClassVar[bool] = False
-    not_compared: ClassVar[str] = ""
-    unit: ClassVar[str] = ""
-    test: ClassVar[str] = ""
+    name: ClassVar[str]  # of the scorer, ``python -m tree_fairseq.scoring NAME``
+    primary: ClassVar[str]  # default metric under ``score`` in ``result.json``
+    sections: ClassVar[tuple[str, ...]] = (COUNT,)  # entries of ``score.json`` that hold something for each test set
+    compares_outcomes: ClassVar[bool] = False  # whether runs are compared by McNemar's test, example by example
+    not_compared: ClassVar[str] = ""  # metric of these outcomes that is left out
+    unit: ClassVar[str] = ""  # printed after each difference
+    test: ClassVar[str] = ""  # printed before the signature of its test
 
     def __init__(self, args: Namespace):
         self.args = args

@@ -32,8 +32,7 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
-LINES = "lines"
-"""``--notation lines`` compares whole lines."""
+LINES = "lines"  # the notation that compares whole lines
 
 
 class Lines(Notation):

@@ -11,7 +11,8 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError, option
+from tree_fairseq.errors import InputError
+from tree_fairseq.options import option
 
 # Target probabilities of a slot that differ by less are equal.
 _TOLERANCE = 1e-6

@@ -9,8 +9,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models import register_model
 from torch import Tensor
 
-from tree_fairseq.errors import MissingTreesError, option, refuse_flags
+from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
+from tree_fairseq.options import option, refuse_flags
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 

@@ -17,8 +17,9 @@ from typing import Any, Callable, TypeVar
 import torch
 from torch import Tensor
 
-from tree_fairseq.errors import StructuralSearchError, refuse_flags
+from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.nn.sides import TREE_INPUTS
+from tree_fairseq.options import refuse_flags
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.slots import SlotNumbers
 

@@ -22,13 +22,11 @@ from tree_fairseq.errors import (
     MissingTreesError,
     StructuralSearchError,
     SymbolTreeError,
-    given_flags,
-    option,
-    refuse_flags,
 )
 from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
+from tree_fairseq.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (

@@ -16,11 +16,12 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError, MissingTreesError, option
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
+from tree_fairseq.options import option
 from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
 
 

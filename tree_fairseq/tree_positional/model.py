@@ -8,10 +8,11 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
-from tree_fairseq.errors import InputError, MissingTreesError, option
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
+from tree_fairseq.options import option
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 

@@ -25,7 +25,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import option
+from tree_fairseq.options import option
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 

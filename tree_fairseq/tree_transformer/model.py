@@ -9,12 +9,13 @@ from fairseq.models.transformer import Embedding, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 from torch import Tensor
 
-from tree_fairseq.errors import MissingTreesError, option
+from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
 from tree_fairseq.nn.shared_memory import with_rows_moved
 from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TREE_MEMORY, TreeSelfAttention
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure

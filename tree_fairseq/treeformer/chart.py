@@ -10,8 +10,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
-from tree_fairseq.errors import InputError, option
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import add_initial_weights
+from tree_fairseq.options import option
 from tree_fairseq.treeformer.cells import ChartCells
 from tree_fairseq.treeformer.levels import ChartFunction, build_levels
 

@@ -17,17 +17,11 @@ from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 @dataclass(frozen=True, eq=False)
 class SpanForest:
-    """A forest as arrays; M is the number of its nodes, not counting words.
+    """A forest as arrays; M is the number of its nodes, not counting words."""
 
-    Attributes:
-        leaves: the words from left to right
-        labels: the labels of the M nodes in preorder, including preterminals and unary chains
-        spans: int32 ``[M, 3]``, the columns start, end and depth; the depth of a root is 0
-    """
-
-    leaves: list[str]
-    labels: list[str]
-    spans: np.ndarray
+    leaves: list[str]  # the words from left to right
+    labels: list[str]  # of the M nodes in preorder, including preterminals and unary chains
+    spans: np.ndarray  # int32 [M, 3], the columns start, end and depth; the depth of a root is 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SpanForest):

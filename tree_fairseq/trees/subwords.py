@@ -24,9 +24,8 @@ _BYTE_PIECES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 def split_words(forest: Forest, pieces: Sequence[Sequence[str]]) -> Forest:
     """Replaces every word by its pieces; ``pieces`` has one list for each word from left to right.
 
-    Raises:
-        PieceAlignmentError: there are more or fewer lists than words, or a word has no pieces
-        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
+    Raises PieceAlignmentError if there are more or fewer lists than words, or a word has no pieces, and
+    MixedChildrenError or OutsideTreeError if a word is not the only child of its parent.
     """
     check_preterminals(forest)
     word_count = len(forest_leaves(forest))
@@ -170,8 +169,8 @@ def align_pieces(
     return tuple(tree for tree in aligned if tree is not None)
 
 
+# A node over pieces, None if it has none, and the span of the tokens that it covered.
 _Aligned = tuple[Tree | None, int, int]
-"""A node over pieces, None if it has none, and the span of the tokens that it covered."""
 
 
 class _PieceAligner:

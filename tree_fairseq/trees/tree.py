@@ -1,11 +1,17 @@
-"""The tree itself: immutable, and traversed without recursion, so that only memory bounds its depth."""
+"""The tree itself: immutable, and traversed without recursion, so that only memory bounds its depth.
+
+Below it are functions that check and build trees, and change their shape and labels.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
+
+INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
 
 Result = TypeVar("Result")
 
@@ -138,8 +144,7 @@ class Tree:
 # These set the slots past __setattr__, faster than object.__setattr__ does.
 _set_label, _set_children = Tree.__dict__["label"].__set__, Tree.__dict__["children"].__set__
 
-Forest = tuple[Tree, ...]
-"""The trees of one line of a corpus, one for each sentence; ``()`` for a blank line."""
+Forest = tuple[Tree, ...]  # the trees of one line of a corpus, one for each sentence; () for a blank line
 
 
 def forest_leaves(forest: Forest) -> list[str]:
@@ -203,3 +208,35 @@ def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: s
             middle = split(start, end)
             stack += ((middle, end), (start, middle))
     return tree_from_preorder(labels, child_counts)
+
+
+def collapse_unary(tree: Tree) -> Tree:
+    """Replaces each chain of only children, preterminals included, by its lowest node."""
+
+    def collapse(node: Tree, children: list[Tree]) -> Tree:
+        is_chain = len(children) == 1 and not children[0].is_leaf
+        return children[0] if is_chain else Tree(node.label, children)
+
+    return tree.fold(collapse)
+
+
+def binarize(tree: Tree) -> Tree:
+    r"""Gives every node at most two children: ``(A b c d)`` becomes ``(A b (@A c d))``.
+
+    A label that begins with ``@`` or ``\`` already is escaped by ``\``, so that inserted nodes can be removed again.
+    """
+
+    def branch(node: Tree, children: list[Tree]) -> Tree:
+        while len(children) > 2:
+            children[-2:] = [Tree(INTERMEDIATE + node.label, children[-2:])]
+        escape = "\\" if node.label.startswith((INTERMEDIATE, "\\")) else ""
+        return Tree(escape + node.label, children) if children else node
+
+    return tree.fold(branch)
+
+
+def strip_function_tags(tree: Tree) -> Tree:
+    """Cuts labels and tags at the first ``-`` or ``=``: ``NP-SBJ=2`` becomes ``NP``; ``-NONE-`` and ``-LRB-`` stay."""
+    return tree.map_labels(
+        lambda label: label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]
+    )

@@ -24,8 +24,8 @@ LITERAL_CODE = r"\\(?=u[0-9a-f]{4})"  # pattern of a backslash that would be rea
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 
 
+# Text, or a tree whose text belongs there and the place that it has in its parent, see `Notation`.
 Piece = str | tuple[Tree, Any]
-"""Text, or a tree whose text belongs there and the place that it has in its parent, see `Notation`."""
 
 
 class Notation(ABC):
