@@ -1,4 +1,4 @@
-"""N-ary Tree-LSTM (Tai, Socher & Manning 2015) over a batch of trees, from the leaves up."""
+"""N-ary Tree-LSTM (Tai, Socher & Manning 2015) over a batch of trees, from the leaves up; a base of decoders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ import itertools
 from dataclasses import dataclass
 
 import torch
+from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn import functional
 
 MAX_POSITIONS = 100_000
 """fairseq's limit for recurrent networks, which have none of their own."""
+
+
+class RecurrentDecoder(FairseqIncrementalDecoder):
+    """Computes features, then logits by a layer of its own, or by the embeddings if ``output_projection`` is None."""
+
+    forward = FairseqDecoder.forward
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """Computes logits ``[R, T, V]`` from features ``[R, T, D]``."""
+        if self.output_projection is None:
+            return functional.linear(features, self.embed_tokens.weight)
+        return self.output_projection(features)
 
 
 class BranchLinear(nn.Module):

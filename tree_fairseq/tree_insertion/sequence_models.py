@@ -11,9 +11,7 @@ from fairseq.models import FairseqEncoder, register_model
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import register_architectures
-from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.model import SIZES, Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.slots import sequence_slots
@@ -54,8 +52,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        sequences = SequenceDictionary(tgt_dict, cfg.bracket_numbers)
-        return MemoryDecoder(cfg, sequences, embed_tokens, memory_type=encoder_of(cfg).memory)
+        return super().build_decoder(cfg, SequenceDictionary(tgt_dict, cfg.bracket_numbers), embed_tokens)
 
     def require_length(self, tokens: Tensor) -> None:
         """Raises InputError unless there are positions for sequences ``[B, T]``."""

@@ -4,14 +4,14 @@ It writes trees as sequences of labels and brackets. Its state follows the branc
 """
 
 import torch
-from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder, register_model
+from fairseq.models import register_model
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
-from torch.nn import functional
 
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import cross_attention_options
+from tree_fairseq.nn.tree_lstm import RecurrentDecoder
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
 
@@ -51,15 +51,12 @@ def bracket_links(tokens: Tensor, first_bracket: int, last: bool = False) -> tup
     return previous.clamp(min=-1), parents.clamp(min=-1)
 
 
-class TreeGRUDecoder(FairseqIncrementalDecoder):
+class TreeGRUDecoder(RecurrentDecoder):
     """Predicts the next label or bracket from the states of the parent and of the previous sibling.
 
     In each column a GRU reads the last token and the parent's state, and updates the state of the previous sibling (see
     :func:`bracket_links`). The last layer's state attends to the source once.
     """
-
-    # Features, then the output layer.
-    forward = FairseqDecoder.forward
 
     def __init__(self, cfg, dictionary: SequenceDictionary, embed_tokens: nn.Embedding):
         super().__init__(dictionary)
@@ -113,11 +110,6 @@ class TreeGRUDecoder(FairseqIncrementalDecoder):
                 previous = parent = torch.zeros_like(inputs[:, 0])
             past.append(cell(torch.cat([inputs[:, column], parent], dim=1), previous))
         return torch.stack(past[begun:], dim=1)
-
-    def output_layer(self, features: Tensor) -> Tensor:
-        if self.output_projection is None:
-            return functional.linear(features, self.embed_tokens.weight)
-        return self.output_projection(features)
 
     def max_positions(self) -> int:
         return self._max_positions

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Optional
 
 import torch
-from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, BranchLinear, TreeLevels, by_branch
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, BranchLinear, RecurrentDecoder, TreeLevels, by_branch
 from tree_fairseq.tree_positional.open_nodes import OpenNodes
 
 
@@ -68,7 +67,7 @@ class TopDownLSTM(nn.Module):
 _STATE = "tree_states"
 
 
-class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
+class TreeToTreeLSTMDecoder(RecurrentDecoder):
     """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
 
     Column t predicts the symbol of the next open node. The root's state is the state of the source's root. Any other
@@ -76,9 +75,6 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
     level are computed together, so there are as many steps as levels. Columns after a complete tree have features of
     zero.
     """
-
-    # Features, then the output layer.
-    forward = FairseqDecoder.forward
 
     def __init__(self, cfg, dictionary, symbols: SymbolTable):
         super().__init__(dictionary)
@@ -108,12 +104,6 @@ class TreeToTreeLSTMDecoder(FairseqIncrementalDecoder):
             nodes = self._predicted_nodes(prev_output_tokens, previous_symbol_tree)
             features, attention = self._all_levels(prev_output_tokens, nodes, roots, source)
         return features, {"attn": [attention]}
-
-    def output_layer(self, features: Tensor) -> Tensor:
-        """Computes logits ``[R, T, V]`` from features ``[R, T, D]``."""
-        if self.output_projection is None:
-            return functional.linear(features, self.embed_tokens.weight)
-        return self.output_projection(features)
 
     def max_positions(self) -> int:
         return MAX_POSITIONS

@@ -88,17 +88,9 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
                 f"--hidden-size {hidden_size} (--encoder-embed-dim of a transformer) is odd, and each direction of a "
                 "sequence has half of it"
             )
-        LSTMEncoder.__init__(
-            self,
-            dictionary,
-            embed_dim=cfg.encoder_embed_dim,
-            hidden_size=hidden_size // 2,
-            dropout_in=cfg.dropout,
-            dropout_out=cfg.dropout,
-            bidirectional=True,
-            left_pad=False,
-            pretrained_embed=embed_tokens,
-        )
+        sizes = cfg.encoder_embed_dim, hidden_size // 2, 1
+        options = {"bidirectional": True, "left_pad": False, "pretrained_embed": embed_tokens}
+        LSTMEncoder.__init__(self, dictionary, *sizes, cfg.dropout, cfg.dropout, **options)
 
     def encode(self, tokens: Tensor, padding: Tensor, trees: None):
         """As the base class; the root's state is the last h and c."""

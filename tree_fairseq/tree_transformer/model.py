@@ -1,7 +1,6 @@
 """Tree-Transformer with hierarchical accumulation (Nguyen et al. 2020): the encoder, and the model for translation."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from fairseq.models import register_model
@@ -13,7 +12,7 @@ from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
 from tree_fairseq.nn.shared_memory import with_rows_moved
-from tree_fairseq.nn.sides import CONSTITUENCY, Side
+from tree_fairseq.nn.sides import CONSTITUENCY
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
@@ -116,10 +115,6 @@ class TreeTransformerEncoder(TransformerEncoderBase):
     reorder_encoder_out = staticmethod(with_rows_moved)
 
 
-def _count_labels(cfg: Any, side: Side) -> None:
-    cfg.num_labels = len(side.labels)
-
-
 ENCODER = register_encoder(
     EncoderType(
         "tree",
@@ -127,7 +122,7 @@ ENCODER = register_encoder(
         build=TreeTransformerEncoder,
         memory=TREE_MEMORY,
         config=TreeModelConfig,
-        fill_in=_count_labels,
+        fill_in=lambda cfg, side: setattr(cfg, "num_labels", len(side.labels)),
         help="that of the Tree-Transformer over the source's parse",
     )
 )
