@@ -13,12 +13,12 @@ from typing import Any
 
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, Receiver, SentenceRun, run_lines
+from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, Receiver, SentenceRun, ShardReport, run_lines
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.requests import Request
-from tree_fairseq.parsing.shards import LinesInOrder, ShardFolder, ShardReport
+from tree_fairseq.parsing.shards import ShardFolder
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -123,6 +123,27 @@ def _sum_up(
     return sentences, failed
 
 
+class _InOrder:
+    """Takes the place of a folder of shards: the lines go to a function, as soon as all earlier ones have."""
+
+    def __init__(self, run: str, take: Callable[[Sequence[ParsedLine], int], None]):
+        self.run = run
+        self.reports: list[ShardReport] = []
+        self._take = take
+        self._next_line = 1
+        self._waiting: dict[int, Sequence[ParsedLine]] = {}
+
+    def is_finished(self, shard: int) -> bool:
+        return False
+
+    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
+        self._waiting[first_line] = lines
+        while ready := self._waiting.pop(self._next_line, None):
+            self._take(ready, self._next_line)
+            self.reports.append(ShardReport.of(ready, self._next_line))
+            self._next_line += len(ready)
+
+
 def parse_in_order(
     input: str | os.PathLike,
     options: ParserOptions,
@@ -138,7 +159,7 @@ def parse_in_order(
     the cache; sentences that failed in this ``run`` are not tried again, those of other runs are.
     """
     job = CorpusJob(Path(input), count_lines(input), SHARD_LINES)
-    parser, taken = LineParser(options), LinesInOrder(run, take)
+    parser, taken = LineParser(options), _InOrder(run, take)
     logger.info("%s: %d lines", job.input, job.lines)
     keeping = ParseCache(cache) if registered_parser(options.name).expensive else contextlib.nullcontext()
     with Progress(job.input, job.lines) as progress, keeping as store:

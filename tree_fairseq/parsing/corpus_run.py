@@ -12,27 +12,24 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Protocol
 
 from tqdm import tqdm
 
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.line_parser import LineParser, PreparedLine
+from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
-from tree_fairseq.parsing.shards import LinesInOrder, ShardFolder
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
 
 Answer = Callable[[Iterable[Request]], Iterator[tuple[Request, Any]]]
 """Answers requests, in any order."""
-Receiver = Union[ShardFolder, LinesInOrder]
-"""Receives the parsed lines of each shard."""
 
 _POLL_SECONDS = 0.5
 _SECONDS_BETWEEN_LOG_LINES = 30
@@ -101,6 +98,39 @@ class Progress:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.close()
+
+
+@dataclass(frozen=True)
+class ShardReport:
+    """Counts and sha256 of a finished shard; ``failed_lines`` are numbered from 1 in the whole file."""
+
+    lines: int
+    sentences: int
+    failed_lines: list[int]
+    failed_sentences: int
+    digest: str
+
+    @classmethod
+    def of(cls, lines: Sequence[ParsedLine], first_line: int, digest: str = "") -> ShardReport:
+        """Counts lines, the first of which has the given number."""
+        failed = [number for number, line in enumerate(lines, start=first_line) if line.failed]
+        sentences, failures = sum(line.sentences for line in lines), sum(line.failed for line in lines)
+        return cls(len(lines), sentences, failed, failures, digest)
+
+
+class Receiver(Protocol):
+    """Receives the parsed lines of each shard: a folder of shards, or something else in its place.
+
+    Sentences that failed in an earlier attempt at the same ``run`` are not tried again.
+    """
+
+    run: str
+
+    def is_finished(self, shard: int) -> bool:
+        """Returns whether the lines of a shard are not needed, as an earlier attempt has made it."""
+
+    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
+        """Takes the lines of a shard."""
 
 
 @dataclass(frozen=True)

@@ -7,37 +7,19 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.files import atomic_file, read_json, write_json
 from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.corpus_run import ShardReport
 from tree_fairseq.parsing.line_parser import ParsedLine
 
 _STATE = "corpus.json"
 _FORMAT = 1
 _POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class ShardReport:
-    """Counts and sha256 of a finished shard; ``failed_lines`` are numbered from 1 in the whole file."""
-
-    lines: int
-    sentences: int
-    failed_lines: list[int]
-    failed_sentences: int
-    digest: str
-
-    @classmethod
-    def of(cls, lines: Sequence[ParsedLine], first_line: int, digest: str = "") -> ShardReport:
-        """Counts lines, the first of which has the given number."""
-        failed = [number for number, line in enumerate(lines, start=first_line) if line.failed]
-        sentences, failures = sum(line.sentences for line in lines), sum(line.failed for line in lines)
-        return cls(len(lines), sentences, failed, failures, digest)
 
 
 class ShardFolder:
@@ -110,30 +92,6 @@ class ShardFolder:
     def reports(self) -> list[ShardReport]:
         """Returns the reports of all finished shards, in order."""
         return [report for report in map(_report, map(self.path, range(self.count))) if report is not None]
-
-
-class LinesInOrder:
-    """Takes the place of a folder of shards: the lines go to a function, as soon as all earlier ones have.
-
-    Sentences that failed in an earlier attempt at the same ``run`` are not tried again.
-    """
-
-    def __init__(self, run: str, take: Callable[[Sequence[ParsedLine], int], None]):
-        self.run = run
-        self.reports: list[ShardReport] = []
-        self._take = take
-        self._next_line = 1
-        self._waiting: dict[int, Sequence[ParsedLine]] = {}
-
-    def is_finished(self, shard: int) -> bool:
-        return False
-
-    def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
-        self._waiting[first_line] = lines
-        while ready := self._waiting.pop(self._next_line, None):
-            self._take(ready, self._next_line)
-            self.reports.append(ShardReport.of(ready, self._next_line))
-            self._next_line += len(ready)
 
 
 def _read_or_none(path: Path) -> Any:
