@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import time
 import uuid
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from tree_fairseq.parsing.line_parser import ParsedLine
 _STATE = "corpus.json"
 _FORMAT = 1
 _POLL_SECONDS = 0.2
+# Shards, their reports, and what a killed run left of either.
+_OURS = re.compile(r"\.*[0-9]{6}\.(brackets|json|.*\.tmp)")
 
 
 class ShardFolder:
@@ -70,7 +73,7 @@ class ShardFolder:
     def _clear(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         # The state goes first: shards without one belong to nothing.
-        for name in (_STATE, *sorted(file.name for file in self.folder.iterdir() if _is_ours(file.name))):
+        for name in (_STATE, *sorted(file.name for file in self.folder.iterdir() if _OURS.fullmatch(file.name))):
             (self.folder / name).unlink(missing_ok=True)
 
     def write(self, shard: int, first_line: int, lines: Sequence[ParsedLine]) -> None:
@@ -104,11 +107,6 @@ def _report(shard: Path) -> ShardReport | None:
     """Returns the report of a shard's file; None if the shard is not finished."""
     values = _read_or_none(shard.with_suffix(".json")) if shard.is_file() else None
     return ShardReport(**values) if isinstance(values, dict) else None
-
-
-def _is_ours(name: str) -> bool:
-    stem, _, ending = name.lstrip(".").partition(".")
-    return len(stem) == 6 and stem.isdigit() and (ending in ("brackets", "json") or ending.endswith(".tmp"))
 
 
 def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
