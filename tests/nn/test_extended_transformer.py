@@ -1,12 +1,17 @@
-"""Word vectors from a file."""
+"""Options of models from the command line and from hydra, and word vectors from a file."""
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from tests.classification.documents import ARCHITECTURES, build_classifier, class_task
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.extended_transformer import transformer_config
+from tree_fairseq.tree_transformer.model import TreeModelConfig
 
 
 @pytest.fixture
@@ -70,3 +75,11 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_word_vectors_are_initialised_as_in_fairseqs_transformer():
     table = build_classifier("lstm_classifier_tiny", "--encoder-embed-dim", "400").encoder.embed_tokens.weight
     assert torch.isclose(table[4:].std(), torch.tensor(400**-0.5, dtype=table.dtype), rtol=0.1)
+
+
+@pytest.mark.parametrize("made", [lambda options: Namespace(**options), OmegaConf.create])
+def test_options_are_the_same_from_hydra_and_from_the_command_line(made):
+    options = {"encoder_embed_dim": 24, "decoder_layers": 5, "no_node_cross_attention": True, "dropout": 0.25}
+    config = transformer_config(made(options), TreeModelConfig)
+    assert (config.encoder.embed_dim, config.decoder.layers, config.dropout) == (24, 5, 0.25)
+    assert config.no_node_cross_attention and not config.no_subtree_mask

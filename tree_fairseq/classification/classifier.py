@@ -7,13 +7,17 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
-from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import add_encoder_args, build_word_embeddings, set_defaults
+from tree_fairseq.nn.extended_transformer import (
+    add_encoder_args,
+    build_word_embeddings,
+    set_defaults,
+    transformer_config,
+)
 from tree_fairseq.options import option
 
 
@@ -70,8 +74,8 @@ class Classifier(FairseqEncoderModel):
 
     flags: Optional[type[ClassifierConfig]] = None
     """Of models with fairseq's flags of a transformer's encoder: the other flags."""
-    config: type = TransformerConfig
-    """All options, for models without ``flags``."""
+    config: type[FairseqDataclass]
+    """All options of models without ``flags``."""
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout):
         super().__init__(encoder)
@@ -96,9 +100,11 @@ class Classifier(FairseqEncoderModel):
     def build_model(cls, args, task):
         """Builds the model for a :class:`ClassTask`, which has a ``label_dictionary`` if the model reads trees."""
         cls.check_task(task)
-        if cls.flags is not None:
+        if cls.flags is None:
+            cfg = cls.config.from_namespace(args)
+        else:
             cls.set_defaults(args)
-        cfg = cls.config.from_namespace(args)
+            cfg = transformer_config(args, cls.flags)
         encoder, width = cls.build_encoder(cfg, task, build_word_embeddings(cfg, task.source_dictionary))
         return cls(encoder, ClassReadout(width, task.num_classes, cfg.classifier_dropout))
 

@@ -71,8 +71,7 @@ class ExtendedTransformer(TransformerModelBase):
     def build_model(cls, args, task):
         """Builds the model; its encoder may need trees of the source."""
         cls.set_defaults(args)
-        # fairseq copies options that are not its own, too.
-        cfg = TransformerConfig.from_namespace(args)
+        cfg = transformer_config(args, cls.all_flags())
         cls.fill_in(cfg, args, task)
         encoder_of(cfg).prepare(cfg, task)
         return super().build_model(cfg, task)
@@ -176,6 +175,12 @@ def add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefi
     kept = [(own.name, own.type, copy.copy(own)) for own in fields(config) if own.name in names]
     flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
     gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix=prefix)
+
+
+def transformer_config(args: Namespace, flags: type[FairseqDataclass]) -> TransformerConfig:
+    """The options of fairseq's transformer and those of ``flags``, as hydra has them or on a command line."""
+    # From hydra, fairseq copies only the fields of the class.
+    return make_dataclass("ModelConfig", [], bases=(flags, TransformerConfig)).from_namespace(args)
 
 
 def add_initial_weights(state_dict: dict[str, Tensor], initial: dict[str, Tensor]) -> None:
