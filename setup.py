@@ -44,6 +44,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tree_fairseq", "tree_fairseq.*"]),
     package_data={"tree_fairseq": ["py.typed"]},
+    entry_points={"console_scripts": ["tree-fairseq = tree_fairseq.__main__:main"]},
     install_requires=["numpy", "sacrebleu", "scikit-learn", "scipy", "tqdm"],
     extras_require={**EXTRAS, "all": sorted({requirement for group in EXTRAS.values() for requirement in group})},
 )

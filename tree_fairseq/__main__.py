@@ -1,21 +1,39 @@
-"""``python -m tree_fairseq`` prints the path to give to ``--user-dir``."""
+"""The commands of the package: ``tree-fairseq NAME ...``, or ``python -m tree_fairseq NAME ...`` in a checkout."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
+from tree_fairseq.options import run_command
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print this package's directory, absolute and with symbolic links resolved, on one line of standard output."""
-    argparse.ArgumentParser(
-        prog="python -m tree_fairseq",
-        description="Prints the path for fairseq's --user-dir: "
-        'fairseq-train ... --user-dir "$(python -m tree_fairseq)"',
-    ).parse_args(arguments)
+COMMANDS = {
+    "path": ("__main__:print_path", "the path to give to fairseq's --user-dir"),
+    "parse": ("commands.parse:main", "trees of a text file, by any parser"),
+    "annotate": ("commands.annotate:main", "adds trees to a folder that stock fairseq has preprocessed"),
+    "check": ("commands.check:main", "names every damaged, missing or foreign file of a folder"),
+    "export": ("commands.export:main", "the trees of a folder as text"),
+    "average": ("commands.average:main", "the mean of checkpoints"),
+    "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
+    "score": ("scoring.__main__:main", "scores of outputs: BLEU, accuracy, ROUGE, ...; without a name, all names"),
+}
+
+
+def print_path(arguments: list[str] | None = None) -> int:
+    """Prints the package's folder, absolute and with symbolic links resolved, on one line."""
     print(Path(__file__).resolve().parent)
     return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command that the first argument names; returns its exit status, 2 for an unknown name.
+
+    >>> main(["check", "data-bin"])
+
+    The path alone is printed without arguments, so that ``--user-dir $(python -m tree_fairseq)`` works everywhere.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    return run_command("tree-fairseq", COMMANDS, given or ["path"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Definition and refusal of options, which users give as flags.
+"""Definition and refusal of options, which users give as flags, and the choice of a command by its name.
 
 fairseq makes a flag of each field of a dataclass of options. A flag that does not work in some combination is refused
 before any work, never ignored.
@@ -6,7 +6,9 @@ before any work, never ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pkgutil
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -41,3 +43,21 @@ def refuse_flags(
     for flag, is_given in flags.items():
         if is_given:
             raise error(f"{flag} does not work with {partner}; {advice}")
+
+
+def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> int:
+    """Runs the command that the first argument names, and returns its exit status; 2 if the name is unknown.
+
+    ``commands`` have, by name, the function, such as ``commands.check:main``, and a description for ``--help``.
+    """
+    name, *rest = arguments
+    lines = [f"usage: {program} NAME [options], NAME one of"]
+    lines += [f"  {known:<14} {about}" for known, (_, about) in commands.items()]
+    listing = "\n".join([*lines, f"Options of each: {program} NAME --help"])
+    if name in ("-h", "--help"):
+        print(listing)
+        return 0
+    if name not in commands:
+        sys.stderr.write(f"unknown name {name!r}\n{listing}\n")
+        return 2
+    return pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}")(rest)

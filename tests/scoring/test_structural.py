@@ -261,7 +261,7 @@ def test_scorers_are_listed(capsys):
     printed = capsys.readouterr().out
     assert all(name in printed for name in ("attention", "bleu", "structural"))
     assert main(["chrf"]) == 2
-    assert "no scorer 'chrf'" in capsys.readouterr().err
+    assert "unknown name 'chrf'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", sorted(SCORERS))

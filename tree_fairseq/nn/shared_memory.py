@@ -56,7 +56,7 @@ def join_heads(states: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Memory:
-    """What cross-attention needs of B sentences beside their states.
+    """The structure of B sentences that cross-attention needs beside their states.
 
     The ``structure`` is padding ``[B, S]`` bool, or what else their encoder leaves; ``order`` see :func:`row_order`.
     """

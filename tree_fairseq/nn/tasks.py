@@ -49,7 +49,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     cfg: TranslationWithTreesConfig
     tree_inputs = (*TREE_INPUTS.values(), "previous_symbol_tree")
     source_modalities: tuple[str, ...] = (SEQUENCE,)
-    """What the task reads sources as; the first modality that the folder holds is taken."""
+    """Modalities of sources that the task reads; it takes the first one that the folder holds."""
     target_modalities: tuple[str, ...] = (SEQUENCE,)
     """The same of targets."""
 
