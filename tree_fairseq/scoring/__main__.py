@@ -1,4 +1,10 @@
-"""``python -m tree_fairseq.scoring NAME ...`` runs a scorer; without a name it lists them."""
+"""``tree-fairseq score NAME ...``, or ``python -m tree_fairseq.scoring NAME ...``, runs a scorer.
+
+Without a name, the names are listed.
+
+Scorers of outputs read the files that fairseq-generate wrote for one or more runs. They print tables, and write the
+same figures as JSON beside the files.
+"""
 
 from __future__ import annotations
 
