@@ -41,6 +41,7 @@ setup(
     name="tree-fairseq",
     version=version(),
     description="Trees in fairseq: parsing, preprocessing, and models that read and write trees",
+    license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["tree_fairseq", "tree_fairseq.*"]),
     package_data={"tree_fairseq": ["py.typed"]},

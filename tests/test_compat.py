@@ -12,6 +12,7 @@ import pickle
 import re
 import signal
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ import pytest
 import torch
 from fairseq import binarizer, checkpoint_utils, options, utils
 from fairseq.data import Dictionary, dictionary, iterators
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import progress_bar
 from torch.utils.data import TensorDataset
 
@@ -213,3 +215,28 @@ def test_wrapping_twice_changes_nothing():
     for _ in range(2):
         compat.wrap(module, "function", lambda stock: lambda: stock() + 1)
     assert module.function() == 2 and module.function.__wrapped__() == 1
+
+
+def _what_fairseq_calls() -> None:
+    parser = options.get_generation_parser()
+    convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, ["data", "--path", "checkpoint.pt"]))
+    torch.cuda.amp.autocast(enabled=False)
+    torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+    states, mask = torch.zeros(3, 1, 2), torch.zeros(3, 3)
+    torch.nn.MultiheadAttention(2, 1)(states, states, states, torch.zeros(1, 3, dtype=torch.bool), attn_mask=mask)
+    next(iter(torch.utils.data.DataLoader([1], pin_memory=True)))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch pins memory if there is a GPU")
+def test_fairseq_still_calls_hydra_and_torch_in_deprecated_ways():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _what_fairseq_calls()
+    messages = [str(warning.message) for warning in caught]
+    unneeded = [start for start in compat._DEPRECATIONS if not any(re.match(start, message) for message in messages)]
+    assert not unneeded
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compat.ignore_deprecations()
+        _what_fairseq_calls()
+    assert not caught, [str(warning.message) for warning in caught]

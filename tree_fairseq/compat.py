@@ -16,6 +16,7 @@ import os
 import pickle
 import re
 import sys
+import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -39,12 +40,24 @@ logger = logging.getLogger(__name__)
 _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError)
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
+_DEPRECATIONS = (
+    "hydra.experimental",
+    r"\s*The version_base parameter is not specified",
+    r"\s*The strict flag in the compose API is deprecated",
+    "In 'config': Usage of deprecated keyword in package header",
+    r"\s*'config' is validated against ConfigStore schema",
+    r".torch\.cuda\.amp\.autocast",
+    r".torch\.nn\.utils\.weight_norm",
+    "Support for mismatched key_padding_mask and attn_mask",
+    "'pin_memory' argument is set as true",
+)
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
 
 
 def mend_fairseq() -> None:
     """Makes all lasting changes to fairseq and torch; a second call does nothing."""
+    ignore_deprecations()
     allow_checkpoint_classes()
     wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
     wrap(iterators.EpochBatchIterator, "state_dict", lambda save: lambda self: {**save(self), "batches": len(self)})
@@ -62,6 +75,15 @@ def wrap(owner: Any, name: str, wrapper: Callable[[Callable], Callable]) -> None
         wrapped = functools.wraps(function)(wrapper(function))
         setattr(wrapped, _MARK, True)
         setattr(owner, name, wrapped)
+
+
+def ignore_deprecations() -> None:
+    """Keeps warnings out of the logs that only fairseq 0.12 could mend, by calling hydra and torch as they want it now.
+
+    Pinned memory, which fairseq always asks for, is ignored by torch on machines without a GPU.
+    """
+    for beginning in _DEPRECATIONS:
+        warnings.filterwarnings("ignore", beginning)
 
 
 def allow_checkpoint_classes() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.commands import PLUGIN, hypotheses, lines_of, run, run_in_process, script
 from tests.end_to_end.fixtures import STOCK_SIZES, TASK, preprocess, train
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
 from tree_fairseq.commands import average
@@ -40,6 +40,17 @@ def test_training_learns_and_says_what_max_tokens_counts(trained):
     assert {"checkpoint1.pt", "checkpoint_1_3.pt", "checkpoint_best.pt", "checkpoint_last.pt"} <= {
         path.name for path in trained.folder.iterdir()
     }
+
+
+def test_logs_have_no_warnings_that_a_user_cannot_heed(data_bin, tmp_path):
+    flags = ("--arch", "tree_transformer_tiny", "--cpu", "--optimizer", "adam", "--lr", "0.001", "--max-tokens", 320)
+    plugin = ("--user-dir", PLUGIN)
+    training = [script("fairseq-train"), data_bin, *TASK, *flags, "--max-update", 1, "--save-dir", tmp_path, *plugin]
+    best = ("--path", tmp_path / "checkpoint_best.pt", "--cpu", "--batch-size", 4)
+    for command in (training, [script("fairseq-generate"), data_bin, *TASK, *best, *plugin]):
+        done = run_in_process(command)
+        assert done.returncode == 0, done.stdout
+        assert "Warning" not in done.stdout
 
 
 def test_batches_are_the_stock_task_s_unless_nodes_are_counted(data_bin, stock_trained, tmp_path):
