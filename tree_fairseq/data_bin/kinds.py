@@ -147,15 +147,6 @@ def _export_brackets(lang: str, request: ExportRequest) -> Iterable[str]:
     return map(write_forest, export_forests(request.folder, lang, request.split, request.words_from))
 
 
-def _constituency_exports(manifest: Manifest) -> dict[str, Export]:
-    return {side.side: functools.partial(_export_brackets, lang) for lang, side in manifest.sides.items()}
-
-
-def _constituency_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    for lang, side in manifest.sides.items():
-        yield from with_last_error(_side_problems(folder, lang, side))
-
-
 def _side_problems(folder: Path, lang: str, side: SideRecord) -> Iterator[str]:
     labels = load_label_dictionary(folder / side.labels)
     dictionary = load_dictionary(folder, lang)
@@ -239,15 +230,6 @@ def _export_symbols(lang: str, request: ExportRequest) -> Iterator[str]:
         yield notation.write(side.encoding.decode(symbols))
 
 
-def _symbol_exports(manifest: Manifest) -> dict[str, Export]:
-    return {side.side: functools.partial(_export_symbols, lang) for lang, side in manifest.symbols.items()}
-
-
-def _symbol_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    for lang, side in manifest.symbols.items():
-        yield from with_last_error(_symbol_side_problems(folder, lang, side))
-
-
 def _symbol_side_problems(folder: Path, lang: str, side: SymbolSideRecord) -> Iterator[str]:
     dictionary = load_dictionary(folder, lang)
     for name, split in side.splits.items():
@@ -268,5 +250,16 @@ def _symbol_split_problems(
     yield from count_problems(name, {"lines": lines, "symbols": symbols}, record)
 
 
-register_kind("constituency", DataKind(_constituency_problems, _constituency_exports))
-register_kind("symbols", DataKind(_symbol_problems, _symbol_exports))
+def _kind_by_side(sides: Callable[[Manifest], dict], problems: Callable, export: Callable) -> DataKind:
+    def all_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+        for lang, side in sides(manifest).items():
+            yield from with_last_error(problems(folder, lang, side))
+
+    return DataKind(
+        all_problems,
+        lambda manifest: {side.side: functools.partial(export, lang) for lang, side in sides(manifest).items()},
+    )
+
+
+register_kind("constituency", _kind_by_side(lambda manifest: manifest.sides, _side_problems, _export_brackets))
+register_kind("symbols", _kind_by_side(lambda manifest: manifest.symbols, _symbol_side_problems, _export_symbols))

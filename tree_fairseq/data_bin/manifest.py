@@ -170,7 +170,7 @@ class Manifest:
         self.sections[_name_of(type(record))] = record
 
     def side(self, lang: str) -> SideRecord:
-        """Returns the record of a language with constituency trees; raises MissingTreesError if there is none."""
+        """Returns the record of a language with constituency trees; raises MissingTreesError for other languages."""
         if lang not in self.sides:
             raise MissingTreesError(f"there are trees for {', '.join(self.sides) or 'no language'}, but not for {lang}")
         return self.sides[lang]

@@ -155,7 +155,7 @@ def most_frequent(counts: Counter[str]) -> str:
 
 
 def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
-    """Loads the token dictionary of a language; MissingTreesError if there is none, or another DataFolderError."""
+    """Loads the token dictionary of a language; raises MissingTreesError or another DataFolderError if it cannot."""
     path = Path(folder) / f"dict.{lang}.txt"
     if not path.exists():
         raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")

@@ -167,7 +167,7 @@ class TreeLSTM(nn.Module):
         self.from_children = BranchLinear(degree, hidden_dim, (3 + num_forget_gates) * hidden_dim, bias=False)
 
     def forward(self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """h and c of all nodes, each ``[B, N, D]``; zero where there is no node.
+        """Computes h and c of all nodes, each ``[B, N, D]``; columns without a node are zero.
 
         Args:
             features: ``[B, N, E]``

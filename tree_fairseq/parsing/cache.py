@@ -79,6 +79,7 @@ class ParseCache:
             self._change(change, rows)
 
     def get_fact(self, name: str) -> str | None:
+        """Returns the value that :meth:`put_fact` kept under a name, or None."""
         with self._explained():
             row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None

@@ -154,6 +154,7 @@ class ParserOptions:
             raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
     def to_json(self) -> dict[str, Any]:
+        """Returns the options by name; the inverse is :meth:`from_json`."""
         return dataclasses.asdict(self)
 
     @classmethod

@@ -172,6 +172,7 @@ class PreprocessPlan:
 
     @property
     def destination(self) -> Path:
+        """The folder of ``--destdir``."""
         return Path(self.args.destdir)
 
     @property

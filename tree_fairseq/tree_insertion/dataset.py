@@ -110,6 +110,7 @@ class TargetDistribution:
 
     @property
     def merge(self) -> np.ufunc:
+        """Combines the weights of equal labels in one slot."""
         return np.add if self.kind in ("rank", "optimal") else np.maximum
 
 

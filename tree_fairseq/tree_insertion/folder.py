@@ -82,6 +82,7 @@ class InsertionRecord(Section):
 
     @property
     def trajectory_count(self) -> int:
+        """Number of trajectories of each tree, over all oracles."""
         return len(self.oracles) * self.trajectories
 
     def first_of(self, oracle: str) -> int:
@@ -89,6 +90,7 @@ class InsertionRecord(Section):
         return self.oracles.index(oracle) * self.trajectories
 
     def dictionaries(self, source_lang: str) -> list[str]:
+        """Returns the names of the dictionaries of source and targets."""
         return [f"dict.{lang}.txt" for lang in (source_lang, self.lang)]
 
     def open_store(self, tokens: Path) -> InsertionStore:

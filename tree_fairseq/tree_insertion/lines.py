@@ -54,6 +54,7 @@ class EncodedTree(NamedTuple):
         return len(self.parents) // 4 - 1
 
     def target(self, words: LabelWords) -> TargetTree:
+        """Returns the tree under the root that decoding begins with."""
         labels = [ROOT_LABEL, *map(words.label, self.words.split(" "))]
         return TargetTree(labels, np.frombuffer(self.parents, np.int32).tolist())
 
@@ -122,6 +123,7 @@ class TrajectorySampler:
 
     @classmethod
     def of(cls, record: InsertionRecord) -> TrajectorySampler:
+        """Returns the sampler that a folder was made with."""
         return cls(record.words, tuple(record.oracles), record.trajectories, record.seed)
 
     def item(self, tree: EncodedTree) -> np.ndarray:
@@ -133,6 +135,7 @@ class TrajectorySampler:
         return encode_item(target.parents, list(itertools.chain(*drawn)))
 
     def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
+        """Returns the items of several trees, a task for one process."""
         return [self.item(tree) for tree in trees]
 
 

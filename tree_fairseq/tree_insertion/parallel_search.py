@@ -55,6 +55,7 @@ class PartialOutputs:
         return (self.labels != self.pad).sum(dim=1)
 
     def rows_of(self, slots: Tensor) -> Tensor:
+        """Returns the row of each slot, ``[Z]`` int64."""
         return SlotNumbers(self.labels.size(1), self.slot_kinds).row(slots)
 
     def select(self: Outputs, rows: Tensor) -> Outputs:
@@ -63,6 +64,7 @@ class PartialOutputs:
         return self._mapped(lambda values: values[rows, :width])
 
     def cpu(self: Outputs) -> Outputs:
+        """Moves all tensors to the CPU."""
         return self._mapped(Tensor.cpu)
 
     def _mapped(self: Outputs, change: Callable[[Tensor], Tensor]) -> Outputs:

@@ -25,6 +25,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
 
     @property
     def sequences(self) -> SequenceDictionary:
+        """The dictionary of the sequences that the model generates."""
         return self.decoder.dictionary
 
     @classmethod
@@ -91,6 +92,7 @@ class EncoderOutput:
     output: dict[str, list]
 
     def select(self, rows: Tensor) -> "EncoderOutput":
+        """Keeps some sentences, or repeats them; ``rows`` is ``[R]`` int64."""
         return EncoderOutput(self.encoder, self.encoder.reorder_encoder_out(self.output, rows))
 
 

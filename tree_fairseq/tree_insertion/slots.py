@@ -52,6 +52,7 @@ class SlotNumbers:
     kinds: int = KINDS
 
     def number(self, node: Integers, kind: int = 0, row: Integers = 0) -> Integers:
+        """Returns the numbers of the slots of a kind at some nodes."""
         return self.kinds * (self.width * row + node) + kind
 
     def place(self, slots: Integers) -> Integers:
@@ -59,9 +60,11 @@ class SlotNumbers:
         return slots // self.kinds
 
     def kind(self, slots: Integers) -> Integers:
+        """Returns the kinds of slots, from 0."""
         return slots % self.kinds
 
     def row(self, slots: Integers) -> Integers:
+        """Returns the rows of the batch that slots belong to."""
         return slots // (self.kinds * self.width)
 
     def in_row(self, slots: Integers, row: Integers) -> Integers:

@@ -84,6 +84,7 @@ class InsertionStore:
 
     @property
     def trajectory_counts(self) -> np.ndarray:
+        """Trajectories of each line's tree, ``[lines]`` int32."""
         return self._values[self._starts + 1]
 
     @property
@@ -92,6 +93,7 @@ class InsertionStore:
         return np.unique(self._starts, return_index=True)[1]
 
     def item(self, index: int) -> np.ndarray:
+        """Returns the item of a line, counted from 0; raises IndexError beyond the last."""
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
         start = self._starts[index]
