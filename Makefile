@@ -2,6 +2,7 @@
 # make quickstart DATA=DIR     the same on your own parallel text; also SOURCE=, TARGET=, PARSER_DIR=, SUBSET=, UPDATES=, OUT=
 # make test                    environment, the whole test suite; TESTS=PATH runs a part of it
 # make lint                    environment, format and lint by ruff, types by mypy
+# make docs                    environment, the documentation as a site in out/site; warnings are errors
 # make benchmark [NAME=...]    environment, one benchmark or all of them
 # make                         environment alone: requirements.lock installed into .venv
 # make clean                   .venv and out/ removed
@@ -12,10 +13,10 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 # Written last, so an install that was interrupted, or one of another lock, is done again.
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
-SOURCES := tree_fairseq preprocess examples tests setup.py
+SOURCES := tree_fairseq preprocess examples tests docs setup.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: environment install help quickstart test lint benchmark clean
+.PHONY: environment install help quickstart test lint docs benchmark clean
 .DEFAULT_GOAL := environment
 
 help:
@@ -56,6 +57,9 @@ quickstart: environment
 	  $(if $(DATA),--data "$(DATA)") $(if $(SOURCE),--source "$(SOURCE)") $(if $(TARGET),--target "$(TARGET)") \
 	  $(if $(PARSER_DIR),--parser-dir "$(PARSER_DIR)") $(if $(SUBSET),--subset "$(SUBSET)") \
 	  $(if $(UPDATES),--updates "$(UPDATES)") $(if $(OUT),--out "$(OUT)")
+
+docs: environment
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict --quiet && echo "out/site/index.html"
 
 benchmark: environment
 	@$(VENV)/bin/python -m tests.benchmarks $(NAME)

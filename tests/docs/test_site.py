@@ -1,0 +1,110 @@
+"""The site is built without a warning, its links lead somewhere, and it asks no other server for anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+from tests.docs.pages import ROOT, name_of, pages
+
+pytest.importorskip("mkdocs", reason="the site is built by mkdocs-material: pip install tree-fairseq[dev]")
+pytest.importorskip("material", reason="the site is built by mkdocs-material: pip install tree-fairseq[dev]")
+html = pytest.importorskip("lxml.html", reason="reads the pages that were built")
+
+# Elements that a browser fetches when it opens a page, and the attribute that names the file.
+FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
+NOT_FETCHED = {"canonical", "prev", "next", "alternate", "edit"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, by the command that ``make docs`` runs."""
+    place = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(place)],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return place
+
+
+@pytest.fixture(scope="module")
+def documents(site):
+    """Every page of the site, parsed."""
+    return {path: html.parse(str(path)).getroot() for path in sorted(site.rglob("*.html"))}
+
+
+def test_every_page_is_in_the_site_and_in_its_navigation(site, documents):
+    navigation = str(yaml.safe_load(re.sub(r"!!python/name:\S+", "x", (ROOT / "mkdocs.yml").read_text()))["nav"])
+    for page in pages():
+        uri = name_of(page)
+        uri = uri[len("docs/") :] if uri.startswith("docs/") else uri
+        assert f"'{uri}'" in navigation, f"add {uri} to nav in mkdocs.yml"
+    recipes = {path.parent.name for path in ROOT.glob("examples/*/README.md")}
+    assert recipes <= {path.parent.name for path in documents if "examples" in path.parts}
+
+
+def targets(document: object) -> Iterator[str]:
+    """The links of a page."""
+    for element in document.iter("a"):
+        if element.get("href"):
+            yield element.get("href")
+
+
+def test_links_and_anchors_lead_somewhere(site, documents):
+    anchors = {
+        path: {element.get("id") for element in document.iter() if element.get("id")}
+        for path, document in documents.items()
+    }
+    broken, seen = [], 0
+    for path, document in documents.items():
+        if path.name == "404.html":  # its links start at the root of a server
+            continue
+        for target in targets(document):
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc:
+                continue
+            seen += 1
+            place = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            place = place / "index.html" if place.is_dir() else place
+            if not place.exists() or (parts.fragment and unquote(parts.fragment) not in anchors.get(place, {""})):
+                broken.append(f"{path.relative_to(site)}: {target}")
+    assert seen > 500 and not broken, broken
+
+
+def test_links_to_other_sites_are_https(documents):
+    links = {target for document in documents.values() for target in targets(document) if urlsplit(target).netloc}
+    assert links and not [link for link in links if not link.startswith("https://")]
+
+
+def test_no_page_asks_another_server(site, documents):
+    asked = []
+    for path, document in documents.items():
+        for element in document.iter(*FETCHED):
+            target = element.get(FETCHED[element.tag]) or ""
+            if element.tag == "link" and element.get("rel") in NOT_FETCHED:
+                continue
+            if urlsplit(target).netloc or (element.get("srcset") or "").startswith("http"):
+                asked.append(f"{path.relative_to(site)}: {target}")
+        styles = " ".join([element.text or "" for element in document.iter("style")])
+        asked += re.findall(r"(?:url\(|@import\s+)[\"']?(?:https?:)?//[^)\s]+", styles)
+    for sheet in site.rglob("*.css"):
+        asked += re.findall(r"(?:url\(|@import\s+)[\"']?(?:https?:)?//[^)\s]+", sheet.read_text(encoding="utf-8"))
+    assert not asked, asked
+
+
+def test_pictures_exist_and_have_a_text(documents):
+    for path, document in documents.items():
+        for element in document.iter("img"):
+            source = element.get("src")
+            if source.startswith("data:"):
+                continue
+            assert path.name == "404.html" or (path.parent / unquote(source)).exists(), (path, source)
+            assert element.get("alt") is not None, (path, source)
