@@ -180,7 +180,8 @@ def test_without_relations_it_is_fairseqs_decoder_over_a_set_of_nodes(variant):
         assert not torch.allclose(model(**inputs)["logits"], logits_of(model, states, inputs), atol=1e-3)
         torch.nn.init.zeros_(model.decoder.relations.keys)
         torch.nn.init.zeros_(model.decoder.relations.values)
-        torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, states, inputs))
+        # fairseq takes the softmax of weights that it returns in single precision.
+        torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, states, inputs), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["absolute", "absolute, learned"])

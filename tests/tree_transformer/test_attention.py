@@ -17,6 +17,7 @@ from tree_fairseq.nn.shared_memory import Memory
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeSelfAttention
+from tree_fairseq.tree_transformer.model import TreeModelConfig
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS, PAD = 12, 2, 1
@@ -41,9 +42,10 @@ def attention(kind: str, config: AccumulationConfig | None = None, seed: int = 0
         module = TreeSelfAttention(WIDTH, HEADS, config, self_attention=True)
     else:
         options = {"attend_nodes": True, **options}
+        config = TreeModelConfig(**dataclasses.asdict(config))
         module = TreeCrossAttention(WIDTH, HEADS, config, encoder_decoder_attention=True, **options)
     for name, parameter in module.named_parameters():
-        if name.endswith("bias"):
+        if "bias" in name:
             torch.nn.init.normal_(parameter)
     return module.double().eval()
 
@@ -107,6 +109,8 @@ def directly(module, queries, states, sentence: Sentence, config: AccumulationCo
         for t in range(len(queries)):
             seen = sentence.visible(t) if mask else list(range(len(states)))
             scores = torch.stack([query[t, part] @ key[s, part] for s in seen]) / math.sqrt(HEAD_WIDTH)
+            if isinstance(module, TreeCrossAttention):
+                scores = scores + torch.stack([module.phrase_bias.weight[h] * (s >= num_leaves) for s in seen])
             rows.append(scores.softmax(0) @ values[seen])
         outputs.append(torch.stack(rows))
     return module.out_proj(torch.cat(outputs, dim=1))
@@ -161,6 +165,8 @@ def test_cross_attention_equals_the_equations(config, batch_of_forests, left_pad
     output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
     assert weights.shape == (len(tokens), 3, structure.padding.size(1))
     assert not weights.masked_select(structure.padding[:, None]).any()
+    without_weights, _ = module(queries, states, states, memory, static_kv=True, need_weights=False)
+    torch.testing.assert_close(without_weights, output, rtol=1e-9, atol=1e-11)
     slow = []
     for b in range(len(tokens)):
         sentence = Sentence(batch, b)

@@ -23,7 +23,7 @@ def logits(model, inputs=None) -> torch.Tensor:
 
 def is_new(name: str) -> bool:
     """A weight that fairseq's transformer does not have."""
-    return "embed_labels" in name or ".accumulation." in name
+    return any(part in name for part in ("embed_labels", ".accumulation.", ".phrase_bias."))
 
 
 # Architectures
@@ -96,6 +96,24 @@ def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(caplog):
         build(TASK).load_state_dict(torn)
 
 
+def test_checkpoints_from_before_the_phrase_bias_compute_what_they_did():
+    old = build(TASK, "--no-phrase-bias", seed=1)
+    assert not any("phrase_bias" in name for name in old.state_dict())
+    model = build(TASK, seed=2)
+    model.load_state_dict(old.state_dict())
+    torch.testing.assert_close(logits(model), logits(old), rtol=1e-5, atol=1e-6)
+
+
+def test_with_a_bias_of_minus_thirty_the_model_is_a_stock_transformer():
+    model = build(TASK, "--initial-phrase-bias", "-30")
+    stock = build(TASK, *stock_flags(), arch="transformer")
+    stock.load_state_dict({name: weight for name, weight in model.state_dict().items() if not is_new(name)})
+    inputs = net_input(BATCH)
+    expected = logits(stock, {name: value for name, value in inputs.items() if name != "source_spans"})
+    real = inputs["prev_output_tokens"].ne(PAD)
+    torch.testing.assert_close(logits(model, inputs)[real], expected[real], rtol=1e-5, atol=1e-5)
+
+
 def test_labels_have_a_table_of_their_own():
     joined = tiny_task(joined=True)
     model = build(joined, "--share-all-embeddings")
@@ -163,7 +181,8 @@ def test_no_subtree_mask_lets_leaves_see_nodes():
 def test_without_attention_to_nodes_the_model_is_a_stock_transformer():
     """The encoder's leaves do not see nodes, so nothing of the trees remains."""
     missing = weights_only_in_the_full_model("--no-node-cross-attention")
-    assert missing and all("encoder_attn.accumulation." in name for name in missing)
+    new = ("encoder_attn.accumulation.", "encoder_attn.phrase_bias.")
+    assert missing and all(any(part in name for part in new) for name in missing)
     ablated = with_weights_of(build(TASK), "--no-node-cross-attention")
     stock = build(TASK, *stock_flags(), arch="transformer")
     stock.load_state_dict({name: weight for name, weight in ablated.state_dict().items() if not is_new(name)})

@@ -69,12 +69,13 @@ def test_phrases_are_read_up_to_their_height(model):
         assert not torch.allclose(logits(lower, BATCH)[REAL], expected[REAL], atol=1e-4)
 
 
-def test_the_decoder_attends_as_fairseq_s_attention_does(model):
+def test_the_decoder_attends_as_fairseq_s_attention_does():
     """Its own weights on keys and values that are laid out for it, in evaluation and in training, whose kernels
     differ.
     """
+    model = model_of("--no-phrase-bias")
     expected = logits(model, BATCH)
-    trained = model_of("--dropout", "0")
+    trained = model_of("--dropout", "0", "--no-phrase-bias")
     trained.load_state_dict(model.state_dict())
     torch.testing.assert_close(logits(trained.train(), BATCH)[REAL], expected[REAL], rtol=1e-4, atol=1e-5)
 
@@ -281,9 +282,42 @@ def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
     with caplog.at_level(logging.INFO, logger="tree_fairseq"):
         model.load_state_dict(stock.state_dict())
     new = {"encoder.chart.weight", "encoder.chart.query"}
+    new |= {name for name in initial if name.endswith("encoder_attn.phrase_bias.weight")}
     assert set(initial) - set(stock.state_dict()) == new and all(name in caplog.text for name in new)
     for name, weight in model.state_dict().items():
         assert torch.equal(weight, initial[name] if name in new else stock.state_dict()[name]), name
+
+
+def test_checkpoints_from_before_the_phrase_bias_compute_what_they_did():
+    old, model = model_of("--no-phrase-bias", seed=1), model_of(seed=2)
+    model.load_state_dict(old.state_dict())
+    torch.testing.assert_close(logits(model, BATCH), logits(old, BATCH), rtol=1e-5, atol=1e-6)
+
+
+def test_with_a_bias_of_minus_thirty_the_model_is_a_stock_transformer():
+    model = model_of("--initial-phrase-bias", "-30")
+    stock = build(TASK, *stock_flags(), arch="transformer")
+    own = stock.state_dict()
+    stock.load_state_dict({name: weight for name, weight in model.state_dict().items() if name in own})
+    torch.testing.assert_close(logits(model, BATCH)[REAL], logits(stock, BATCH)[REAL], rtol=1e-5, atol=1e-5)
+
+
+def test_at_first_little_attention_lies_on_phrases(model):
+    """A phrase starts as the mean of its tokens; with the papers' initialisation it starts as none of them."""
+    extra = model(**BATCH)[1]
+    cells = extra["cell_attn"][0]
+    encoded = model.encoder(BATCH["src_tokens"])
+    chart = encoded["cells"][0]
+    phrases = torch.zeros(len(LENGTHS), chart.width, dtype=torch.bool)
+    phrases[chart.sentence, chart.rank] = chart.length > 1
+    share = (cells * phrases[:, None]).sum(-1)[REAL].mean()
+    uniform = (phrases.sum(1) / (~chart.unused).sum(1)).mean()
+    assert share < 0.2 < uniform
+    states, tokens = encoded["cell_states"][0], chart.length == 1
+    for cell in (~tokens).nonzero().flatten().tolist():
+        start, length, sentence = (int(part[cell]) for part in (chart.start, chart.length, chart.sentence))
+        own = tokens & (chart.sentence == sentence) & (chart.start >= start) & (chart.start < start + length)
+        assert torch.cosine_similarity(states[cell], states[own].mean(0), dim=0) > 0.8
 
 
 def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(model, caplog):

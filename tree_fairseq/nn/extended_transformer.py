@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
+from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import TREE_INPUTS
 from tree_fairseq.options import given_flags, option, refuse_flags
@@ -87,6 +88,14 @@ class ExtendedTransformer(TransformerModelBase):
         return cls.decoder_class(
             cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
         )
+
+    def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
+        """Adds the biases on attention to phrases to a checkpoint without them; logs the names of new ones."""
+        biases = missing_biases(state_dict, self.state_dict())
+        if any(weight.any() for weight in biases.values()):
+            add_initial_weights(state_dict, biases)
+        state_dict.update(biases)
+        super().upgrade_state_dict(state_dict)
 
     def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:
         """Encodes sources ``[B, N]``; trees that the encoder does not read may be among its options."""

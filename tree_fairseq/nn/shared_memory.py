@@ -14,6 +14,8 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
+from tree_fairseq.nn.phrase_bias import PhraseBias
+
 
 def row_order(encoder_out: dict[str, list]) -> Optional[Tensor]:
     """``[R]`` int64, the sentence that each row of the decoder reads; None if row i reads sentence i."""
@@ -67,19 +69,33 @@ class Memory:
 
 @dataclass(frozen=True)
 class ProjectedMemory:
-    """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool, nowhere all true."""
+    """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool, nowhere all true.
+
+    ``bias``, ``[B, H, S]`` or None, is added to the logits.
+    """
 
     keys: Tensor
     values: Tensor
     padding: Tensor
+    bias: Optional[Tensor] = None
 
     def select(self, rows: Tensor) -> ProjectedMemory:
         """The sentences ``rows``, ``[B']`` int64; they may be permuted, repeated and left out."""
-        return ProjectedMemory(*(part.index_select(0, rows) for part in (self.keys, self.values, self.padding)))
+        return ProjectedMemory.of(
+            {name: None if part is None else part.index_select(0, rows) for name, part in self.state().items()}
+        )
+
+    def state(self) -> dict[str, Optional[Tensor]]:
+        """The parts by the names that they have while decoding: fairseq's own, but for the bias."""
+        return dict(zip(_HELD, (self.keys, self.values, self.padding, self.bias)))
+
+    @classmethod
+    def of(cls, state: dict[str, Optional[Tensor]]) -> ProjectedMemory:
+        """The memory from its :meth:`state`."""
+        return cls(*(state[name] for name in _HELD))
 
 
-# fairseq's names of keys, values and padding in the state of a decoding.
-_HELD = ("prev_key", "prev_value", "prev_key_padding_mask")
+_HELD = ("prev_key", "prev_value", "prev_key_padding_mask", "prev_bias")
 
 
 class SharedMemoryAttention(MultiheadAttention):
@@ -89,15 +105,25 @@ class SharedMemoryAttention(MultiheadAttention):
     that read the memory many times as a whole call :meth:`project` first and pass its result as the key.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.phrase_bias: Optional[PhraseBias] = None  # attentions to phrases may set it
+        self._added_to_logits: Optional[Tensor] = None
+
     def read(self, states: Tensor, structure: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values ``[B, H, S, D / H]`` and padding ``[B, S]`` bool, from what :meth:`MemoryType.view` gives."""
+        raise NotImplementedError
+
+    def is_phrase(self, structure: Any) -> Tensor:
+        """``[B, S]`` bool, the positions that :attr:`phrase_bias` is for."""
         raise NotImplementedError
 
     def project(self, states: Tensor, memory: Memory) -> ProjectedMemory:
         """Projects B sentences for this layer."""
         keys, values, padding = self.read(states, memory.structure)
+        bias = None if self.phrase_bias is None else self.phrase_bias(self.is_phrase(memory.structure)).to(keys.dtype)
         # A sentence of nothing but padding is attended to, too, so that its rows stay finite.
-        return ProjectedMemory(keys, values, padding & ~padding.all(dim=1, keepdim=True))
+        return ProjectedMemory(keys, values, padding & ~padding.all(dim=1, keepdim=True), bias)
 
     def forward(
         self,
@@ -126,12 +152,21 @@ class SharedMemoryAttention(MultiheadAttention):
             # fairseq would set the number of beams, but looks for a method that its models do not have.
             sentences, self.beam_size = read_together(key_padding_mask.order, len(memory.keys))
             memory = memory if sentences is None else memory.select(sentences)
-            self._set_input_buffer(state, dict(zip(_HELD, (memory.keys, memory.values, memory.padding))))
+            self._set_input_buffer(state, memory.state())
+        held = self._get_input_buffer(state)
         if not (need_weights or need_head_weights):
-            held = self._get_input_buffer(state)
-            return self._without_weights(query, ProjectedMemory(*(held[name] for name in _HELD))), None
+            return self._without_weights(query, ProjectedMemory.of(held)), None
         weights = {"need_weights": need_weights, "need_head_weights": need_head_weights}
+        self._added_to_logits = held["prev_bias"]
         return super().forward(query, None, None, incremental_state=state, **weights, **kwargs)
+
+    def apply_sparse_mask(self, attn_weights: Tensor, tgt_len: int, src_len: int, bsz: int) -> Tensor:
+        """Adds the bias to logits ``[R * H, T, S]``: fairseq's only hook between them and the softmax."""
+        bias, self._added_to_logits = self._added_to_logits, None
+        if bias is None:
+            return attn_weights
+        logits = attn_weights.view(len(bias), -1, self.num_heads, tgt_len, src_len) + bias[:, None, :, None]
+        return logits.view_as(attn_weights)
 
     def _without_weights(self, query: Tensor, memory: ProjectedMemory) -> Tensor:
         """Attention whose weights, T times S a head, are not kept; all beams of a sentence read its memory at once."""
@@ -142,11 +177,18 @@ class SharedMemoryAttention(MultiheadAttention):
             projected.permute(1, 3, 2, 0, 4).flatten(2, 3),  # B x H x K * T x D / H
             memory.keys,
             memory.values,
-            attn_mask=~memory.padding[:, None, None],
+            attn_mask=_additive_mask(memory, projected.dtype),
             dropout_p=self.dropout_module.p if self.training else 0.0,
         )
         output = output.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # T x B x K x H x D / H
         return self.out_proj(output.reshape(query.shape))
+
+
+def _additive_mask(memory: ProjectedMemory, dtype: torch.dtype) -> Tensor:
+    """What attention adds to its logits: a mask ``[B, 1, 1, S]`` bool, true at what is read, or biases."""
+    if memory.bias is None:
+        return ~memory.padding[:, None, None]
+    return memory.bias.to(dtype).masked_fill(memory.padding[:, None], float("-inf")).unsqueeze(2)  # B x H x 1 x S
 
 
 class StatesAttention(SharedMemoryAttention):

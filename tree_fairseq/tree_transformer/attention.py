@@ -10,6 +10,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
+from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, split_heads
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
@@ -83,6 +84,8 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
         self.attend_nodes = attend_nodes
         if not attend_nodes:
             self.accumulation = None
+        elif not config.no_phrase_bias:
+            self.phrase_bias = PhraseBias(num_heads, config)
 
     def read(self, states: Tensor, structure: TreeStructure) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values of leaves and nodes ``[S, B, encoder's D]``; see :meth:`SharedMemoryAttention.read`."""
@@ -93,6 +96,11 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
             states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
             values = self._split_heads(self.v_proj(states))
         return self._split_heads(self.k_proj(states)), values, padding
+
+    def is_phrase(self, structure: TreeStructure) -> Tensor:
+        """The nodes."""
+        place = torch.arange(structure.padding.size(1), device=structure.padding.device)
+        return (place >= structure.num_leaves).expand_as(structure.padding)
 
 
 def _weights_of_leaves(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:

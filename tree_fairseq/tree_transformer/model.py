@@ -11,6 +11,7 @@ from torch import Tensor
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
+from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import with_rows_moved
 from tree_fairseq.nn.sides import CONSTITUENCY
 from tree_fairseq.nn.tree_batch import TreeBatch
@@ -22,7 +23,7 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeModelConfig(AccumulationConfig):
+class TreeModelConfig(AccumulationConfig, PhraseBiasConfig):
     """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
 
     no_node_cross_attention: bool = option(False, "ablation: the decoder attends to leaves alone")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import SharedMemoryAttention
 
 
@@ -95,6 +96,17 @@ def _next(closed: Tensor) -> Tensor:
 
 class ChartCrossAttention(SharedMemoryAttention):
     """Decoder cross-attention to tokens and phrases; padding is not projected to keys and values."""
+
+    def __init__(self, embed_dim: int, num_heads: int, config: PhraseBiasConfig, **kwargs):
+        super().__init__(embed_dim, num_heads, **kwargs)
+        if not config.no_phrase_bias:
+            self.phrase_bias = PhraseBias(num_heads, config)
+
+    def is_phrase(self, structure: ChartCells) -> Tensor:
+        """The cells of more than one token."""
+        places = structure.sentence * structure.width + structure.rank
+        longer = torch.zeros(len(structure.counts) * structure.width, dtype=torch.bool, device=places.device)
+        return longer.index_copy_(0, places, structure.length > 1).view(-1, structure.width)
 
     def read(self, states: Tensor, structure: ChartCells) -> tuple[Tensor, Tensor, Tensor]:
         """Projects cells ``[C, D]``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 import torch
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
@@ -18,6 +18,7 @@ from tree_fairseq.treeformer.levels import ChartFunction, build_levels
 
 logger = logging.getLogger(__name__)
 
+_NOISE = 0.1  # of the composition that starts as a mean, relative to the random one
 _warned: set[int] = set()
 
 
@@ -35,6 +36,11 @@ class ChartConfig(FairseqDataclass):
     )
     treeformer_layer_norm: bool = option(
         False, "normalise the tokens and phrases that the decoder attends to (not in the paper)"
+    )
+    treeformer_composition_init: ChoiceEnum(["mean", "random"]) = option(
+        "mean",
+        "initial composition: 'mean' starts with phrases that are the mean of their parts, so that attention to phrases "
+        "means something from the first update on; 'random' is the paper's",
     )
     treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
 
@@ -65,8 +71,13 @@ class Chart(nn.Module):
         self.weight = nn.Parameter(torch.empty(sets, width, 2 * width))
         self.query = nn.Parameter(torch.empty(self.heads, width))
         self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
-        # Each half preserves norms. Two children, averaged over nearly equal splits, then sum up to a token's length.
-        nn.init.normal_(self.weight, std=width**-0.5)
+        if config.treeformer_composition_init == "mean":
+            nn.init.normal_(self.weight, std=_NOISE * width**-0.5)
+            with torch.no_grad():
+                self.weight += torch.eye(width).repeat(1, 2) / 2
+        else:
+            # Each half preserves norms. Two children, averaged over nearly equal splits, sum up to a token's length.
+            nn.init.normal_(self.weight, std=width**-0.5)
         nn.init.normal_(self.query, std=width**-0.5)
 
     def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,5 +1,6 @@
 """Treeformer (Patel & Flanigan 2023): a transformer whose decoder attends to tokens and phrases."""
 
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -9,10 +10,17 @@ from torch import Tensor
 
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
+from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import MemoryType, row_order, with_rows_moved
 from tree_fairseq.nn.sides import SEQUENCE
 from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
+
+
+# fairseq reads the fields' types as they are.
+@dataclass
+class TreeformerConfig(ChartConfig, PhraseBiasConfig):
+    """Flags that Treeformer has beside those of fairseq's transformer."""
 
 
 class TreeformerEncoder(TransformerEncoderBase):
@@ -57,11 +65,11 @@ ENCODER = register_encoder(
         reads=(SEQUENCE,),
         build=TreeformerEncoder,
         memory=MemoryType(
-            attention=lambda cfg, **kwargs: ChartCrossAttention(**kwargs),
+            attention=lambda cfg, **kwargs: ChartCrossAttention(config=cfg, **kwargs),
             parts=lambda encoder_out: (encoder_out["cell_states"][0], encoder_out["cells"][0]),
             describe=_weights_of_tokens,
         ),
-        config=ChartConfig,
+        config=TreeformerConfig,
         help="a transformer with the chart of Treeformer",
     )
 )
@@ -71,7 +79,7 @@ ENCODER = register_encoder(
 class TreeformerModel(ExtendedTransformer):
     """fairseq's transformer with a chart between encoder and decoder; it reads plain sentences."""
 
-    flags = ChartConfig
+    flags = TreeformerConfig
     default_encoder = ENCODER.name
     why_no_cross_self_attention = "attends to target and source at once and cannot attend to phrases"
 

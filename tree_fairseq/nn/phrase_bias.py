@@ -1,0 +1,54 @@
+"""A learned bias on the decoder's attention to nodes or phrases.
+
+Cross-attention adds one number a head to the logits of memory positions that represent a phrase, not a single token.
+It starts at -3: n phrases together then get about n / 20 of the attention that n words get, so the model starts close to
+a transformer that attends to words alone, and learns how much of the phrases each head uses. The papers have no bias.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from torch import Tensor, nn
+
+from tree_fairseq.options import option
+
+
+_BIAS = ".phrase_bias."
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class PhraseBiasConfig(FairseqDataclass):
+    """Options of the bias; each is a flag of the models that use it."""
+
+    initial_phrase_bias: float = option(
+        -3.0,
+        "initial value of a learned bias, one a head and layer, on the decoder's attention to nodes or phrases; the "
+        "model starts close to a transformer that attends to words alone (not in the papers)",
+    )
+    no_phrase_bias: bool = option(False, "no such bias, as in the papers")
+
+
+class PhraseBias(nn.Module):
+    """The bias of one attention."""
+
+    def __init__(self, num_heads: int, config: PhraseBiasConfig):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((num_heads,), float(config.initial_phrase_bias)))
+
+    def forward(self, is_phrase: Tensor) -> Tensor:
+        """Biases ``[B, H, S]``: the head's number where ``is_phrase``, ``[B, S]`` bool, zero elsewhere."""
+        return self.weight[:, None] * is_phrase[:, None].to(self.weight.dtype)
+
+
+def missing_biases(state_dict: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The biases of a model, whose weights are ``own``, that a checkpoint lacks.
+
+    They have their initial values if the checkpoint is that of a stock transformer. They are 0 if it already has nodes
+    or phrases, because it was trained without biases then.
+    """
+    missing = {name: weight for name, weight in own.items() if _BIAS in name and name not in state_dict}
+    has_phrases = any(part in name for name in state_dict for part in (".accumulation.", ".chart."))
+    return {name: torch.zeros_like(weight) for name, weight in missing.items()} if has_phrases else missing
