@@ -1,8 +1,8 @@
-"""A learned bias on the decoder's attention to nodes or phrases.
+"""A learned bias on the decoder's attention to nodes or phrases, which the papers do not have.
 
 Cross-attention adds one number a head to the logits of memory positions that represent a phrase, not a single token.
-It starts at -3: n phrases together then get about n / 20 of the attention that n words get, so the model starts close to
-a transformer that attends to words alone, and learns how much of the phrases each head uses. The papers have no bias.
+It starts at -3: n phrases together then get about n / 20 of the attention that n words get. So the model starts close
+to a transformer that attends to words alone, and learns how much of the phrases each head uses.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
 from tree_fairseq.options import option
-
 
 _BIAS = ".phrase_bias."
 

@@ -39,8 +39,8 @@ class ChartConfig(FairseqDataclass):
     )
     treeformer_composition_init: ChoiceEnum(["mean", "random"]) = option(
         "mean",
-        "initial composition: 'mean' starts with phrases that are the mean of their parts, so that attention to phrases "
-        "means something from the first update on; 'random' is the paper's",
+        "initial composition: 'mean' makes a phrase the mean of its parts, so that attention to phrases is useful from "
+        "the first update on; 'random' is the paper's",
     )
     treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
 
