@@ -4,8 +4,10 @@
 # make lint                    environment, format and lint by ruff, types by mypy
 # make docs                    environment, the documentation as a site in out/site; warnings are errors
 # make benchmark [NAME=...]    environment, one benchmark or all of them
-# make                         environment alone: requirements.lock installed into .venv
-# make clean                   .venv and out/ removed
+# make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
+# make dist                    environment, a wheel and a source distribution in dist/
+# make                         environment alone: requirements.lock and this package installed into .venv
+# make clean                   .venv, dist/ and out/ removed
 
 SHELL := /bin/sh
 VENV := .venv
@@ -16,8 +18,13 @@ WORKERS ?= 2
 SOURCES := tree_fairseq preprocess examples tests docs setup.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: environment install help quickstart test lint docs benchmark clean
-.DEFAULT_GOAL := environment
+.PHONY: ready environment install help quickstart test lint docs benchmark docker dist clean
+.DEFAULT_GOAL := ready
+
+# The commands of the README then run as they are printed.
+ready: environment
+	@echo 'Ready. Put its programs on your PATH:'
+	@echo '  export PATH="$(CURDIR)/$(VENV)/bin:$$PATH"'
 
 help:
 	@sed -n '/^# make/s/^# //p' $(firstword $(MAKEFILE_LIST))
@@ -38,11 +45,12 @@ environment:
 	$(MAKE) --no-print-directory install PYTHON=$$python && echo "$$sum" > $(STAMP)
 
 # fairseq's build needs these five at hand and finds them only without build isolation. The second step takes the lock
-# literally: it names every package, so nothing is left to resolve.
+# literally: it names every package, so nothing is left to resolve. The third makes the command tree-fairseq.
 install:
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --quiet --constraint requirements.lock setuptools wheel cython numpy torch
 	@$(PIP) install --quiet --no-build-isolation --no-deps --requirement requirements.lock
+	@$(PIP) install --quiet --no-build-isolation --no-deps --editable .
 
 lint: environment
 	@$(VENV)/bin/ruff format --check --quiet $(SOURCES) || { echo "not formatted; run: $(VENV)/bin/ruff format $(SOURCES)" >&2; exit 1; }
@@ -64,5 +72,11 @@ docs: environment
 benchmark: environment
 	@$(VENV)/bin/python -m tests.benchmarks $(NAME)
 
+docker:
+	@docker/build.sh $(or $(BASE),cpu)
+
+dist: environment
+	@$(VENV)/bin/python -m build --no-isolation
+
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) dist out

@@ -1,4 +1,4 @@
-"""Installation: the lock file, ``make``, ``pip install .``, the path for ``--user-dir``."""
+"""The environment that ``make`` builds: the lock file, the order of installation, the path for ``--user-dir``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -64,17 +63,20 @@ def house(tmp_path):
 
 def test_make_installs_in_order_and_once_for_each_lock_file(house):
     folder, make, calls = house
-    assert make().returncode == 0
+    done = make()
+    assert done.returncode == 0
+    assert f'export PATH="{folder}/.venv/bin:$PATH"' in done.stdout
     steps = calls()
-    assert len(steps) == 3 and "venv --clear .venv" in steps[0]
+    assert len(steps) == 4 and "venv --clear .venv" in steps[0]
     assert re.search(r"--constraint requirements.lock setuptools wheel cython numpy torch$", steps[1])
     assert "--no-build-isolation" in steps[2] and steps[2].endswith("--requirement requirements.lock")
+    assert steps[3].endswith("--no-build-isolation --no-deps --editable .")
     assert make().returncode == 0
     assert calls() == []
     with open(folder / "requirements.lock", "a") as lock:
         lock.write("another==1.0\n")
     assert make().returncode == 0
-    assert len(calls()) == 3
+    assert len(calls()) == 4
 
 
 def test_an_interrupted_installation_is_repeated(house):
@@ -84,7 +86,7 @@ def test_an_interrupted_installation_is_repeated(house):
     calls()
     (folder / "fail").unlink()
     assert make().returncode == 0
-    assert len(calls()) == 3
+    assert len(calls()) == 4
 
 
 def test_a_broken_environment_is_replaced(house):
@@ -93,7 +95,7 @@ def test_a_broken_environment_is_replaced(house):
     calls()
     (folder / ".venv/bin/python").unlink()
     assert make().returncode == 0
-    assert len(calls()) == 3
+    assert len(calls()) == 4
 
 
 def test_an_old_python_is_refused_with_a_clear_message(tmp_path):
@@ -155,46 +157,3 @@ def test_path_for_user_dir(tmp_path):
         check=True,
     )
     assert done.stdout == f"{ROOT / 'tree_fairseq'}\n"
-
-
-@pytest.fixture
-def checkout(tmp_path):
-    """A copy of the files that `pip install .` reads, because building in the checkout would leave files there."""
-    for name in ("setup.py", "requirements.lock", "MANIFEST.in"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "tree_fairseq", tmp_path / "tree_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
-
-
-def test_pip_install_leaves_fairseq_and_torch_alone(checkout, tmp_path_factory):
-    environment = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True, timeout=120)
-    python = environment / "bin/python"
-    paths = sysconfig.get_paths(vars={"base": str(environment), "platbase": str(environment)})
-    # The environment already has fairseq and torch: it sees the packages of the environment of this test.
-    Path(paths["purelib"], "outer.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    install = [python, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "."]
-    done = subprocess.run(install, cwd=checkout, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    # Without an index, pip would have failed if it had tried to download anything.
-    assert re.search(r"^Successfully installed tree-fairseq-[\d.]+$", done.stdout, re.MULTILINE)
-    printed = subprocess.run(
-        [python, "-m", "tree_fairseq"], cwd=environment, capture_output=True, text=True, timeout=120, check=True
-    ).stdout
-    assert printed == f"{Path(paths['purelib'], 'tree_fairseq').resolve()}\n"
-    sources = {path.relative_to(ROOT / "tree_fairseq") for path in (ROOT / "tree_fairseq").rglob("*.py")}
-    installed = {path.relative_to(printed.strip()) for path in Path(printed.strip()).rglob("*.py")}
-    assert sources == installed
-    assert Path(printed.strip(), "py.typed").is_file()  # type checkers read the annotations of the package
-
-
-def test_no_requirement_names_fairseq_or_torch(checkout):
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "egg_info"], cwd=checkout, check=True, capture_output=True, timeout=120
-    )
-    text = (checkout / "tree_fairseq.egg-info/PKG-INFO").read_text()
-    required = [line.partition(": ")[2].lower() for line in text.splitlines() if line.startswith("Requires-Dist: ")]
-    assert required and not [line for line in required if re.match(r"(fairseq|torch)", line)]
-    assert "Requires-Python: >=3.11" in text
-    extras = {line.partition(": ")[2] for line in text.splitlines() if line.startswith("Provides-Extra: ")}
-    assert extras == {"all", "pretrained", "stanza", "subwords", "summarization", "test"}

@@ -77,5 +77,5 @@ def test_without_stanza_the_error_says_what_to_install(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "stanza", None)
-    with pytest.raises(ParserUnavailableError, match="pip install stanza"):
+    with pytest.raises(ParserUnavailableError, match=r"pip install 'tree-fairseq\[stanza\]'"):
         LineParser(ParserOptions(lang="en"))

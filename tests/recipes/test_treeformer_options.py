@@ -245,7 +245,7 @@ def test_the_library_of_rouge_is_asked_for_before_training(tmp_path):
     hidden.mkdir()
     (hidden / "rouge_score.py").write_text("raise ModuleNotFoundError(name=__name__)\n")
     done = bash(f"examples/gigaword/run.sh --toy --out {out}", PYTHONPATH=str(hidden))
-    assert done.returncode == 1 and "ROUGE needs rouge-score: pip install rouge-score" in done.stderr
+    assert done.returncode == 1 and "ROUGE needs rouge-score: pip install 'tree-fairseq[scores]'" in done.stderr
     assert not (out / "words").exists()
 
 

@@ -67,7 +67,7 @@ def test_differences_of_equal_and_of_different_runs():
 
 def test_the_message_names_the_missing_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
-    with pytest.raises(ScoringError, match="pip install 'rouge-score"):
+    with pytest.raises(ScoringError, match=r"pip install 'tree-fairseq\[scores\]'"):
         rouge(["a"], ["a"])
 
 

@@ -78,7 +78,7 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
     try:
         return kind(path)
     except ImportError as error:
-        raise ParserUnavailableError(f"{path} needs {library}: pip install {library}") from error
+        raise ParserUnavailableError(f"{path} needs {library}: pip install 'tree-fairseq[subwords]'") from error
     # SentencePiece reports a bad file as RuntimeError or OSError, subword-nmt leaves through sys.exit.
     except (OSError, RuntimeError, ValueError, SystemExit) as error:
         message = f"--tree-subword-model {path} cannot be read as a {library} model: {error}"

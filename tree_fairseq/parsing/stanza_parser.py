@@ -75,7 +75,7 @@ def _requiring_stanza() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install stanza==1.15.0") from error
+        raise ParserUnavailableError("--tree-parser stanza needs Stanza: pip install 'tree-fairseq[stanza]'") from error
 
 
 def visible_gpus() -> list[str]:

@@ -1,0 +1,171 @@
+"""The distribution: what a wheel contains and requires, and that it works without a checkout of the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from email.parser import Parser
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from preprocess.english_german.__main__ import pairs
+from tree_fairseq.trees.bracket import write_forest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILT_FROM = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
+CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate")
+EXTRAS = ("stanza", "pretrained", "figures", "scores", "subwords", "dev")
+TINY = """--arch tree_transformer_tiny --criterion label_smoothed_cross_entropy --optimizer adam --lr 1e-3
+    --max-tokens 500 --max-update 2 --disable-validation --num-workers 0 --no-progress-bar --save-dir checkpoints"""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory) -> Path:
+    """The wheel and the source distribution, built from a copy, because building would leave files in the checkout."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in (*BUILT_FROM, "requirements.lock"):
+        shutil.copy(ROOT / name, copy / name)
+    shutil.copytree(ROOT / "tree_fairseq", copy / "tree_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
+    run(sys.executable, "-m", "build", "--no-isolation", cwd=copy)
+    return copy / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(dist) -> Path:
+    (path,) = dist.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def run(*command: object, **options) -> str:
+    """The output of a command, whose end is shown if it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def files_of_the_package() -> set[str]:
+    found = (path for path in (ROOT / "tree_fairseq").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {path.relative_to(ROOT).as_posix() for path in found}
+
+
+def test_both_distributions_contain_every_file_of_the_package(dist, wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {name for name in names if ".dist-info/" not in name} == files_of_the_package()
+    assert "tree_fairseq/py.typed" in names  # type checkers read the annotations of the package
+    assert any(name.endswith("/LICENSE") for name in names)
+    (source,) = dist.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        contents = {name.partition("/")[2] for name in archive.getnames()}
+    assert files_of_the_package() | set(BUILT_FROM) <= contents
+
+
+def test_the_metadata_has_what_an_index_shows(metadata):
+    assert metadata["Name"] == "tree-fairseq" and metadata["License"] == "MIT"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload().startswith("# tree-fairseq")
+    assert {"Typing :: Typed", "Intended Audience :: Science/Research"} <= set(metadata.get_all("Classifier"))
+    floor = re.search(r">=3\.(\d+)", metadata["Requires-Python"])
+    assert f"Programming Language :: Python :: 3.{floor[1]}" in metadata.get_all("Classifier")
+
+
+def test_every_requirement_is_in_the_lock_and_none_is_fairseq_or_torch(metadata):
+    """pip would try to build fairseq, or replace a torch that was chosen with care."""
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = {
+        canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)$", lock, re.MULTILINE)
+    }
+    assert set(EXTRAS) | {"all"} <= set(metadata.get_all("Provides-Extra"))
+    requirements = [Requirement(line) for line in metadata.get_all("Requires-Dist")]
+    for extra in ("", *EXTRAS):
+        needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": extra})]
+        for each in needed:
+            name = canonicalize_name(each.name)
+            assert not name.startswith(("fairseq", "torch"))
+            assert name in pinned, f"[{extra}] needs {name}, which requirements.lock lacks"
+            assert each.specifier.contains(pinned[name]), f"[{extra}] needs {each}, the lock has {pinned[name]}"
+        assert needed and (not extra or any(each.marker is not None for each in needed))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The programs of an environment that has fairseq, torch and the wheel, and sees no checkout."""
+    environment = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    paths = sysconfig.get_paths(vars={"base": str(environment), "platbase": str(environment)})
+    # It sees the packages of the environment of this test, but for an installation of tree-fairseq.
+    others = environment / "others"
+    others.mkdir()
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if "tree_fairseq" not in path.name and path.suffix != ".pth":
+            (others / path.name).symlink_to(path)
+    Path(paths["purelib"], "others.pth").write_text(f"{others}\n")
+    programs = environment / "bin"
+    for name in CONSOLE_SCRIPTS:
+        lines = Path(sys.executable).with_name(name).read_text().split("\n")
+        (programs / name).write_text("\n".join([f"#!{programs / 'python'}", *lines[1:]]))
+        (programs / name).chmod(0o755)
+    # Without an index, pip fails if it has to download anything.
+    install(programs, wheel)
+    return programs
+
+
+def install(programs: Path, what: object) -> str:
+    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install", "--no-index"]
+    return run(*pip, what, cwd=programs)
+
+
+def test_the_extras_install_by_the_command_that_messages_name(installed):
+    """The wheel's own metadata resolves them; the packages themselves are there already."""
+    assert "Requirement already satisfied" in install(installed, f"tree-fairseq[{','.join(EXTRAS)}]")
+
+
+def test_an_installed_wheel_preprocesses_trains_and_generates(installed, tmp_path):
+    environment = {**os.environ, "PATH": f"{installed}{os.pathsep}{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**environment, "OMP_NUM_THREADS": "1"}
+    for name in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME"):
+        environment.pop(name, None)
+    drawn = list(islice(pairs(seed=3, max_length=10), 40))
+    for split, part in (("train", drawn[:32]), ("test", drawn[32:])):
+        for language, lines in (
+            ("en", [write_forest((tree,)) for tree, _ in part]),
+            ("de", [text for _, text in part]),
+        ):
+            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def shell(command: str) -> str:
+        return run("bash", "-euc", command.replace("\n", " "), cwd=tmp_path, env=environment)
+
+    path = Path(shell("tree-fairseq path").strip())
+    assert path.is_dir() and installed.parent.resolve() in path.parents
+    assert shell("python -m tree_fairseq path").strip() == str(path)
+    plugin = "--user-dir $(tree-fairseq path) --task tree_translation"
+    shell(
+        f"fairseq-preprocess {plugin} -s en -t de --trainpref train --testpref test --destdir data-bin"
+        " --tree-parser brackets --tree-lang en"
+    )
+    shell(f"fairseq-train data-bin {plugin} {TINY}")
+    printed = shell(
+        f"fairseq-generate data-bin {plugin} --path checkpoints/checkpoint_last.pt --beam 2 --num-workers 0"
+    )
+    assert sorted(re.findall(r"^H-(\d+)\t", printed, re.MULTILINE), key=int) == list(map(str, range(8)))
+    assert shell("tree-fairseq check data-bin") == "data-bin: all is well\n"
+    for file in tmp_path.rglob("*"):
+        assert ROOT not in file.resolve().parents
