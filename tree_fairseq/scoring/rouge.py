@@ -35,7 +35,7 @@ def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.
     try:
         library = importlib.import_module("rouge_score.rouge_scorer")
     except ModuleNotFoundError as error:
-        raise ScoringError(f"ROUGE needs rouge-score: pip install 'tree-fairseq[scores]'") from error
+        raise ScoringError("ROUGE needs rouge-score: pip install 'tree-fairseq[scores]'") from error
     logging.getLogger("absl").setLevel(logging.WARNING)
     at_blanks = SimpleNamespace(tokenize=str.split)  # rouge-score's own tokeniser keeps only letters and digits
     scorer = library.RougeScorer(list(METRICS), use_stemmer=False, tokenizer=at_blanks)
