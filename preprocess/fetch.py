@@ -11,7 +11,6 @@ printed, so that users can note it.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 import tarfile
 import urllib.error
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tree_fairseq.files import atomic_file
+from tree_fairseq.python_versions import file_digest
 
 
 class FetchError(RuntimeError):
@@ -113,19 +113,14 @@ SOURCES: dict[str, tuple[Archive, ...]] = {
 }
 
 
-def file_digest(path: Path, algorithm: str) -> str:
-    """Returns the hexadecimal digest of a file."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, algorithm).hexdigest()
-
-
 def verify(path: Path, digest: str | None) -> str:
     """Compares a file with ``"algorithm:hex"`` and returns its digest in that form (sha256 if ``digest`` is None).
 
     Raises FetchError, naming both digests, if they differ.
     """
     algorithm, _, expected = (digest or "sha256:").partition(":")
-    found = file_digest(path, algorithm)
+    with open(path, "rb") as stream:
+        found = file_digest(stream, algorithm)
     if expected and found != expected:
         raise FetchError(
             f"{path}: {algorithm} is {found}, published is {expected}. Delete the file and fetch it again; "

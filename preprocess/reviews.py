@@ -18,6 +18,7 @@ from preprocess.labelled_lines import Labelled, Splits, hold_out
 from preprocess.logical_forms import raw_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
 from preprocess.official import unpack
+from tree_fairseq.python_versions import zip_equal
 
 CLASSES = {"neg": "negative", "pos": "positive"}
 FOLDS = 10
@@ -96,4 +97,4 @@ def _documents(root: Path) -> list[Labelled]:
 def _tokenized(lines: Iterable[Labelled], workers: int) -> list[Labelled]:
     lines = list(lines)
     tokens = tokenize_lines((line.text for line in lines), TokenizerOptions("en", normalize=True), workers)
-    return [line._replace(text=text) for line, text in zip(lines, tokens, strict=True)]
+    return [line._replace(text=text) for line, text in zip_equal(lines, tokens)]

@@ -21,6 +21,7 @@ import torch
 from preprocess.english_german.__main__ import pairs
 from preprocess.labelled_f1 import PythonEvaluator, score
 from preprocess.word_vectors import vectors, write_vectors
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.tree import Tree
 
@@ -179,7 +180,7 @@ def evaluate(models: Path, trees: Sequence[Tree]) -> float:
         )
         parsed = pipeline([tree.leaves() for tree in trees]).sentences
     predicted = [read_tree(str(sentence.constituency)) for sentence in parsed]
-    for gold, tree in zip(trees, predicted, strict=True):
+    for gold, tree in zip_equal(trees, predicted):
         if tree.leaves() != gold.leaves() or not all(tag for tag, _ in preterminals(tree)):
             raise ValueError(f"words or tags got lost in parsing: {write_forest((gold,))}")
     correct = sum(gold == tree for gold, tree in zip(trees, predicted))

@@ -19,6 +19,7 @@ from preprocess.command import run_command
 from preprocess.corpora import CorpusError, write_lines
 from preprocess.logical_forms import raw_lines
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.python_versions import zip_equal
 
 
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:
@@ -60,11 +61,11 @@ def write_pieces(files: list[Path], name: str, suffix: str) -> None:
         InputError: the tokenizer cannot be loaded
     """
     written = [path.with_suffix(f".{suffix}") for path in files]
-    for path, target in zip(files, written, strict=True):
+    for path, target in zip_equal(files, written):
         if path == target:
             raise CorpusError(f"{path} would be overwritten; give another --suffix")
     pieces = PretrainedPieces(PretrainedPiecesConfig(pieces_of=name))
-    for path, target in zip(files, written, strict=True):
+    for path, target in zip_equal(files, written):
         write_lines(target, pieces_of_lines(path, pieces))
     all_pieces(pieces).save(str(files[0].with_name(f"dict.{suffix}.txt")))
 

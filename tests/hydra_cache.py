@@ -11,7 +11,7 @@ import functools
 
 from fairseq import options
 from fairseq.dataclass.utils import override_module_args
-from hydra._internal.config_repository import CachingConfigRepository
+from hydra._internal import config_repository
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 
@@ -21,10 +21,12 @@ def remember_overrides() -> None:
     parsed = functools.cache(lambda text, rule: parse(OverridesParser.create(), text, rule))
     OverridesParser.parse_rule = lambda self, text, rule: copy.copy(parsed(text, rule))
 
-    def share(self: CachingConfigRepository, delegate: object) -> None:
+    def share(self: object, delegate: object) -> None:
         self.delegate, self.cache = delegate, {}
 
-    CachingConfigRepository.__init__ = share
+    # hydra 1.0 has no such class and copies nothing.
+    if hasattr(config_repository, "CachingConfigRepository"):
+        config_repository.CachingConfigRepository.__init__ = share
 
 
 def parse_defaults() -> None:

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 # A layer imports the layers above it in this list, and itself.
 LAYERS = [
-    {"errors"},
+    {"errors", "python_versions"},
     {"files", "options"},
     {"trees"},
     {"parsing"},
@@ -29,6 +29,7 @@ NEIGHBOURS = {("hub", "commands")}
 # Packages that a layer does not import.
 FORBIDDEN = {
     "errors": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "python_versions": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "files": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "options": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tree_fairseq.errors import CorruptFileError, DiskFullError
+from tree_fairseq.python_versions import file_digest
 
 # EFBIG: the limit that `ulimit -f` sets on the size of a file. EDQUOT: the user's quota is used up.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -81,7 +81,7 @@ def read_json(path: str | os.PathLike) -> Any:
 def file_sha256(path: str | os.PathLike) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(file, "sha256")
 
 
 @contextlib.contextmanager

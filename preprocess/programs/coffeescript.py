@@ -14,6 +14,7 @@ from preprocess.programs.coffee_sampler import CoffeeSampler
 from preprocess.programs.easy_javascript import is_easy, translate_easy
 from preprocess.programs.javascript import JavaScriptCompiler
 from preprocess.programs.splits import Program, chunks, fill
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 
 SUFFIXES = ("cs", "js", "raw.cs", "raw.js")
@@ -91,7 +92,7 @@ def translated(drawn: Iterable[list[Source]], compiler: JavaScriptCompiler | Non
             scripts = compiler.translate([coffee_text(words) for words in chunk])
         yield [
             (bracket.write(tree), script, " ".join(words), tokens)
-            for words, tree, (script, tokens) in zip(chunk, trees, scripts, strict=True)
+            for words, tree, (script, tokens) in zip_equal(chunk, trees, scripts)
         ]
 
 

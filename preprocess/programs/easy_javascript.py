@@ -6,6 +6,7 @@ programs needs auxiliary variables and functions. The compiler translates easy p
 
 from __future__ import annotations
 
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -67,8 +68,7 @@ def _script_tokens(program: Tree, names: list[str]) -> str:
     def translate(node: Tree, children: list[str]) -> str:
         if node.label == "Block":
             return " ".join(
-                text if child.label in _HEADS else f"{text} ;"
-                for child, text in zip(node.children, children, strict=True)
+                text if child.label in _HEADS else f"{text} ;" for child, text in zip_equal(node.children, children)
             )
         if node.label in _HEADS:
             condition, *blocks = children

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from tree_fairseq.python_versions import zip_equal
+
 _HERE = Path(__file__).resolve().parent
 _PACKAGE_FILES = ("package.json", "package-lock.json")
 
@@ -104,7 +106,7 @@ class JavaScriptCompiler:
             self._complaints.seek(0)
             raise NodeError(f"Node ended early: {_last_line(self._complaints.read())}")
         results = json.loads(answer)
-        for program, result in zip(programs, results, strict=True):
+        for program, result in zip_equal(programs, results):
             if "error" in result:
                 raise NodeError(f"the compiler refuses {program!r}: {result['error']}")
         return [(result["tree"], result["tokens"]) for result in results]

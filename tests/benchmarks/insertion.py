@@ -14,6 +14,7 @@ from tests.benchmarks.insertion_decoders import BATCH, SEQUENCE, TREE, Decoder, 
 from tests.benchmarks.measuring import Settings, Timing, side_by_side
 from tests.benchmarks.naive_insertion import GrownTree, grow
 from tests.benchmarks.reporting import TIME_HEADINGS, Figure, Report, milliseconds, time_cells
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named
@@ -45,7 +46,7 @@ class Written:
         found = []
         pad, eos = decoder.task.target_dictionary.pad(), decoder.task.target_dictionary.eos()
         for batch in batches:
-            for hypothesis, target in zip(decoder.generate(batch), batch["target"], strict=True):
+            for hypothesis, target in zip_equal(decoder.generate(batch), batch["target"]):
                 tokens = [token for token in hypothesis["tokens"].tolist() if token != eos]
                 found.append((hypothesis["steps"], len(tokens), tokens == target[target != pad].tolist()))
         return cls(*map(statistics.fmean, zip(*found)))
@@ -60,7 +61,7 @@ def run(settings: Settings) -> Report:
         size, trained = settings.choose(SIZE, Size(1, 16, 2)), settings.checkpoints
         decoders = {
             kind: Decoder(kind, folder / "bin", size, path)
-            for kind, path in zip((TREE, SEQUENCE), trained or (None, None), strict=True)
+            for kind, path in zip_equal((TREE, SEQUENCE), trained or (None, None))
         }
         if not trained:
             for decoder in decoders.values():
@@ -133,7 +134,7 @@ def same_trees(decoder: Decoder, batches: list[dict]) -> int:
     """Counts the trees that are the same in batches and one at a time."""
     count = 0
     for batch in batches:
-        for hypothesis, tree in zip(decoder.generate(batch), naive(decoder, batch), strict=True):
+        for hypothesis, tree in zip_equal(decoder.generate(batch), naive(decoder, batch)):
             count += (hypothesis["labels"].tolist(), hypothesis["parents"].tolist(), hypothesis["steps"]) == tree
     return count
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.slots import insert, slot_mask, with_slots
 
@@ -34,7 +35,7 @@ def grow(model, net_input: dict, dictionary: InsertionDictionary, max_steps: int
     """
     found = []
     answers = [dictionary.keep, *dictionary.label_ids.tolist()]
-    for tokens, length in zip(net_input["src_tokens"], net_input["src_lengths"].tolist(), strict=True):
+    for tokens, length in zip_equal(net_input["src_tokens"], net_input["src_lengths"].tolist()):
         memory = model.encode(tokens[None, -length:], torch.tensor([length]))
         labels, parents = [dictionary.root], [-1]
         for step in range(1, max_steps + 1):
@@ -42,7 +43,7 @@ def grow(model, net_input: dict, dictionary: InsertionDictionary, max_steps: int
             output = model.decode(memory, with_slots(tree, dictionary.pad()))
             chosen = {}
             slots = np.flatnonzero(slot_mask(np.array(parents)))
-            for slot, logits in zip(slots.tolist(), output["logits"].tolist(), strict=True):
+            for slot, logits in zip_equal(slots.tolist(), output["logits"].tolist()):
                 best = max(answers, key=logits.__getitem__)
                 if best != dictionary.keep:
                     chosen[slot] = best

@@ -126,5 +126,5 @@ def write_picture(folder: Path, name: str, plots: Sequence[Plot]) -> Path:
     """Writes plots to one SVG file and returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text(plots_to_svg(plots), encoding="utf-8", newline="\n")
+    path.write_bytes(plots_to_svg(plots).encode())
     return path

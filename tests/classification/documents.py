@@ -12,6 +12,7 @@ from tests.nn.tree_rows import SYMBOLS
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
 from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.nn.tree_task import trees_read
+from tree_fairseq.python_versions import zip_equal
 
 NUM_CLASSES = 3
 ARCHITECTURES = [f"{name}_classifier_tiny" for name in ("tree_transformer", "tree_lstm", "transformer", "lstm")]
@@ -57,5 +58,5 @@ def assert_gradients_equal(model, left: Tensor, right: Tensor) -> None:
         torch.autograd.grad((weights * value).sum(), parameters, allow_unused=True, materialize_grads=True)
         for value in (left, right)
     )
-    for (name, _), one, other in zip(model.named_parameters(), first, second, strict=True):
+    for (name, _), one, other in zip_equal(model.named_parameters(), first, second):
         torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tree_fairseq.classification.sequence_classifiers import last_states, packed_last_states
+from tree_fairseq.python_versions import zip_equal
 
 
 @settings(max_examples=25, deadline=None)
@@ -25,7 +26,7 @@ def test_it_is_the_packed_one(lengths, layers, extra):
         found = states(lstm, texts, lengths)
         weights = torch.linspace(-1, 1, found.numel(), dtype=torch.float64).view_as(found)
         outputs.append((found, *torch.autograd.grad((found * weights).sum(), [texts, *lstm.parameters()])))
-    for one, other in zip(*outputs, strict=True):
+    for one, other in zip_equal(*outputs):
         torch.testing.assert_close(one, other)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.nn.tree_rows import BOS, PAD, collate_documents, row_trees
 from tree_fairseq.classification.tree_lstm_classifier import BinaryBranches
 from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize
 
 
@@ -79,7 +80,7 @@ def test_super_roots_are_binarised_as_any_node(documents):
     assert len(joined.root) == len(documents)
     parents, branches = joined.parents[0].tolist(), joined.branches[0].tolist()
     sizes = []
-    for root, document in zip(joined.root.tolist(), documents, strict=True):
+    for root, document in zip_equal(joined.root.tolist(), documents):
         expected = binarize(Tree(str(BOS), document))
         assert parents[root] == -1
         assert tree_below(root, labels, parents, branches) == expected

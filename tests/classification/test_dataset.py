@@ -19,6 +19,7 @@ from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.tiny_classes import load, task_of
 from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
 SIZES = {"train": 61, "valid": 9, "test": 8}
@@ -171,7 +172,7 @@ def test_no_examples_make_no_batch(document_data):
 def test_workers_of_a_loader_get_a_copy(tree_data):
     _, dataset = load(tree_data, "valid")
     copy = pickle.loads(pickle.dumps(dataset))
-    for first, second in zip(batches_of(dataset, max_sentences=4), batches_of(copy, max_sentences=4), strict=True):
+    for first, second in zip_equal(batches_of(dataset, max_sentences=4), batches_of(copy, max_sentences=4)):
         assert_equal(first, second)
 
 
@@ -183,7 +184,7 @@ def test_other_kinds_of_token_files(trees, tree_data, tmp_path, impl):
         dataset.prefetch(range(len(dataset)))
     assert dataset.supports_prefetch == (impl == "cached")
     expected = batches_of(load(tree_data, "valid")[1], max_sentences=4)
-    for first, second in zip(batches_of(dataset, max_sentences=4), expected, strict=True):
+    for first, second in zip_equal(batches_of(dataset, max_sentences=4), expected):
         assert_equal(first, second)
 
 
@@ -214,7 +215,7 @@ def test_the_classes_of_nodes_are_no_input(trees, tree_data, tmp_path):
     differing = 0
     for split in SIZES:
         batches = [batches_of(load(data, split)[1], max_sentences=8) for data in (tree_data, tmp_path / "bin")]
-        for first, second in zip(*batches, strict=True):
+        for first, second in zip_equal(*batches):
             assert_equal(first["net_input"], second["net_input"])
             differing += int((first["node_target"] != second["node_target"]).sum())
     assert differing

@@ -26,6 +26,7 @@ from tree_fairseq.errors import (
     MissingTreesError,
 )
 from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.python_versions import zip_equal
 
 SIZES = {"train": 30, "valid": 9}
 TREE_ARCH, SEQUENCE_ARCH = "tree_transformer_classifier_tiny", "lstm_classifier_tiny"
@@ -237,7 +238,7 @@ def test_the_interactive_command_s_batches_get_their_trees_back(row_data, rows):
     whole = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
     rebuilt = {"net_input": {name: whole["net_input"][name] for name in ("src_tokens", "src_lengths")}}
     ranked = task.inference_step(generator, [model], rebuilt, constraints=whole["constraints"])
-    for ours, theirs in zip(ranked, task.inference_step(generator, [model], whole), strict=True):
+    for ours, theirs in zip_equal(ranked, task.inference_step(generator, [model], whole)):
         assert [hypothesis["score"] for hypothesis in ours] == [hypothesis["score"] for hypothesis in theirs]
 
 

@@ -21,6 +21,7 @@ from tree_fairseq.classification.targets import IGNORE, UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, split_words
@@ -88,7 +89,7 @@ def rows_of(forest: Forest, has_class: bool = True):
 def test_a_row_is_a_sentence_whose_chains_have_the_class_of_their_top(forest):
     rows = rows_of(forest)
     position = 0
-    for row, tree in zip(rows, with_pieces(forest), strict=True):
+    for row, tree in zip_equal(rows, with_pieces(forest)):
         nodes, leaves = twin(tree)
         found = zip(
             row.nodes.start.tolist(), row.nodes.end.tolist(), row.nodes.depth.tolist(), row.node_target.tolist()
@@ -100,14 +101,14 @@ def test_a_row_is_a_sentence_whose_chains_have_the_class_of_their_top(forest):
 
 @given(documents())
 def test_without_classes_of_nodes_there_are_no_targets(forest):
-    for row, same in zip(rows_of(forest), rows_of(forest, has_class=False), strict=True):
+    for row, same in zip_equal(rows_of(forest), rows_of(forest, has_class=False)):
         assert same.node_target is None and same.leaf_target is None
         assert all(np.array_equal(getattr(row.nodes, name), getattr(same.nodes, name)) for name in FIELDS)
 
 
 @given(documents())
 def test_the_class_of_the_root_is_the_first(forest):
-    for row, tree in zip(rows_of(forest), forest, strict=True):
+    for row, tree in zip_equal(rows_of(forest), forest):
         assert [*row.node_target, *row.leaf_target][0] == class_id(tree.label)
         assert (len(row.nodes) == 0) == (row.length == 1)
 

@@ -60,7 +60,7 @@ def test_nothing_leaves_the_picture_and_no_words_touch(forest):
     for x, y, text in texts(svg, "word"):
         rows.setdefault(y, []).append((x, len(text)))
     for row in rows.values():
-        for (left, left_length), (right, right_length) in zip(row, row[1:], strict=False):
+        for (left, left_length), (right, right_length) in zip(row, row[1:]):
             assert right - left > 2.5 * (left_length + right_length)
 
 

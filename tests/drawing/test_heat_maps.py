@@ -23,6 +23,7 @@ from tree_fairseq.drawing.heat_maps import (
     main,
     up,
 )
+from tree_fairseq.python_versions import zip_equal
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = balanced_tree(3)
@@ -50,7 +51,7 @@ def nearest(scores):
 
 def test_figure_2_is_the_softmax_of_the_steps_that_two_nodes_share():
     scores = maps(3)["figure2"]
-    for query, row in zip(NODES, scores, strict=True):
+    for query, row in zip_equal(NODES, scores):
         shared = [sum(a == b for a, b in zip(reversed(query), reversed(key))) for key in NODES]
         expected = np.exp(shared)
         np.testing.assert_allclose(row, expected / expected.sum())
@@ -234,7 +235,7 @@ def test_attention_is_a_softmax(scale):
     queries, keys = scale * random.normal(size=(4, 3)), random.normal(size=(4, 3))
     scores = attention(queries, keys)
     np.testing.assert_allclose(scores.sum(axis=1), 1)
-    for query, row in zip(queries, scores, strict=True):
+    for query, row in zip_equal(queries, scores):
         products = [float(query @ key) for key in keys]
         assert np.argmax(row) == np.argmax(products)
         expected = [1 / sum(np.exp(min(other - product, 700)) for other in products) for product in products]

@@ -18,6 +18,7 @@ from tests.faults.test_23_resume import stats
 from tree_fairseq import hub
 from tree_fairseq.commands import average
 from tree_fairseq.errors import DataFolderError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
 KINDS = ("trees", "tsv", "documents")
@@ -195,7 +196,7 @@ def test_an_ensemble_has_the_mean_of_probabilities(data, learned, tmp_path):
     paths = [learned[1] / "checkpoint_best.pt", tmp_path / "checkpoint_last.pt"]
     one, two = (in_order(generate(data["trees"], path)) for path in paths)
     both = in_order(generate(data["trees"], ":".join(map(str, paths))))
-    for ours, first, second in zip(both, one, two, strict=True):
+    for ours, first, second in zip_equal(both, one, two):
         mean = {name: (first.probabilities[name] + second.probabilities[name]) / 2 for name in ours.probabilities}
         assert ours.probabilities == pytest.approx(mean, abs=2e-4)
     assert any(ours.probabilities != pytest.approx(first.probabilities, abs=1e-2) for ours, first in zip(both, one))

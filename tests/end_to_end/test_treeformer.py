@@ -19,6 +19,7 @@ from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus
 from tree_fairseq import hub
 from tree_fairseq.commands import average, induce
 from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.treeformer import chart
 from tree_fairseq.treeformer.model import TreeformerModel
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -278,7 +279,7 @@ def test_trees_of_a_subset_and_of_the_same_text_are_the_same(trained, tmp_path, 
     )
     subset, lines = ((tmp_path / name).read_text().splitlines() for name in ("subset", "text.trees"))
     assert len(subset) == 16 and lines.pop(3) == ""
-    for sentence, with_pieces, line in zip(SENTENCES, subset, lines, strict=True):
+    for sentence, with_pieces, line in zip_equal(SENTENCES, subset, lines):
         [forest] = [read_forest(with_pieces)]
         assert forest_leaves(forest) == sentence.split()
         assert forest_leaves(read_forest(line)) == sentence.replace("@@ ", "").split()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.nn.direct_tree_lstm import direct_tree_lstm
 from tests.tree_positional.symbol_batches import columns_of, places
 from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, TreeLSTM, by_branch
+from tree_fairseq.python_versions import zip_equal
 
 
 @st.composite
@@ -134,7 +135,7 @@ def test_levels_agree_with_parents_and_branches(data, degree):
     values = torch.arange(mask.numel()).view(mask.shape)
     assert torch.equal(levels.put(levels.take(values)), values * mask)
     slots, widths = levels.slots_by_row()
-    for level, (own, most) in enumerate(zip(slots, widths, strict=True)):
+    for level, (own, most) in enumerate(zip_equal(slots, widths)):
         rows = [row for row, _ in nodes[starts[level] : starts[level + 1]]]
         assert (own // most).tolist() == rows
         assert len(set(own.tolist())) == len(own)

@@ -14,6 +14,7 @@ import time
 
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.tree import Tree
 
 LOG_VARIABLE = "FAKE_PARSER_LOG"
@@ -91,10 +92,8 @@ class FaultyParser(ToyParser):
             raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
         if "RAISE" in words:
             raise KeyError("transition")
-        trees = [
-            self._faulty(sentence, tree) for sentence, tree in zip(sentences, super().parse(sentences), strict=True)
-        ]
-        trees = [tree for sentence, tree in zip(sentences, trees, strict=True) if "DROP" not in sentence]
+        trees = [self._faulty(sentence, tree) for sentence, tree in zip_equal(sentences, super().parse(sentences))]
+        trees = [tree for sentence, tree in zip_equal(sentences, trees) if "DROP" not in sentence]
         return trees[::-1] if "SWAP" in words else trees
 
     def _faulty(self, words, tree):

@@ -13,6 +13,7 @@ from preprocess import toy_corpus
 from preprocess.agreement import main
 from preprocess.agreement_linzen import form_number, load_table
 from preprocess.agreement_subjects import NOUNS, agreements, verb_number
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -164,8 +165,8 @@ def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
         for prefix, number in rows(tmp_path, split):
             assert not verbs & set(prefix.split())
             assert number == ("plural" if prefix.split()[1].endswith("s") else "singular")
-    for (prefix, _number), group in zip(
-        rows(tmp_path, "test"), (tmp_path / "test.groups").read_text().splitlines(), strict=True
+    for (prefix, _number), group in zip_equal(
+        rows(tmp_path, "test"), (tmp_path / "test.groups").read_text().splitlines()
     ):
         nouns = [word.endswith("s") for word in prefix.split() if word.rstrip("s") in ("key", "door", "author", "lamp")]
         assert group == f"attractors_{sum(noun != nouns[0] for noun in nouns)}"

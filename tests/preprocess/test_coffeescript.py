@@ -24,6 +24,7 @@ from preprocess.programs.coffeescript import SETTINGS, SUFFIXES, data_set
 from preprocess.programs.easy_javascript import is_easy, translate_easy
 from preprocess.programs.javascript import JavaScriptCompiler, NodeError
 from tree_fairseq.errors import NotationError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -185,7 +186,7 @@ def test_the_compiler_parses_as_we_do(modules):
     command = [shutil.which("node"), "-e", LISTING, str(modules)]
     texts = json.dumps([coffee_text(words) for words in programs])
     listings = json.loads(subprocess.run(command, input=texts, capture_output=True, text=True, check=True).stdout)
-    for words, listing in zip(programs, listings, strict=True):
+    for words, listing in zip_equal(programs, listings):
         assert listed_tree(listing) == read_coffee(words), words
 
 
@@ -193,7 +194,7 @@ def test_easy_programs_need_no_compiler(compiler):
     programs = [words for words in sample(400, 12) + sample(400, 40, seed=3) if is_easy(read_coffee(words))]
     assert 400 < len(programs) < 800
     results = compiler.translate([coffee_text(words) for words in programs])
-    for words, result in zip(programs, results, strict=True):
+    for words, result in zip_equal(programs, results):
         assert translate_easy(read_coffee(words)) == result, words
 
 
@@ -276,7 +277,7 @@ def check_sets(folder: Path, name: str) -> None:
     for split, size in (("train", 60), ("valid", 10), ("test", 8)):
         rows = [(folder / f"{split}.{suffix}").read_text().splitlines() for suffix in SUFFIXES]
         assert {len(row) for row in rows} == {size}
-        for source, target, words, tokens in zip(*rows, strict=True):
+        for source, target, words, tokens in zip_equal(*rows):
             assert not {source, target} & seen
             seen |= {source, target}
             assert BRACKET.read(source) == read_coffee(words.split())

@@ -22,6 +22,7 @@ from preprocess.programs.lambda_language import to_lambda
 from preprocess.programs.splits import chunks, fill
 from preprocess.programs.surface import for_text, lambda_text, read_for, read_lambda
 from tree_fairseq.errors import NotationError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -67,7 +68,7 @@ def is_term(node: Tree) -> bool:
         return KINDS.get(node.label) == "E"
     if len(node.children) != len(kinds[node.label]):
         return False
-    for kind, child in zip(kinds[node.label], node.children, strict=True):
+    for kind, child in zip_equal(kinds[node.label], node.children):
         if not {"T": is_term(child), "n": not child.children}.get(kind, KINDS.get(child.label) == kind):
             return False
     return True
@@ -256,7 +257,7 @@ def test_command_line(tmp_path, capsys):
     for split, size in (("train", 600), ("valid", 60), ("test", 50)):
         rows = [(tmp_path / "a" / f"{split}.{kind}").read_text().splitlines() for kind in SUFFIXES]
         assert {len(row) for row in rows} == {size}
-        for source, target, source_text, target_text in zip(*rows, strict=True):
+        for source, target, source_text, target_text in zip_equal(*rows):
             tree = BRACKET.read(source)
             assert source not in seen
             seen.add(source)

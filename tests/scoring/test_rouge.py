@@ -28,7 +28,7 @@ def ngram_f1(reference, hypothesis, size):
     counts = [
         Counter(tuple(side[k : k + size]) for k in range(len(side) - size + 1)) for side in (reference, hypothesis)
     ]
-    return f1((counts[0] & counts[1]).total(), counts[1].total(), counts[0].total())
+    return f1(*(sum(counter.values()) for counter in (counts[0] & counts[1], counts[1], counts[0])))
 
 
 def longest_common(left, right):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
 from tree_fairseq.tree_insertion.target import Region, TargetTree
@@ -79,12 +80,12 @@ def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, 
         return [(slot + DESCENDANT, Region(DESCENDANT, node))] if target.children[node] else []
     bottom, branches = _branches(target, node, below)
     regions = [(slot + DESCENDANT, Region(DESCENDANT, node, bottom))] if bottom != node else []
-    for child, branch in zip(below, branches, strict=True):
+    for child, branch in zip_equal(below, branches):
         if child != branch:
             regions.append((IN_TREE.number(places[child], ANCESTOR), Region(ANCESTOR, bottom, child)))
     ranks = [-1, *(target.ranks[branch] for branch in branches), len(target.children[bottom])]
     gaps = [slot + FIRST_CHILD, *(IN_TREE.number(places[child], NEXT_SIBLING) for child in below)]
-    for gap, before, after in zip(gaps, ranks[:-1], ranks[1:], strict=True):
+    for gap, before, after in zip_equal(gaps, ranks[:-1], ranks[1:]):
         if after - before > 1:
             regions.append((gap, Region(IN_TREE.kind(gap), bottom, first=before + 1, last=after - 1)))
     return regions
@@ -173,6 +174,6 @@ def distance_sums(oracle: CentralityOracle, state: AllowedSets) -> np.ndarray:
 
 def _joined(state: AllowedSets, judge) -> np.ndarray:
     found: list[int] = []
-    for region, start, end in zip(state.regions, state.starts[:-1], state.starts[1:], strict=True):
+    for region, start, end in zip_equal(state.regions, state.starts[:-1], state.starts[1:]):
         found += judge(region, state.candidates[start:end].tolist())
     return np.array(found, dtype=np.int64)

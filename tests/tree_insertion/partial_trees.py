@@ -10,6 +10,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
 from tree_fairseq.tree_insertion.relations import PreorderTrees
 from tree_fairseq.tree_insertion.slots import delete_nodes, insert_nodes, with_slots
@@ -80,7 +81,7 @@ def preorder(batch: dict[str, Tensor]) -> PreorderTrees:
 def rows(batch: dict[str, Tensor]) -> list[list[int]]:
     """The parents of each tree, without padding."""
     counts = (batch["labels"] != PAD).sum(1).tolist()
-    return [parents[:count] for parents, count in zip(batch["parents"].tolist(), counts, strict=True)]
+    return [parents[:count] for parents, count in zip_equal(batch["parents"].tolist(), counts)]
 
 
 def path_to_root(parents: list[int], node: int) -> list[int]:

@@ -12,6 +12,7 @@ from torch import nn
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD, random_batch
 from tree_fairseq.errors import InputError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence, slot_divergence
 from tree_fairseq.tree_insertion.dataset import TargetDistribution
 
@@ -39,9 +40,7 @@ def equation(slot, logits, target):
     total = logits.new_zeros(())
     for place, number in enumerate(slot.tolist()):
         said = torch.softmax(logits[place], dim=0)
-        for other, label, share in zip(
-            *(target[name].tolist() for name in ("slot", "label", "probability")), strict=True
-        ):
+        for other, label, share in zip_equal(*(target[name].tolist() for name in ("slot", "label", "probability"))):
             if other == number:
                 total = total + share * (math.log(share) - torch.log(said[label]))
     return total

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import allowed_sets, distance_sums, keys_of, ranks_of, steps_of, trajectory
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, insert, slot_mask
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
@@ -36,7 +37,7 @@ def read(text: str) -> Tree:
 def allowed(target: TargetTree, labels: str) -> dict[tuple[str, int], str]:
     state = allowed_sets(target, [label in (ROOT_LABEL, *labels) for label in target.labels])
     found: dict[tuple[str, int], str] = {}
-    for slot, node in zip(state.slots.tolist(), state.candidates.tolist(), strict=True):
+    for slot, node in zip_equal(state.slots.tolist(), state.candidates.tolist()):
         place = target.labels[state.nodes[slot // KINDS]], slot % KINDS
         found[place] = found.get(place, "") + target.labels[node]
     return found
@@ -117,7 +118,7 @@ def test_centrality_by_walking_through_the_graph_of_each_region(tree, data):
         for one, other in edges:
             in_tree[one].add(other)
             in_tree[other].add(one)
-        for one, other in edges + list(itertools.pairwise(children)):
+        for one, other in edges + list(zip(children, children[1:])):
             if state.region_of[one] == state.region_of[other] >= 0:
                 in_regions[one].add(other)
                 in_regions[other].add(one)
@@ -146,7 +147,7 @@ def test_ranks_by_sorting_each_slot(tree, data):
         order = sorted(
             own,
             key=lambda entry: (
-                sums[node := state.candidates[entry]],
+                sums[(node := state.candidates[entry])],
                 target.ends[node] - node,
                 target.labels[node],
                 node,
@@ -201,9 +202,7 @@ def test_ties_are_drawn():
 def test_several_trajectories_are_those_that_are_drawn_one_by_one(oracle):
     made = ORACLES[oracle](TargetTree.of(read(FIGURE_2)))
     one_by_one, together = np.random.default_rng(1), np.random.default_rng(1)
-    for expected, found in zip(
-        [trajectory(made, one_by_one) for _ in range(5)], trajectories(made, 5, together), strict=True
-    ):
+    for expected, found in zip_equal([trajectory(made, one_by_one) for _ in range(5)], trajectories(made, 5, together)):
         for name in ("steps", "starts", "slots", "candidates", "ranks"):
             assert getattr(expected, name).tolist() == getattr(found, name).tolist()
 
@@ -217,7 +216,7 @@ def test_the_root_may_be_given(tree, name):
     used, steps = np.arange(len(target)) < 2, 0
     while len((state := allowed_sets(target, used)).candidates):
         keys = keys_of(oracle, state)
-        for start, end in zip(state.starts[:-1], state.starts[1:], strict=True):
+        for start, end in zip_equal(state.starts[:-1], state.starts[1:]):
             used[state.candidates[start + keys[start:end].argmin()]] = True
         steps += 1
     assert step_count(oracle, given=2) == steps

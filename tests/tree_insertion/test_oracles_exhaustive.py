@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.tree_insertion.allowed_sets import allowed_sets, keys_of, ranks_of, steps_of
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, insert, slot_mask
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
@@ -127,9 +128,7 @@ class Search:
         here = part_of(self.tree, used)
         fitting = [[None, *self.fitting(used, slot)] for slot in open_slots(here)]
         for labels in itertools.product(*fitting):
-            insertions = {
-                slot: label for slot, label in zip(open_slots(here), labels, strict=True) if label is not None
-            }
+            insertions = {slot: label for slot, label in zip_equal(open_slots(here), labels) if label is not None}
             after = used | set(insertions.values())
             different = len(after) == len(used) + len(insertions) > len(used)
             if different and step(here, insertions) == part_of(self.tree, after):
@@ -155,7 +154,7 @@ class Search:
 def insertions_of(target: TargetTree, state, wanted) -> set[tuple[tuple[str, int], str]]:
     return {
         ((target.labels[state.nodes[slot // KINDS]], slot % KINDS), target.labels[node])
-        for slot, node, kept in zip(state.slots.tolist(), state.candidates.tolist(), wanted, strict=True)
+        for slot, node, kept in zip_equal(state.slots.tolist(), state.candidates.tolist(), wanted)
         if kept
     }
 

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, path_to_root, preorder, random_batch, rows, siblings
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.relations import (
     ACROSS,
     CHILD,
@@ -205,7 +206,7 @@ def test_values_and_gradients_are_those_of_the_equations(child_relations, batch)
                     torch.testing.assert_close(made[node, row], state)
                 total = total + (scale * (state if made is None else made[node, row]) ** 2).sum()
         losses.append(torch.autograd.grad(total, parameters))
-    for fast, slow in zip(*losses, strict=True):
+    for fast, slow in zip_equal(*losses):
         torch.testing.assert_close(fast, slow)
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.tree_insertion.slot_batches import label_dictionary
 from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.sequence_search import (
@@ -112,7 +113,7 @@ def test_a_batch_is_its_sentences_one_by_one(name, limits, caplog):
     with caplog.at_level(logging.WARNING):
         found = generator.generate(models, batch(SOURCES))
     complete = 0
-    for source, (hypothesis,) in zip(SOURCES, found, strict=True):
+    for source, (hypothesis,) in zip_equal(SOURCES, found):
         tokens, said, steps, score = decode_alone(models, source, limits, min(3 * limits.nodes + 2, 100))
         expected = SEQUENCES.balanced(torch.tensor(tokens, dtype=torch.long), torch.tensor(said))
         assert hypothesis["tokens"].equal(expected["tokens"]) and hypothesis["steps"] == steps

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, preorder, rows, siblings
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.decoder import (
     AS_ANCESTOR,
     AS_DESCENDANT,
@@ -68,7 +69,7 @@ def test_slots_are_sums_of_their_neighbours(batch):
     parameters = [states, module.maps.weight, module.maps.bias]
     scale = torch.randn_like(expected)
     fast, slow = (torch.autograd.grad((scale * made.square()).sum(), parameters) for made in (vectors, expected))
-    for ours, theirs in zip(fast, slow, strict=True):
+    for ours, theirs in zip_equal(fast, slow):
         torch.testing.assert_close(ours, theirs)
 
 

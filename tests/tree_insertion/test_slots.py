@@ -22,6 +22,7 @@ from tests.tree_insertion.partial_trees import (
     same,
     trees_after,
 )
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.slots import KINDS, SlotNumbers, insert
 
 
@@ -77,7 +78,7 @@ def insert_row_by_row(batch, slots, answers) -> ChangedTrees:
 def test_insertions_are_those_row_by_row(batch, seed, share):
     slots, answers = draw_answers(batch, seed, share)
     found, expected = inserted(batch, slots, answers), insert_row_by_row(batch, slots, answers)
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip_equal(found, expected):
         same(ours, theirs)
 
 
@@ -86,7 +87,7 @@ def test_slots_may_come_in_any_order():
     slots, answers = draw_answers(batch, 1, 0.6)
     expected = inserted(batch, slots, answers)
     order = torch.randperm(len(slots), generator=torch.Generator().manual_seed(0))
-    for ours, theirs in zip(inserted(batch, slots[order], answers[order]), expected, strict=True):
+    for ours, theirs in zip_equal(inserted(batch, slots[order], answers[order]), expected):
         same(ours, theirs)
 
 
@@ -125,7 +126,7 @@ def delete_row_by_row(batch, is_deleted) -> ChangedTrees:
 @given(batch=batches(), seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.3, 0.8, 1.0]))
 def test_deletions_are_those_row_by_row(batch, seed, share):
     is_deleted = torch.rand(batch["labels"].shape, generator=torch.Generator().manual_seed(seed)) < share
-    for ours, theirs in zip(deleted(batch, is_deleted), delete_row_by_row(batch, is_deleted), strict=True):
+    for ours, theirs in zip_equal(deleted(batch, is_deleted), delete_row_by_row(batch, is_deleted)):
         same(ours, theirs)
 
 

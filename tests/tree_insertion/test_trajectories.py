@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import allowed_sets, trajectory
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, insert, slot_mask
 from tree_fairseq.tree_insertion.target import TargetTree
@@ -87,10 +88,10 @@ def test_wrong_nodes_are_inserted_and_slots_keep_their_meaning(tree, seed, rate)
     mask = slot_mask(found.parents).reshape(-1)
     assert mask[found.slots].all() and (np.diff(found.slots) >= 0).all()
     kept = {}
-    for slot, answer, rank in zip(found.slots.tolist(), found.insertions.tolist(), found.ranks.tolist(), strict=True):
+    for slot, answer, rank in zip_equal(found.slots.tolist(), found.insertions.tolist(), found.ranks.tolist()):
         kept.setdefault(slot, []).append((answer, rank))
     wanted = {}
-    for slot, answer, rank in zip(clean.slots.tolist(), clean.insertions.tolist(), clean.ranks.tolist(), strict=True):
+    for slot, answer, rank in zip_equal(clean.slots.tolist(), clean.insertions.tolist(), clean.ranks.tolist()):
         wanted.setdefault(slot, []).append((answer, rank))
     kept_of_clean = {}
     for slot, answers in kept.items():

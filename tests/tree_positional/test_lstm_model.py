@@ -17,6 +17,7 @@ from tests.nn.tiny import PAD, arguments
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch, symbol_trees
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_positional.lstm_model import TreeToTreeLSTMModel
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import parents_and_branches
@@ -240,7 +241,7 @@ def test_the_structural_search_returns_trees_that_do_not_depend_on_batch_mates()
     together = generate([model], pairs, **options)
     for row in range(4):
         (alone,) = generate([model], pairs, [row], **options)
-        for left, right in zip(alone, together[row], strict=True):
+        for left, right in zip_equal(alone, together[row]):
             tokens = left["tokens"].tolist()
             assert tokens == right["tokens"].tolist()
             torch.testing.assert_close(left["positional_scores"], right["positional_scores"], rtol=1e-4, atol=1e-5)

@@ -13,6 +13,7 @@ from tests.nn.tiny import PAD, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS
 from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_positional.positions import TreePositions
 
 QUERY = [(), ("--query-position",)]
@@ -198,7 +199,7 @@ def test_beam_search_is_independent_of_batch_mates():
     together = generate([model], pairs)
     for row in range(4):
         (alone,) = generate([model], pairs, [row])
-        for left, right in zip(alone, together[row], strict=True):
+        for left, right in zip_equal(alone, together[row]):
             assert left["tokens"].tolist() == right["tokens"].tolist()
             torch.testing.assert_close(left["positional_scores"], right["positional_scores"], rtol=1e-4, atol=1e-5)
 

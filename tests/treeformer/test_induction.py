@@ -8,6 +8,7 @@ import torch
 from tests.nn.tiny import EOS, PAD, build, pairs, stack, tiny_task
 from tests.treeformer import direct_chart
 from tree_fairseq.errors import InputError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.treeformer.induction import attended_phrases, sentence_splits
 from tree_fairseq.trees.tree import Tree
 
@@ -39,7 +40,7 @@ def test_trees_are_the_recursion_over_the_loops_of_the_paper(flags, left_pad):
     model, sentences = model_of(*flags), pairs(TASK, *LENGTHS)
     tokens = stack([pair.source for pair in sentences], left_pad, width=12)
     splits = sentence_splits([model.encoder], tokens, PAD)
-    for pair, found in zip(sentences, splits, strict=True):
+    for pair, found in zip_equal(sentences, splits):
         n = len(pair.source)
         alone = stack([pair.source], True)
         states = model.encoder(alone, torch.tensor([n + 1]))["encoder_out"][0][:, 0]

@@ -170,9 +170,36 @@ def test_reading_of_unusual_escapes(text, word):
     assert unescape(text) == word
 
 
-def test_long_runs_of_backslashes_take_linear_time():
-    word = "\\" * 200_000 + "x("
+# At this length, a regular expression of quadratic time would take minutes.
+LONG = 200_000
+
+
+@pytest.mark.parametrize("end", ["x(", "(", "-LRB-", "", "-LR"])
+def test_long_runs_of_backslashes_take_linear_time(end):
+    word = "\\" * LONG + end
     assert unescape(escape(word)) == word
+    assert unescape(word + "x") is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "is_tree"),
+    [
+        ("(S" + " " * LONG + "(A" + "\t" * LONG + "a" + " " * LONG + ")" + " " * LONG + ")", True),
+        ("(" + "S" * LONG + " " + "a" * LONG + ")", True),
+        ("(S" + " " * LONG + "a" + " " * LONG + "b)", False),
+        ("(S a" + " " * LONG, False),
+        ("(" + "S" * LONG, False),
+        ("(S (A " + "a" * LONG + " " * LONG + "(", False),
+        (" " * LONG + "a", False),
+    ],
+)
+def test_long_runs_of_blanks_and_letters_take_linear_time(line, is_tree):
+    for read in (read_forest, read_spans):
+        if is_tree:
+            assert read(line)
+        else:
+            with pytest.raises(errors.TreeFormatError):
+                read(line)
 
 
 def test_a_tag_is_not_escaped():

@@ -135,7 +135,7 @@ def test_any_line_is_a_tree_or_refused(name, line):
     try:
         tree = notation.read(line, "corpus.txt", 7)
     except InputError as error:
-        assert isinstance(error, NotationError | MultipleRootsError | EmptySymbolTreeError)
+        assert isinstance(error, (NotationError, MultipleRootsError, EmptySymbolTreeError))
         assert (error.path, error.line) == ("corpus.txt", 7) and error.hint
         assert error.column is None or 1 <= error.column <= len(line) + 1
     else:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import any_trees, forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.tree import Tree, forest_leaves
@@ -39,9 +40,7 @@ def all_rows(forest):
 @settings(deadline=None)
 def test_encode_is_preorder_with_half_open_spans(forest):
     encoded = encode(forest)
-    assert [(label, *row) for label, row in zip(encoded.labels, encoded.spans.tolist(), strict=True)] == all_rows(
-        forest
-    )
+    assert [(label, *row) for label, row in zip_equal(encoded.labels, encoded.spans.tolist())] == all_rows(forest)
     assert encoded.leaves == forest_leaves(forest)
     assert encoded.spans.dtype == np.int32 and encoded.spans.shape == (len(encoded.labels), 3)
 
@@ -137,7 +136,7 @@ def test_chains_are_the_nodes_of_equal_spans(tree):
     groups = [(span, [row[0] for row in rows]) for span, rows in groupby(all_rows((tree,)), lambda row: row[1:3])]
     expected = [labels for (start, end), labels in groups if end - start >= 2]
     kept, top = unary_chains(encoded.spans)
-    assert [encoded.labels[start : end + 1] for start, end in zip(top, kept, strict=True)] == expected
+    assert [encoded.labels[start : end + 1] for start, end in zip_equal(top, kept)] == expected
 
 
 def test_a_worked_example():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, PieceAlignmentError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import (
     SUBWORD_SUFFIX,
@@ -56,7 +57,7 @@ def test_every_word_keeps_its_tag(case):
         return [node.label for tree in line for node in tree.preorder() if node.is_preterminal]
 
     expected = []
-    for tag, word_pieces in zip(tags(forest), pieces, strict=True):
+    for tag, word_pieces in zip_equal(tags(forest), pieces):
         expected += [tag] if len(word_pieces) == 1 else [tag + SUBWORD_SUFFIX] * len(word_pieces)
     assert tags(split_words(forest, pieces)) == expected
 
@@ -213,7 +214,7 @@ def aligned_cases(draw):
         place += len(word)
     places = draw(st.lists(st.integers(0, place), max_size=8))
     borders = [0, *sorted(places), place]
-    piece_offsets = list(zip(borders, borders[1:], strict=False))
+    piece_offsets = list(zip(borders, borders[1:]))
     return forest, offsets, piece_offsets, [f"p{number}" for number in range(len(piece_offsets))]
 
 

@@ -18,6 +18,7 @@ from tree_fairseq.errors import (
     ReservedMarkError,
     SymbolTreeError,
 )
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.symbols import (
     BINARIZATIONS,
     NULL,
@@ -125,7 +126,7 @@ def test_parents_and_branches_lead_to_every_node(encoding, tree):
         arities, [encoding.first_branch(arity) for arity in arities], encoding.traversal
     )
     paths = []
-    for place, (parent, branch) in enumerate(zip(parents, branches, strict=True)):
+    for place, (parent, branch) in enumerate(zip_equal(parents, branches)):
         assert parent < place and (parent < 0) == (branch < 0) == (place == 0)
         paths.append((*paths[parent], branch) if place else ())
     expected = positions(binary(tree, []) if encoding.binarization == "lcrs" else tree)

@@ -39,6 +39,7 @@ from tree_fairseq.data_bin.token_files import (
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
 from tree_fairseq.errors import CorruptFileError, InputError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode
 from tree_fairseq.trees.subwords import bpe_word, join_words, sentencepiece_word
@@ -285,7 +286,7 @@ def export_examples(request: ExportRequest) -> Iterator[str]:
     lines = token_words(folder / record.splits[split].prefix, dictionary)
     subword_model = manifest.side(TEXT).options.subword_model
     whole_word = sentencepiece_word if str(subword_model).endswith(".model") else bpe_word
-    for number, (forest, tokens) in enumerate(zip(forests, lines, strict=True), start=1):
+    for number, (forest, tokens) in enumerate(zip_equal(forests, lines), start=1):
         classes = [UNLABELLED if token == dictionary.unk_word else token for token in tokens]
         if not record.node_labels:
             yield f"{' '.join(forest_leaves(forest))}\t{' '.join(classes)}"
@@ -305,7 +306,7 @@ def export_sentences(request: ExportRequest) -> Iterator[str]:
     record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
     texts = token_words(folder / token_prefix(split, TEXT, CLASS, TEXT), load_dictionary(folder, TEXT))
     classes = token_words(folder / record.splits[split].prefix, load_dictionary(folder, CLASS))
-    for words, names in zip(texts, classes, strict=True):
+    for words, names in zip_equal(texts, classes):
         yield f"{' '.join(words).replace(f' {SEPARATOR} ', chr(9))}\t{''.join(names)}"
 
 

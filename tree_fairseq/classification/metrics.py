@@ -11,6 +11,8 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from torch import Tensor
 
+from tree_fairseq.python_versions import zip_equal
+
 
 def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
     """Counts pairs of right and predicted classes, each ``[B]`` int64: ``[C, C]`` int64, a row for each right class."""
@@ -40,7 +42,7 @@ def class_figures(counts: np.ndarray) -> dict[str, float]:
 def confusion_line(counts: np.ndarray, names: Sequence[str]) -> str:
     """Writes a confusion matrix in one line: each right class, and how often each class was predicted for it."""
     return "; ".join(
-        f"{name}: {' '.join(f'{count:.0f}' for count in row)}" for name, row in zip(names, counts.tolist(), strict=True)
+        f"{name}: {' '.join(f'{count:.0f}' for count in row)}" for name, row in zip_equal(names, counts.tolist())
     )
 
 

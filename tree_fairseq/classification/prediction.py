@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.compat import print_after
+from tree_fairseq.python_versions import zip_equal
 
 _COMMANDS = ("fairseq_cli.generate", "fairseq_cli.interactive")
 
@@ -92,7 +93,7 @@ class ClassLines:
     def expect(self, numbers: Iterable[int], hypotheses: Iterable[Sequence[dict]]) -> None:
         """Prepares the ``C-`` lines of examples, given their numbers and hypotheses."""
         if print_after(_COMMANDS, self.line_after):
-            for number, ranked in zip(numbers, hypotheses, strict=True):
+            for number, ranked in zip_equal(numbers, hypotheses):
                 self._waiting[str(number)] = class_line(number, ranked, self.dictionary)
 
     def line_after(self, line: str) -> str | None:

@@ -170,7 +170,7 @@ class ClassificationPlan(PreprocessPlan):
         counts = ", ".join(f"{name} ({census.of_examples[name]})" for name in self.classes)
         logger.info("[classes] %s: %d examples: %s", split, census.lines, counts)
         if self.has_trees:
-            nodes, unlabelled = census.counts.total(), census.counts[UNLABELLED]
+            nodes, unlabelled = sum(census.counts.values()), census.counts[UNLABELLED]
             logger.info("[classes] %s: %d nodes, %d of them without a class", split, nodes, unlabelled)
         if split == "train" and (absent := [name for name in self.classes if not census.of_examples[name]]):
             logger.warning("[classes] no training example has the class %s", ", ".join(absent))
@@ -252,7 +252,7 @@ class ClassificationPlan(PreprocessPlan):
             prefix, census = token_prefix(split, TEXT, CLASS, CLASS), self.census[split]
             unlabelled = 0 if self.args.regression else census.counts[UNLABELLED]
             files = token_file_names(output / prefix, found_impl(output / prefix))
-            record = ClassSplitRecord(prefix, census.lines, census.counts.total(), unlabelled, files)
+            record = ClassSplitRecord(prefix, census.lines, sum(census.counts.values()), unlabelled, files)
             manifest.section(ClassificationRecord).splits[split] = record
 
     @property

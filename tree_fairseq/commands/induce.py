@@ -48,7 +48,7 @@ def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path, count: 
         pictures[f"attention-{number}"] = phrase_map_to_svg([*inducer.tokens[number], "</s>"], written, attended)
     folder.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
-        (folder / f"{name}.svg").write_text(picture, encoding="utf-8", newline="\n")
+        (folder / f"{name}.svg").write_bytes(picture.encode())
 
 
 def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
     if args.output is None:
         sys.stdout.write(text)
     else:
-        args.output.write_text(text, encoding="utf-8", newline="\n")
+        args.output.write_bytes(text.encode())
     if args.draw is not None:
         draw(inducer, trees, args.draw, args.draw_first)
     if gold is not None:

@@ -369,7 +369,7 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
     )
     if unknown:
         text = "[trees] %s: %d nodes are labelled <unk>, for the label dictionary lacks %s"
-        logger.warning(text, tokens.name, unknown.total(), most_frequent(unknown))
+        logger.warning(text, tokens.name, sum(unknown.values()), most_frequent(unknown))
     require_equal_lengths(TreeStore(store), tokens)
     text = "[trees] %s: %d lines, %d leaves, %d nodes; %d lines with a flat tree"
     logger.info(text, tokens.name, split.lines, split.leaves, split.nodes, len(split.failed))
@@ -379,7 +379,7 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
         leaves=split.leaves,
         nodes=split.nodes,
         failed=split.failed,
-        unknown_labels=unknown.total(),
+        unknown_labels=sum(unknown.values()),
         files=token_file_names(tokens, found_impl(tokens)) + [path.name for path in tree_file_paths(store)],
     )
 

@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     for heat_map in maps:
         path = options.output / f"{heat_map.name}.svg"
-        path.write_text(heat_map_to_svg(heat_map), encoding="utf-8", newline="\n")
+        path.write_bytes(heat_map_to_svg(heat_map).encode())
         print(path)
 
 

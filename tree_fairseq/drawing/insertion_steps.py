@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tree_fairseq.drawing.forest import tree_to_text
 from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number, text_width
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.symbols import tree_of_parents
 
 # Sizes in pixels.
@@ -47,8 +48,8 @@ def trace_to_text(steps: Sequence[InsertionStep]) -> str:
     """Draws the tree of each step with its root at the left; ``+`` marks new nodes and ``-`` nodes to delete."""
     blocks = []
     for count, step in enumerate(steps, 1):
-        marks = ["-" * deleted + "+" * new for new, deleted in zip(step.is_new, step.is_deleted, strict=True)]
-        tree = tree_of_parents([mark + label for mark, label in zip(marks, step.labels, strict=True)], step.parents)
+        marks = ["-" * deleted + "+" * new for new, deleted in zip_equal(step.is_new, step.is_deleted)]
+        tree = tree_of_parents([mark + label for mark, label in zip_equal(marks, step.labels)], step.parents)
         blocks.append(f"step {count}: {step.summary}\n{tree_to_text((tree,))}")
     return "\n\n".join(blocks)
 
@@ -79,7 +80,7 @@ def _draw(step: InsertionStep, top: float) -> tuple[list[str], float, float]:
     free = [0.0] * count  # the left edge of the space for the next child
     places: list[tuple[float, float]] = []
     edges, parts = [], []
-    for node, (label, parent) in enumerate(zip(step.labels, step.parents, strict=True)):
+    for node, (label, parent) in enumerate(zip_equal(step.labels, step.parents)):
         taken = max(own[node] + _COLUMN_GAP, below[node])
         left, y = (free[parent], places[parent][1] + _LEVEL) if node else (MARGIN, top)
         free[node] = left + (taken - below[node]) / 2

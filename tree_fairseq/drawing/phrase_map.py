@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tree_fairseq.drawing.svg import MARGIN, document, element, heading, text_width
+from tree_fairseq.python_versions import zip_equal
 
 # Sizes in pixels.
 _FONT_SIZE = 14
@@ -47,7 +48,7 @@ def phrase_map_to_svg(
     for token, left, right in zip(source, edges, edges[1:]):
         parts.append(element("text", token, class_="phrase-source", x=(left + right) / 2, y=top))
     top += _ROW_GAP
-    for token, phrases in zip(target, attended, strict=True):
+    for token, phrases in zip_equal(target, attended):
         height = max(len(phrases) * (_BAR + _BAR_GAP), _FONT_SIZE) + _ROW_GAP
         parts.append(element("line", class_="phrase-rule", x1=MARGIN, x2=edges[-1], y1=top, y2=top))
         middle = top + height / 2 + _FONT_SIZE / 3

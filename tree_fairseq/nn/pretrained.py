@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional, Self
+from typing import Any, Optional, Union
 
 import torch
 from fairseq import utils
@@ -48,7 +48,7 @@ def library() -> ModuleType:
         raise InputError(f"a pretrained encoder needs the package transformers ({error})", hint=_INSTALL) from error
 
 
-def encoder_folder(name: str | os.PathLike) -> Path:
+def encoder_folder(name: Union[str, os.PathLike]) -> Path:
     """The folder of an encoder: its name if that is a path, otherwise a folder that is fetched from the hub."""
     path = Path(name)
     if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
@@ -64,7 +64,7 @@ def encoder_folder(name: str | os.PathLike) -> Path:
         raise InputError(problem, hint="Give a folder, or check the name.") from error
 
 
-def load_tokenizer(folder: str | os.PathLike):
+def load_tokenizer(folder: Union[str, os.PathLike]):
     """Loads the tokenizer of an encoder's folder."""
     transformers = library()
     files = "The tokenizer's files (tokenizer.json, vocab.txt, spiece.model, ...)"
@@ -103,8 +103,8 @@ class PretrainedEncoder(FairseqEncoder):
 
     @classmethod
     def build(
-        cls, dictionary: Dictionary, folder: Optional[str | os.PathLike], description: Optional[str], **dropout
-    ) -> Self:
+        cls, dictionary: Dictionary, folder: Optional[Union[str, os.PathLike]], description: Optional[str], **dropout
+    ) -> "PretrainedEncoder":
         """Builds the encoder of a folder, or one that a checkpoint describes, whose weights and pieces it has."""
         if description is None:
             return cls.from_folder(dictionary, folder, **dropout)
@@ -119,10 +119,10 @@ class PretrainedEncoder(FairseqEncoder):
     def from_folder(
         cls,
         dictionary: Dictionary,
-        folder: Optional[str | os.PathLike],
+        folder: Optional[Union[str, os.PathLike]],
         dropout: Optional[float] = None,
         attention_dropout: Optional[float] = None,
-    ) -> Self:
+    ) -> "PretrainedEncoder":
         """Loads an encoder from ``config.json``, the tokenizer's files and weights in the form of safetensors.
 
         Dropout replaces that of the configuration.
@@ -185,7 +185,7 @@ class PretrainedEncoder(FairseqEncoder):
         return self.max_pieces
 
 
-def _checked(folder: Optional[str | os.PathLike]) -> Path:
+def _checked(folder: Optional[Union[str, os.PathLike]]) -> Path:
     """Makes sure that a folder has a configuration and safe weights."""
     if folder is None:
         raise InputError("a pretrained encoder needs its folder", hint="Give it: --encoder-path DIR.")

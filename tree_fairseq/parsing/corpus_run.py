@@ -24,6 +24,7 @@ from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -208,7 +209,7 @@ class SentenceRun:
         """Makes all missing shards of this rank."""
         for request, answers in self.answer(self._requests()):
             shard = request.context
-            self._keep(shard, dict(zip(request.payload, answers, strict=True)))
+            self._keep(shard, dict(zip_equal(request.payload, answers)))
             shard.awaited -= 1
             if not shard.awaited:
                 self._settle(shard)

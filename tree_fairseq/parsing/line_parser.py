@@ -36,6 +36,7 @@ from tree_fairseq.parsing.pieces import (
 )
 from tree_fairseq.parsing.processes import own_device
 from tree_fairseq.parsing.requests import Answers, Failure, parse_texts, text_batches
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
@@ -196,7 +197,7 @@ class LineParser:
             done = finish_raw_line(line.raw, answers[0] if answers else "", self._model)
             return None if done is None else self._written(*done, failed)
         written = []
-        for text, split, answer in zip(line.texts, line.split, answers, strict=True):
+        for text, split, answer in zip_equal(line.texts, line.split, answers):
             visible = text.split(" ")
             tree = write_forest((flat_tree(visible),)) if isinstance(answer, Failure) else answer
             spliced = splice_pieces(tree, visible, split.pieces)
@@ -232,7 +233,7 @@ class LineParser:
         texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
         answers: dict[str, str | Failure] = {}
         for batch in text_batches(texts, self.options.batch_size):
-            answers.update(zip(batch, parse_texts(self.parser, self.kind, batch), strict=True))
+            answers.update(zip_equal(batch, parse_texts(self.parser, self.kind, batch)))
         return [self.finish(line, answers, path) for line in prepared]
 
     def answer(self, kind: str, payload: Any) -> Any:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import operator
 import os
 import pickle
 import queue
@@ -29,6 +28,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from multiprocessing.pool import RemoteTraceback
 from pathlib import Path
 from typing import Any, Callable, NoReturn, TypeVar
 
@@ -166,7 +166,7 @@ class _Group:
 
     def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
         reply: list[tuple[Any, BaseException | None]] = []
-        self._send((operator.call, function), reply, work)
+        self._send((_call, function), reply, work)
 
         def result() -> Result:
             while not reply:
@@ -203,7 +203,7 @@ class _Group:
                 except (EOFError, OSError):
                     self._report_death(process, work)
                 if error is not None and not isinstance(error, TreeFairseqError):
-                    error.add_note(f"\nIn the process:\n{trace}")
+                    error.__cause__ = RemoteTraceback(trace)
                 replies.append((process.contexts.popleft(), value, error))
         return replies
 
@@ -307,6 +307,10 @@ def _read_tasks(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None
         while True:
             tasks.put(connection.recv_bytes())
     os._exit(0)
+
+
+def _call(function: Callable[[], Result]) -> Result:
+    return function()
 
 
 def _pickled_error(error: Exception, trace: str) -> bytes:

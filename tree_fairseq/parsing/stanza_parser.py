@@ -37,6 +37,7 @@ from tree_fairseq.parsing.stanza_trees import (
     to_label,
     to_tree,
 )
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -185,7 +186,7 @@ class StanzaParser:
             return [None] * len(sentences)
         with _undisturbed():
             parsed = self._parse_document(self._pipeline(list(filled.values()), processors="tokenize,pos"))
-        trees = dict(zip(filled, parsed, strict=True))
+        trees = dict(zip_equal(filled, parsed))
         return [trees.get(position) for position in range(len(sentences))]
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
@@ -200,7 +201,7 @@ class StanzaParser:
             documents = self._pipeline.process(
                 [stanza.Document([], text=lines[position]) for position in filled], processors="tokenize,mwt,pos"
             )
-            for position, document in zip(filled, documents, strict=True):
+            for position, document in zip_equal(filled, documents):
                 found = self._parse_document(document)
                 trees = [tree for tree in found if tree is not None]
                 results[position] = None

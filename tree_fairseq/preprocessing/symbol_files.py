@@ -82,7 +82,7 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)
     logger.info(
         "[trees] %s: %d trees, %d symbols of %d types, depth at most %d",
-        *(text.path, result.lines, result.counts.total(), len(result.counts), result.depth),
+        *(text.path, result.lines, sum(result.counts.values()), len(result.counts), result.depth),
     )
     if result.depth > USUAL_LEVELS:
         logger.warning(
@@ -152,9 +152,9 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
     if unknown:
         logger.warning(
             "[trees] %s: %d symbols are not in the dictionary and become %s, ...: %s",
-            *(text.source, unknown.total(), unknown_symbol(0), most_frequent(unknown)),
+            *(text.source, sum(unknown.values()), unknown_symbol(0), most_frequent(unknown)),
         )
-    return unknown.total()
+    return sum(unknown.values())
 
 
 @dataclass
@@ -234,7 +234,7 @@ class SymbolFiles:
                 record.splits[split] = SymbolSplitRecord(
                     prefix,
                     text.lines,
-                    text.counts.total(),
+                    sum(text.counts.values()),
                     text.depth,
                     self.unknown[side.lang, split],
                     token_file_names(output / prefix, found_impl(output / prefix)),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.parsing.controls import ControlParser, balanced, random_trees, right_branching
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.tree import Forest, binarize, forest_leaves
 
@@ -62,7 +63,7 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
 
     A sentence without an induced tree (None) is left out everywhere. The seed is that of random trees.
     """
-    kept = [(forest, own) for forest, own in zip(gold, found, strict=True) if own is not None]
+    kept = [(forest, own) for forest, own in zip_equal(gold, found) if own is not None]
 
     def control(parser: ControlParser) -> list[tuple[Forest, Forest]]:
         trees = parser.parse([forest_leaves(forest) for forest, _ in kept])

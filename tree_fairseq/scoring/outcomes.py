@@ -63,8 +63,8 @@ def production_f1(pairs: Iterable[tuple[Tree | None, Tree]]) -> float:
     common = total = 0
     for output, reference in pairs:
         ours, theirs = productions(output), productions(reference)
-        common += (ours & theirs).total()
-        total += ours.total() + theirs.total()
+        common += sum((ours & theirs).values())
+        total += sum(ours.values()) + sum(theirs.values())
     return 200 * common / total if total else 0.0
 
 

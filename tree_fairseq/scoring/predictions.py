@@ -28,6 +28,7 @@ from tree_fairseq.classification.class_trees import read_class_tree
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring.breakdowns import COUNT, by_bounds
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_references, read_scores
 from tree_fairseq.scoring.runs import GroupScorer, RunScorer, bucket_lines, generated, group_lines, hypotheses_of
@@ -50,7 +51,7 @@ class ClassJudgement:
     @property
     def outcomes(self) -> dict[str, list[bool]]:
         """Whether each example is right, by metric."""
-        return {"accuracy": [ours == theirs for ours, theirs in zip(self.predicted, self.references, strict=True)]}
+        return {"accuracy": [ours == theirs for ours, theirs in zip_equal(self.predicted, self.references)]}
 
     def counts(self, indices: Sequence[int] | None = None) -> np.ndarray:
         """Returns how often each class (column) was predicted for each right class (row), over all examples or some."""

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.stats import permutation_test
 
 from tree_fairseq.errors import ScoringError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring.breakdowns import COUNT
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, hypotheses_of
@@ -39,7 +40,7 @@ def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.
     logging.getLogger("absl").setLevel(logging.WARNING)
     at_blanks = SimpleNamespace(tokenize=str.split)  # rouge-score's own tokeniser keeps only letters and digits
     scorer = library.RougeScorer(list(METRICS), use_stemmer=False, tokenizer=at_blanks)
-    rows = [scorer.score(reference, hypothesis) for reference, hypothesis in zip(references, hypotheses, strict=True)]
+    rows = [scorer.score(reference, hypothesis) for reference, hypothesis in zip_equal(references, hypotheses)]
     return {name: np.array([row[name].fmeasure for row in rows], dtype=np.float64) for name in METRICS}
 
 

@@ -26,6 +26,7 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import ProjectedMemory, cross_attention_options
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.relations import PreorderTrees, TreeRelationAttention, TreeRelations, structure_tokens
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, KINDS, NEXT_SIBLING
 
@@ -168,7 +169,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout_module(x).transpose(0, 1)  # T x B x D
-        for layer, projected in zip(self.layers, memory.layers, strict=True):
+        for layer, projected in zip_equal(self.layers, memory.layers):
             x, _, _ = layer(x, encoder_out=projected, self_attn_padding_mask=self_attn_padding_mask)
         if self.layer_norm is not None:
             x = self.layer_norm(x)

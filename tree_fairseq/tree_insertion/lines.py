@@ -17,6 +17,7 @@ import numpy as np
 
 from tree_fairseq.errors import InputError, SymbolTreeError
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
@@ -102,7 +103,7 @@ class EncodedText:
                     found.counts.update(tree.words.split(" "))
                     # Equal trees share one object.
                     found.lines.append(known.setdefault(tree, tree))
-        counts = len(found.lines), len(known), found.counts.total(), found.largest
+        counts = len(found.lines), len(known), sum(found.counts.values()), found.largest
         message = "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree"
         logger.info(message, text.path, *counts)
         return found
@@ -152,7 +153,7 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
         items = (written[tree][0].item(written[tree][1]) if tree in written else next(new_items) for tree in numbers)
         write_store(prefix, items, [numbers[tree] for tree in lines])
         store = InsertionStore(prefix)
-        written |= {tree: (store, line) for tree, line in zip(numbers, store.distinct.tolist(), strict=True)}
+        written |= {tree: (store, line) for tree, line in zip_equal(numbers, store.distinct.tolist())}
     seconds, count = time.perf_counter() - begun, sampler.count * len(sampler.oracles)
     message = "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree"
     logger.info(message, count, len(trees), seconds, 1000 * seconds / max(1, len(trees)))

@@ -150,7 +150,7 @@ class InsertionPlan(PreprocessPlan):
                 prefix=prefix.name,
                 lines=len(text.lines),
                 distinct=len(set(text.lines)),
-                nodes=text.counts.total(),
+                nodes=sum(text.counts.values()),
                 largest=text.largest,
                 unknown=_count_unknown(split, text, dictionary),
                 files=[*token_file_names(prefix, found_impl(prefix)), *(path.name for path in files)],
@@ -162,8 +162,8 @@ def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int
     unknown = Counter({word: count for word, count in text.counts.items() if word not in dictionary})
     if unknown:
         message = "[insertion] %s: %d labels are not in the dictionary and become %s: %s"
-        logger.warning(message, split, unknown.total(), dictionary.unk_word, most_frequent(unknown))
-    return unknown.total()
+        logger.warning(message, split, sum(unknown.values()), dictionary.unk_word, most_frequent(unknown))
+    return sum(unknown.values())
 
 
 register_preprocessing(

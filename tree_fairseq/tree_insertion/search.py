@@ -154,4 +154,4 @@ def write_trace(
     steps = [replace(step, labels=labels) for step, labels in zip(trace, names)]
     text = f"{source}\n\n{trace_to_text(steps)}\n"
     for suffix, content in (("txt", text), ("svg", trace_to_svg(steps, title=source))):
-        (folder / f"{number}.{suffix}").write_text(content, encoding="utf-8", newline="\n")
+        (folder / f"{number}.{suffix}").write_bytes(content.encode())

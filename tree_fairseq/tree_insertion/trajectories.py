@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import Oracle
 from tree_fairseq.tree_insertion.slots import DESCENDANT, IN_TREE, KINDS, insert, slot_mask
 from tree_fairseq.tree_insertion.target import Region
@@ -135,7 +136,7 @@ class _JudgedRegion:
         keys = oracle.region_keys(region, self.candidates)
         self.ranks = oracle.region_ranks(self.candidates, keys)
         least = min(keys)
-        self.best = [node for node, key in zip(self.candidates, keys, strict=True) if key == least]
+        self.best = [node for node, key in zip_equal(self.candidates, keys) if key == least]
         self.anchor, self.offset = region.anchor(oracle.target)
         self.parts: dict[int, list[_JudgedRegion]] = {}
 

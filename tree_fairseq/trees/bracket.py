@@ -35,7 +35,7 @@ DEPTH_LIMIT = 100_000  # the greatest depth of a tree if the caller sets no othe
 
 # Each match is a preterminal with its word, the beginning of a constituent, or a run of closing brackets. The last
 # alternative matches anything else, which only the strict reader can judge.
-_NODE = re.compile(r"\(([^ \t()]++)[ \t]*+(?:([^ \t()]++)[ \t]*+\))?|(\)++|[^ \t])")
+_NODE = re.compile(r"\(([^ \t()]+)[ \t]*(?:([^ \t()]+)[ \t]*\))?|(\)+|[^ \t])")
 # Matches in every line that has leaves like ``0=word``, and in some other lines.
 _INDEXED_LEAF = re.compile(r"[ \t)]\d+=")
 _INDEX = re.compile(r"([0-9]{1,9})=.")
@@ -49,8 +49,8 @@ _REFUSED = re.compile(f"[{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_WORD = re.compile(f"[ \t{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")
 # Both begin at the first of a run of backslashes, so that their time is linear in its length.
-_TO_ESCAPE = re.compile(r"(?<!\\)(\\*+)(?:([()])|(-[LR]RB))")
-_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*+)(?:\\(-[LR]RB)|(-[LR]RB-))")
+_TO_ESCAPE = re.compile(r"(?<!\\)(\\*)(?:([()])|(-[LR]RB))")
+_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\(-[LR]RB)|(-[LR]RB-))")
 
 _CHARACTER_HINT = "Replace it in the tree and in the text by a visible character."
 

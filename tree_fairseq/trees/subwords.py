@@ -11,9 +11,10 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from operator import itemgetter
+from typing import Optional
 
 from tree_fairseq.errors import PieceAlignmentError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals, forest_leaves
 
 SUBWORD_SUFFIX = "_sub"  # added to the tag of a split word to make the tag of its pieces
@@ -170,7 +171,7 @@ def align_pieces(
 
 
 # A node over pieces, None if it has none, and the span of the tokens that it covered.
-_Aligned = tuple[Tree | None, int, int]
+_Aligned = tuple[Optional[Tree], int, int]
 
 
 class _PieceAligner:
@@ -193,7 +194,7 @@ class _PieceAligner:
         last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]
         # Neither is reset for a piece: offsets can decrease where text was normalised, and must not reorder pieces.
         first = last = 0
-        for piece, (start, end) in zip(pieces, piece_offsets, strict=True):
+        for piece, (start, end) in zip_equal(pieces, piece_offsets):
             while first < len(token_offsets) - 1 and token_offsets[first][1] <= start:
                 first += 1
             last = max(last, first)
@@ -214,7 +215,7 @@ class _PieceAligner:
             own = self.own_pieces[token]
             return _word_tree(node.label, own) if own else None, token, self.token
         start = children[0][1]
-        split = bisect_left(self.waiting, start, key=itemgetter(0))
+        split = bisect_left(self.waiting, (start, ""))
         joined = self.waiting[split:]
         del self.waiting[split:]
         return _with_joined_pieces(node.label, children, joined), start, self.token

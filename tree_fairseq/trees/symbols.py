@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest, Tree
 
 TRAVERSALS = ("dfs", "bfs")
@@ -69,7 +70,7 @@ def parents_and_branches(
     take = open_slots.pop if traversal == "dfs" else open_slots.popleft
     parents: list[int] = []
     branches: list[int] = []
-    for place, (arity, first) in enumerate(zip(arities, first_branches, strict=True)):
+    for place, (arity, first) in enumerate(zip_equal(arities, first_branches)):
         if not open_slots:
             raise MultipleRootsError(f"the tree is complete after {place} of {len(arities)} symbols")
         if arity > len(arities):
@@ -229,5 +230,5 @@ def exact_matches(
         output is not None
         and all(node.label != UNKNOWN_LABEL for node in output.preorder())
         and output.fold(number) == reference.fold(number)
-        for output, reference in zip(outputs, references, strict=True)
+        for output, reference in zip_equal(outputs, references)
     ]

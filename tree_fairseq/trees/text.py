@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
+from tree_fairseq.python_versions import zip_equal
 
 CHUNK_LINES = 4096
 
@@ -24,7 +25,7 @@ _CONTROL_NAMES = (
     "LINE FEED,VERTICAL TAB,FORM FEED,CARRIAGE RETURN,FILE SEPARATOR,GROUP SEPARATOR,RECORD SEPARATOR,UNIT SEPARATOR,"
     "NEXT LINE"
 ).split(",")
-_CONTROLS = dict(zip("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES, strict=True))
+_CONTROLS = dict(zip_equal("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES))
 # The same as bytes of UTF-8: a hit only means that the slow reader has to look.
 _SUSPECT = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\r(?!\n|\Z)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _BLOCK = 1 << 20

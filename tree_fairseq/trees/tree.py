@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
+from tree_fairseq.python_versions import zip_equal
 
 INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
 
@@ -113,7 +114,7 @@ class Tree:
                 continue
             if left.label != right.label or len(left.children) != len(right.children):
                 return False
-            stack.extend(zip(left.children, right.children, strict=True))
+            stack.extend(zip_equal(left.children, right.children))
         return True
 
     def __hash__(self) -> int:
@@ -173,7 +174,7 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     Raises ValueError if the numbers do not describe exactly one tree.
     """
     built: list[Tree] = []  # subtrees to the right of the current node, the rightmost first
-    for label, count in zip(reversed(labels), reversed(child_counts), strict=True):
+    for label, count in zip_equal(reversed(labels), reversed(child_counts)):
         first = len(built) - count
         if first < 0:
             raise ValueError(f"the node {label!r} lacks {-first} of its {count} children")

@@ -11,7 +11,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Union
 
 from tree_fairseq.errors import EmptySymbolTreeError, InputError, NotationError
 from tree_fairseq.trees.tree import Tree
@@ -25,7 +25,7 @@ _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 
 
 # Text, or a tree whose text belongs there and the place that it has in its parent, see `Notation`.
-Piece = str | tuple[Tree, Any]
+Piece = Union[str, tuple[Tree, Any]]
 
 
 class Notation(ABC):

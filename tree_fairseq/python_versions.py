@@ -1,0 +1,40 @@
+"""What Python 3.10 and 3.11 have and Python 3.9 does not have, for the whole package."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+_NOTHING = object()
+_BLOCK = 1 << 20  # bytes that are read at once
+
+
+def _zip_equal(*iterables: Iterable) -> Iterator[tuple]:
+    """Like ``zip``, but raises ValueError where one of the iterables ends before another one."""
+    iterators = [iter(values) for values in iterables]
+    while iterators:
+        values = tuple(next(iterator, _NOTHING) for iterator in iterators)
+        present = [value is not _NOTHING for value in values]
+        if not any(present):
+            return
+        if not all(present):
+            raise ValueError(f"zip_equal() argument {present.index(False) + 1} is shorter than another argument")
+        yield values
+
+
+# Pairs are never lost in silence: this is `zip` wherever the lengths have to agree.
+zip_equal: Any = functools.partial(zip, strict=True) if sys.version_info >= (3, 10) else _zip_equal
+
+
+def file_digest(file: IO[bytes], algorithm: str) -> str:
+    """The digest of an open binary file from its present position on, in hexadecimal.
+
+    ``algorithm`` is a name that ``hashlib.new`` knows, such as ``"sha256"``.
+    """
+    digest = hashlib.new(algorithm)
+    while block := file.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
