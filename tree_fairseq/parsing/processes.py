@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from multiprocessing.pool import RemoteTraceback
+from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any, Callable, NoReturn, TypeVar
 
