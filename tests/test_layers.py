@@ -13,7 +13,7 @@ LAYERS = [
     {"errors", "python_versions"},
     {"files", "options"},
     {"trees"},
-    {"parsing"},
+    {"parsing", "released_model"},
     {"compat"},
     {"data_bin"},
     {"preprocessing", "nn", "drawing"},

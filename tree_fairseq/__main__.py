@@ -14,6 +14,7 @@ COMMANDS = {
     "check": ("commands.check:main", "names every damaged, missing or foreign file of a folder"),
     "export": ("commands.export:main", "the trees of a folder as text"),
     "average": ("commands.average:main", "the mean of checkpoints"),
+    "release": ("commands.release:main", "packs a trained model into a folder for others"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
     "score": ("scoring.__main__:main", "scores of outputs: BLEU, accuracy, ROUGE, ...; without a name, all names"),
 }

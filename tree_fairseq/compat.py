@@ -16,6 +16,7 @@ import os
 import pickle
 import re
 import sys
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from fairseq.logging import progress_bar
 
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.released_model import SUFFIX, read_released_model
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +61,7 @@ def mend_fairseq() -> None:
     """Makes all lasting changes to fairseq and torch; a second call does nothing."""
     ignore_deprecations()
     allow_checkpoint_classes()
-    wrap(checkpoint_utils, "load_checkpoint_to_cpu", _load_with_care)
+    wrap(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: _load_with_care(_load_released_models(load)))
     wrap(iterators.EpochBatchIterator, "state_dict", lambda save: lambda self: {**save(self), "batches": len(self)})
     wrap(iterators.EpochBatchIterator, "load_state_dict", _resume_with_other_batches)
     wrap(progress_bar, "progress_bar", _open_log_files_once)
@@ -106,7 +108,9 @@ def allow_checkpoint_classes() -> None:
 
 
 def load_weights_only(path: Path) -> dict:
-    """Loads a checkpoint on the CPU. Raises CheckpointError if it cannot be read or does not contain a model."""
+    """Loads a checkpoint, or a released model, on the CPU. Raises CheckpointError if it is damaged or has no model."""
+    if Path(path).suffix == SUFFIX:
+        return read_released_model(path)
     allow_checkpoint_classes()
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
@@ -126,6 +130,20 @@ def newest_readable(path: Path) -> Path | None:
             torch.load(other, map_location="cpu", weights_only=True)
             return other
     return None
+
+
+def _load_released_models(load: Callable) -> Callable:
+    """Loads ``*.safetensors`` like checkpoints. fairseq's function reads a file, and then upgrades and overrides it."""
+
+    def load_released_model(path, *args, **kwargs):
+        if Path(path).suffix != SUFFIX:
+            return load(path, *args, **kwargs)
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint = os.path.join(folder, "model.pt")
+            torch.save(read_released_model(path), checkpoint)
+            return load(checkpoint, *args, **kwargs)
+
+    return load_released_model
 
 
 def _load_with_care(load: Callable) -> Callable:

@@ -37,7 +37,8 @@ tree_fairseq.register()
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _PATHS = "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of".split()
-_CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
+_CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")
+_PARSER_FOLDER = "parser"  # of a released model that has its parser with it
 
 
 class Classification(NamedTuple):
@@ -140,7 +141,7 @@ def from_pretrained(
     Args:
         model_dir: folder of the checkpoint
         checkpoint_file: its name, or several joined by ``:`` for an ensemble; by default the first that exists of
-            ``checkpoint_best.pt``, ``checkpoint_last.pt`` and ``model.pt``
+            ``checkpoint_best.pt``, ``checkpoint_last.pt``, ``model.safetensors`` and ``model.pt``
         data_name_or_path: folder with the dictionaries and, for models of trees, label dictionary and ``tree.json``; by
             default ``model_dir``. Paths in the checkpoint are never used.
         **kwargs: options of task, tokeniser or subword model that replace those of the checkpoint, such as
@@ -161,6 +162,7 @@ def from_pretrained(
             "from_pretrained(…, data_name_or_path='data-bin')"
         )
     # Paths in a checkpoint are of the machine that it was made on.
-    kwargs = {**dict.fromkeys(_PATHS), **kwargs}
+    released = {"parser_dir": str(data / _PARSER_FOLDER)} if (data / _PARSER_FOLDER).is_dir() else {}
+    kwargs = {**dict.fromkeys(_PATHS), **released, **kwargs}
     loaded = hub_utils.from_pretrained(str(folder.resolve()), checkpoint_file, str(data.resolve()), **kwargs)
     return TreeHubInterface(loaded["args"], loaded["task"], loaded["models"]).eval()

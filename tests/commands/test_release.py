@@ -1,0 +1,111 @@
+"""``tree-fairseq release``: a folder that translates as the checkpoint did, and has nothing else in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.tiny_corpus import make_pairs
+from tree_fairseq import hub
+from tree_fairseq.commands.release import main
+from tree_fairseq.compat import load_weights_only
+from tree_fairseq.errors import CheckpointError
+from tree_fairseq.released_model import read_released_model, write_released_model
+
+TREES = [pair.tree for pair in make_pairs(1, 5)]
+
+
+@pytest.fixture(scope="module")
+def released(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release") / "model"
+    card = folder.parent / "card.md"
+    card.write_text("# A tiny model\n", encoding="utf-8")
+    command = [str(trained.data), "--path", str(trained.best), "--output", str(folder), "--card", str(card)]
+    assert main([*command, "--checkpoint"]) == 0
+    return folder
+
+
+def translations(folder, name, **options) -> list[str]:
+    return hub.from_pretrained(folder, name, **options).translate(TREES, beam=3)
+
+
+def test_a_release_translates_as_the_checkpoint_does(trained, released):
+    expected = translations(trained.folder, "checkpoint_best.pt", data_name_or_path=trained.data)
+    assert translations(released, None) == translations(released, "model.pt") == expected
+
+
+def test_a_release_has_what_new_text_needs_and_no_more(released):
+    names = {path.name for path in released.iterdir()}
+    assert names >= {"README.md", "model.safetensors", "model.pt", "dict.en.txt", "dict.de.txt", "tree.json"}
+    assert not any(name.startswith(("train", "valid", "test")) or name.endswith(".log") for name in names)
+
+
+def test_no_path_of_the_machine_is_in_a_release(trained, released):
+    with safe_open(released / "model.safetensors", framework="pt") as file:
+        settings = file.metadata()
+    assert str(trained.folder) not in json.dumps(settings)
+    assert '"/' not in settings["cfg"]
+
+
+def test_fairseq_s_own_commands_read_a_release(trained, released):
+    """The same hypotheses as from the checkpoint, with the same scores."""
+
+    def generated(path) -> dict:
+        output = run("generate", trained.data, "--task", "tree_translation", "--path", path, "--beam", 3)
+        return hypotheses(output)
+
+    assert generated(released / "model.safetensors") == generated(trained.best) != {}
+
+
+def test_half_precision_halves_the_file(trained, tmp_path):
+    state = load_weights_only(trained.best)
+    for name, dtype in (("full", None), ("half", torch.float16)):
+        write_released_model(state, tmp_path / f"{name}.safetensors", dtype)
+    sizes = [(tmp_path / f"{name}.safetensors").stat().st_size for name in ("full", "half")]
+    assert sizes[1] < 0.7 * sizes[0]
+    weights = read_released_model(tmp_path / "half.safetensors")["model"]
+    for name, tensor in state["model"].items():
+        torch.testing.assert_close(weights[name], tensor, rtol=1e-3, atol=1e-4)
+        assert weights[name].dtype == tensor.dtype
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "settings"])
+def test_a_damaged_file_is_named(released, tmp_path, damage):
+    path = tmp_path / "model.safetensors"
+    if damage == "cut":
+        path.write_bytes((released / path.name).read_bytes()[:5000])
+    elif damage == "foreign":
+        save_file({"weight": torch.zeros(2)}, path)
+    else:
+        save_file(
+            {"weight": torch.zeros(2)},
+            path,
+            {"format": "tree-fairseq 1", "aliases": "{}", "cfg": "[", "task_state": "{}"},
+        )
+    with pytest.raises(CheckpointError, match="model.safetensors"):
+        load_weights_only(path)
+
+
+def test_a_release_is_not_overwritten(trained, released, caplog):
+    before = (released / "model.safetensors").read_bytes()
+    assert main([str(trained.data), "--path", str(trained.best), "--output", str(released)]) == 1
+    assert "exists already" in caplog.text
+    assert (released / "model.safetensors").read_bytes() == before
+
+
+def test_a_parser_in_a_release_is_used(released, tmp_path, monkeypatch):
+    """The hub points the task to the parser's model that came with the release."""
+    folder = tmp_path / "with-parser"
+    shutil.copytree(released, folder)
+    (folder / "parser").mkdir()
+    seen = {}
+    monkeypatch.setattr(hub.hub_utils, "from_pretrained", lambda *args, **options: seen.update(options) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        hub.from_pretrained(folder)
+    assert seen["parser_dir"] == str(folder / "parser")
