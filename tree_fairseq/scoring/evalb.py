@@ -1,0 +1,346 @@
+"""Labelled brackets of constituency trees, compared by the rules of EVALB (Sekine & Collins 1997).
+
+* Preterminals are tags, not brackets. Words whose tag is to be deleted (in ``COLLINS.prm``: punctuation and traces) are
+  left out, then brackets without words. Brackets whose label is to be deleted (``TOP``) are left out, too.
+* A label ends before its first ``-`` or ``=``; tags are compared as they are.
+* Each bracket matches at most one bracket of the same span and an equivalent label.
+* A bracket of the hypothesis crosses if it overlaps with one of the reference and neither contains the other.
+* A hypothesis without words is *skipped*. One whose words are not those of the reference is an *error*. Neither kind
+  counts in the figures.
+
+These rules are those of EVALB's documentation. The output for EVALB's own sample is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.trees.text import read_lines
+from tree_fairseq.trees.tree import Forest
+
+VALID, ERROR, SKIPPED = 0, 1, 2  # EVALB's "Stat."
+
+_PUNCTUATION = frozenset({",", ":", "``", "''", ".", "?", "!"})
+_QUOTES = frozenset({"'", '"', "/"})
+_PAIRS = frozenset[frozenset]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What EVALB reads from a parameter file; the defaults are those of ``COLLINS.prm``."""
+
+    labelled: bool = True
+    cutoff: int = 40  # the second part of the summary has sentences of up to this number of words
+    deleted: frozenset[str] = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
+    deleted_for_length: frozenset[str] = frozenset({"-NONE-"})
+    quotes: frozenset[str] = frozenset()  # tags that parsers give to quotation marks by mistake
+    equal_labels: _PAIRS = frozenset({frozenset({"ADVP", "PRT"})})
+    equal_words: _PAIRS = frozenset()
+
+    def with_punctuation(self) -> Parameters:
+        """The same rules, but punctuation counts like words."""
+        return replace(self, deleted=self.deleted - _PUNCTUATION)
+
+
+_SETS = {
+    "DELETE_LABEL": "deleted",
+    "DELETE_LABEL_FOR_LENGTH": "deleted_for_length",
+    "QUOTE_LABEL": "quotes",
+    "EQ_LABEL": "equal_labels",
+    "EQ_WORD": "equal_words",
+}
+_IGNORED = ("DEBUG", "MAX_ERROR")  # all sentences are compared, whatever the number of errors
+
+
+def read_parameters(path: Path) -> Parameters:
+    """Reads EVALB's parameter file. Raises InputError, with the line, for what EVALB does not know either."""
+    sets: dict[str, set] = {name: set() for name in _SETS.values()}
+    numbers = {"LABELED": int(Parameters.labelled), "CUTOFF_LEN": Parameters.cutoff}
+    if not path.is_file():
+        raise InputError("there is no such file of EVALB's parameters", path)
+    for number, line in enumerate(read_lines(path), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        keyword, *values = line.split()
+        wanted = 2 if keyword.startswith("EQ_") else 1
+        if len(values) != wanted or keyword not in (*_SETS, *numbers, *_IGNORED):
+            hint = f"EVALB knows {', '.join((*_SETS, *numbers, *_IGNORED))}; EQ_LABEL and EQ_WORD take two values."
+            raise InputError(f"not a parameter of EVALB: {line.strip()}", path, number, hint=hint)
+        if keyword in numbers:
+            if not values[0].isdecimal():
+                raise InputError(f"{keyword} takes a number, not {values[0]}", path, number)
+            numbers[keyword] = int(values[0])
+        elif keyword in _SETS:
+            sets[_SETS[keyword]].add(frozenset(values) if wanted == 2 else values[0])
+    frozen = {name: frozenset(values) for name, values in sets.items()}
+    return Parameters(labelled=bool(numbers["LABELED"]), cutoff=numbers["CUTOFF_LEN"], **frozen)
+
+
+@dataclass
+class _Bracket:
+    label: str
+    start: int
+    end: int = -1
+
+
+class _Quote(NamedTuple):
+    """A quotation mark that may have a wrong tag: the words, brackets and open brackets that precede it."""
+
+    tag: str
+    word: str
+    words: int
+    brackets: int
+    open: tuple[int, ...]
+
+
+@dataclass
+class _Reduced:
+    """The words and brackets that count, of a reference or a hypothesis; ``length`` is that for the cutoff."""
+
+    tags: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    brackets: list[_Bracket] = field(default_factory=list)
+    quotes: list[_Quote] = field(default_factory=list)
+    length: int = 0
+
+    def insert(self, quote: _Quote, place: int) -> None:
+        """Puts a deleted quotation mark back before the word with the number ``place``."""
+        self.tags.insert(place, quote.tag)
+        self.words.insert(place, quote.word)
+        for bracket in self.brackets[quote.brackets :]:
+            bracket.start += 1
+            bracket.end += 1
+        for number in quote.open:
+            self.brackets[number].end += 1
+
+
+def _reduce(forest: Forest, rules: Parameters) -> _Reduced:
+    found, open_brackets = _Reduced(), []
+    stack: list = [*reversed(forest)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, int):
+            found.brackets[node].end = len(found.words)
+            open_brackets.pop()
+        elif node.is_preterminal:
+            tag, word = node.label, node.children[0].label
+            found.length += tag not in rules.deleted_for_length
+            if tag in rules.quotes and word in _QUOTES:
+                before = len(found.words), len(found.brackets), tuple(open_brackets)
+                found.quotes.append(_Quote(tag, word, *before))
+            if tag not in rules.deleted:
+                found.tags.append(tag)
+                found.words.append(word)
+        else:
+            open_brackets.append(len(found.brackets))
+            stack.append(len(found.brackets))
+            found.brackets.append(_Bracket(node.label, len(found.words)))
+            stack.extend(reversed(node.children))
+    return found
+
+
+def _mend_quotes(gold: _Reduced, test: _Reduced, rules: Parameters) -> None:
+    """Puts quotation marks back that were deleted on one side only, because only one side tags them as such.
+
+    EVALB does so (since 2006) if the numbers of words differ. Marks of both sides belong together if as many words
+    precede them.
+    """
+    places = [[quote.words for quote in side.quotes] for side in (gold, test)]
+    gold_places, test_places = places
+    for t, quote in enumerate(test.quotes):
+        place = test_places[t]
+        for g, other in enumerate(gold.quotes):
+            if gold_places[g] != place or (other.tag in rules.deleted) == (quote.tag in rules.deleted):
+                continue
+            side, number, numbers = (gold, g, gold_places) if other.tag in rules.deleted else (test, t, test_places)
+            side.insert(side.quotes[number], numbers[number])
+            numbers[number:] = [words + 1 for words in numbers[number:]]
+
+
+class SentenceScore(NamedTuple):
+    """EVALB's line of a sentence: its length, its status and its counts."""
+
+    length: int
+    status: int
+    matched: int = 0
+    gold: int = 0
+    test: int = 0
+    crossing: int = 0
+    words: int = 0
+    tags: int = 0
+
+    @property
+    def line(self) -> str:
+        """The figures in EVALB's layout, without the number of the sentence."""
+        recall, precision, tagging = (
+            100 * part / whole if whole else 0.0
+            for part, whole in ((self.matched, self.gold), (self.matched, self.test), (self.tags, self.words))
+        )
+        return (
+            f"{self.length:3}    {self.status}  {recall:6.2f} {precision:6.2f}   {self.matched:3}    {self.gold:3}  "
+            f"{self.test:3}    {self.crossing:3}   {self.words:4}  {self.tags:4}   {tagging:6.2f}"
+        )
+
+
+def _equal(left: str, right: str, pairs: _PAIRS) -> bool:
+    return left == right or frozenset((left, right)) in pairs
+
+
+def _counted(side: _Reduced, rules: Parameters) -> list[_Bracket]:
+    """The brackets that count, with short labels."""
+    found = []
+    for bracket in side.brackets:
+        label = bracket.label.partition("=")[0].partition("-")[0]
+        is_deleted = any(_equal(label, name, rules.equal_labels) for name in rules.deleted)
+        if bracket.start < bracket.end and not is_deleted:
+            found.append(_Bracket(label, bracket.start, bracket.end))
+    return found
+
+
+def compare(reference: Forest, hypothesis: Forest | None, rules: Parameters) -> SentenceScore:
+    """Compares two trees of a sentence; None stands for a hypothesis that cannot be read, which is an error."""
+    gold = _reduce(reference, rules)
+    if hypothesis is None:
+        return SentenceScore(gold.length, ERROR, words=len(gold.words))
+    test = _reduce(hypothesis, rules)
+    if not test.words:
+        return SentenceScore(gold.length, SKIPPED, words=len(gold.words))
+    if len(gold.words) != len(test.words):
+        _mend_quotes(gold, test, rules)
+    same_words = len(gold.words) == len(test.words) and all(
+        _equal(ours, theirs, rules.equal_words) for ours, theirs in zip(gold.words, test.words)
+    )
+    if not same_words:
+        return SentenceScore(gold.length, ERROR, words=len(gold.words))
+    wanted, found = _counted(gold, rules), _counted(test, rules)
+    return SentenceScore(
+        gold.length,
+        VALID,
+        matched=_matches(wanted, found, rules),
+        gold=len(wanted),
+        test=len(found),
+        crossing=_crossings(wanted, found),
+        words=len(gold.words),
+        tags=sum(_equal(ours, theirs, rules.equal_labels) for ours, theirs in zip(gold.tags, test.tags)),
+    )
+
+
+def _matches(wanted: Sequence[_Bracket], found: Sequence[_Bracket], rules: Parameters) -> int:
+    """Counts brackets of the reference with a partner; each takes the first free one, in the order of opening."""
+    free: dict[tuple[int, int], list[str]] = {}
+    for bracket in found:
+        free.setdefault((bracket.start, bracket.end), []).append(bracket.label)
+    matched = 0
+    for bracket in wanted:
+        labels = free.get((bracket.start, bracket.end), [])
+        for number, label in enumerate(labels):
+            if not rules.labelled or _equal(bracket.label, label, rules.equal_labels):
+                del labels[number]
+                matched += 1
+                break
+    return matched
+
+
+def _crossings(wanted: Sequence[_Bracket], found: Sequence[_Bracket]) -> int:
+    """Counts brackets of the hypothesis that cross one of the reference."""
+    gold = np.array([(bracket.start, bracket.end) for bracket in wanted]).reshape(-1, 1, 2)
+    test = np.array([(bracket.start, bracket.end) for bracket in found]).reshape(1, -1, 2)
+    (first, last), (start, end) = np.moveaxis(gold, -1, 0), np.moveaxis(test, -1, 0)
+    before = (first < start) & (start < last) & (last < end)
+    after = (start < first) & (first < end) & (end < last)
+    return int((before | after).any(axis=0).sum())
+
+
+COLUMNS = (
+    *("sentences", "error_sentences", "skipped_sentences", "valid_sentences"),
+    *("matched", "gold", "test", "complete", "crossing", "no_crossing", "two_crossing", "words", "tags"),
+)
+"""The counts of a sentence that are summed over sentences (:func:`counts`)."""
+
+
+def counts(scores: Iterable[SentenceScore]) -> np.ndarray:
+    """The counts of each sentence, ``[sentences, len(COLUMNS)]`` int64."""
+    rows = []
+    for score in scores:
+        status = [1, score.status == ERROR, score.status == SKIPPED, score.status == VALID]
+        if score.status == VALID:
+            complete = score.matched == score.gold == score.test
+            crossing = [score.crossing, score.crossing == 0, score.crossing <= 2]
+            rows.append([*status, score.matched, score.gold, score.test, complete, *crossing, score.words, score.tags])
+        else:
+            rows.append(status + [0] * (len(COLUMNS) - len(status)))
+    return np.array(rows, np.int64).reshape(-1, len(COLUMNS))
+
+
+def figures(sums: np.ndarray) -> dict[str, np.ndarray]:
+    """Computes EVALB's figures from sums of counts, ``[..., len(COLUMNS)]``; each figure is ``[...]`` float64.
+
+    All are in percent but ``average_crossing``. F1 is 0 where EVALB prints ``nan``.
+    """
+    column = dict(zip(COLUMNS, np.moveaxis(np.asarray(sums, np.float64), -1, 0)))
+
+    def share(part: np.ndarray, whole: np.ndarray, scale: float = 100) -> np.ndarray:
+        return scale * np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+    valid = column["valid_sentences"]
+    return {
+        "recall": share(column["matched"], column["gold"]),
+        "precision": share(column["matched"], column["test"]),
+        "f1": share(2 * column["matched"], column["gold"] + column["test"]),
+        "complete_match": share(column["complete"], valid),
+        "average_crossing": share(column["crossing"], valid, 1),
+        "no_crossing": share(column["no_crossing"], valid),
+        "two_or_less_crossing": share(column["two_crossing"], valid),
+        "tagging_accuracy": share(column["tags"], column["words"]),
+    }
+
+
+_HEAD = (
+    "  Sent.                        Matched  Bracket   Cross        Correct Tag\n"
+    " ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy\n"
+)
+_RULE = "=" * 76 + "\n"
+_NUMBERS = {
+    "Number of sentence": "sentences",
+    "Number of Error sentence": "error_sentences",
+    "Number of Skip  sentence": "skipped_sentences",
+    "Number of Valid sentence": "valid_sentences",
+}
+_FIGURES = {
+    "Bracketing Recall": "recall",
+    "Bracketing Precision": "precision",
+    "Bracketing FMeasure": "f1",
+    "Complete match": "complete_match",
+    "Average crossing": "average_crossing",
+    "No crossing": "no_crossing",
+    "2 or less crossing": "two_or_less_crossing",
+    "Tagging accuracy": "tagging_accuracy",
+}
+
+
+def report(scores: Sequence[SentenceScore], cutoff: int) -> str:
+    """Writes what EVALB prints: a line of each sentence, a line of totals and two summaries."""
+    table = counts(scores)
+    short = table[[score.length <= cutoff for score in scores]]
+    total, found = dict(zip(COLUMNS, table.sum(axis=0).tolist())), figures(table.sum(axis=0))
+    lines = [f"{number:4}  {score.line}\n" for number, score in enumerate(scores, 1)]
+    totals = (
+        f"                {found['recall']:6.2f} {found['precision']:6.2f} {total['matched']:6} {total['gold']:6} "
+        f"{total['test']:4}  {total['crossing']:5}  {total['words']:5} {total['tags']:5}   "
+        f"{found['tagging_accuracy']:6.2f}\n"
+    )
+    parts = [_summary("All", table), _summary(f"len<={cutoff}", short)]
+    return "".join([_HEAD, _RULE, *lines, _RULE, totals, "=== Summary ===\n", *parts])
+
+
+def _summary(title: str, table: np.ndarray) -> str:
+    total, found = dict(zip(COLUMNS, table.sum(axis=0).tolist())), figures(table.sum(axis=0))
+    lines = [f"{name:<25} = {total[key]:6}\n" for name, key in _NUMBERS.items()]
+    lines += [f"{name:<25} = {found[key]:6.2f}\n" for name, key in _FIGURES.items()]
+    return f"\n-- {title} --\n" + "".join(lines)
