@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 # A layer imports the layers above it in this list, and itself.
 LAYERS = [
     {"errors", "python_versions"},
-    {"files", "options"},
+    {"files", "libraries", "options"},
     {"trees"},
     {"parsing", "released_model"},
     {"compat"},
@@ -26,11 +26,15 @@ LAYERS = [
 ]
 # Packages beside each other do not import each other, except these pairs (importer, imported).
 NEIGHBOURS = {("hub", "commands")}
+# Imports against the direction, allowed inside a function only: nothing is loaded before the function is called. A tree
+# is data, but `tree.pretty()` and a notebook's picture of it are methods, as users expect them.
+WHEN_CALLED = {("trees", "drawing")}
 # Packages that a layer does not import.
 FORBIDDEN = {
     "errors": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "python_versions": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "files": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "libraries": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "options": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "parsing": {"fairseq", "fairseq_cli"},
@@ -47,10 +51,17 @@ def height(room: str) -> int:
     return next(index for index, layer in enumerate(LAYERS) if room in layer)
 
 
-def imports(path: Path) -> set[str]:
-    """Every module that a file imports; ``from package import module`` counts as the module."""
+def imports(path: Path, when_called: bool = True) -> set[str]:
+    """Every module that a file imports; ``from package import module`` counts as the module.
+
+    ``when_called`` includes imports inside functions.
+    """
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if when_called or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -89,6 +100,9 @@ def test_imports_point_to_lower_layers(path):
             continue
         other = room_of(module)
         if other == own or (own, other) in NEIGHBOURS:
+            continue
+        if (own, other) in WHEN_CALLED:
+            assert module not in imports(path, when_called=False), f"{path.name} imports {module} outside of functions"
             continue
         assert height(other) < height(own), f"{own} imports {module}, which stands beside or above it"
 

@@ -214,5 +214,9 @@ class ScoringError(TreeFairseqError, ValueError):
     """Hypotheses and references do not match, or an output file is incomplete."""
 
 
+class MissingLibraryError(TreeFairseqError, ImportError):
+    """An optional library is not installed; the message names the extra that installs it."""
+
+
 class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import random
+import sys
+import xml.etree.ElementTree as ElementTree
 
+import nltk
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import any_trees, trees
-from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
+from tests.strategies import any_trees, deep_tree, trees
+from tree_fairseq.drawing.forest import text_columns
+from tree_fairseq.errors import MissingLibraryError, MixedChildrenError, OutsideTreeError
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.tree import Tree, binary_tree, check_preterminals, forest_leaves, tree_from_preorder
 
@@ -171,3 +176,89 @@ def test_splits_are_asked_for_from_the_root_down_and_from_left_to_right():
 def test_binary_tree_of_many_words():
     tree = binary_tree(["w"] * 20_000, lambda start, end: start + 1, "X")
     assert len(encode((tree,)).labels) == 39_999
+
+
+def recursive_spans(tree, start=0):
+    """The nodes above words with their spans, and the end of the tree."""
+    if not tree.children:
+        return [], start + 1
+    found, end = [], start
+    for child in tree.children:
+        below, end = recursive_spans(child, end)
+        found += below
+    return [(tree, start, end), *found], end
+
+
+@given(any_trees())
+@settings(deadline=None)
+def test_spans_and_subtrees_follow_the_definitions(tree):
+    expected, _ = recursive_spans(tree)
+    assert [(id(node), start, end) for node, start, end in tree.spans()] == [
+        (id(node), start, end) for node, start, end in expected
+    ]
+    leaves = tree.leaves()
+    assert all(node.leaves() == leaves[start:end] for node, start, end in tree.spans())
+    assert list(tree.subtrees()) == [node for node, _, _ in expected]
+    assert list(tree.subtrees("S", "NP")) == [node for node, _, _ in expected if node.label in ("S", "NP")]
+
+
+def test_tagged_words():
+    assert SENTENCE.tagged_words() == [("the", "DT"), ("man", "NN"), ("sleeps", "VBZ")]
+
+
+@given(any_trees())
+@settings(deadline=None)
+def test_dictionaries_and_nltk_give_the_tree_back(tree):
+    assert Tree.from_dict(json.loads(json.dumps(tree.to_dict()))) == tree
+    converted = tree.to_nltk()
+    assert isinstance(converted, nltk.Tree) and Tree.from_nltk(converted) == tree
+    if tree.children:
+        assert converted.leaves() == tree.leaves()
+
+
+def test_an_nltk_tree_is_the_one_that_nltk_reads():
+    assert SENTENCE.to_nltk() == nltk.Tree.fromstring("(S (NP (DT the) (NN man)) (VBZ sleeps))")
+
+
+@pytest.mark.parametrize("values", [{}, {"children": []}, "word", {"label": "S", "children": ["the"]}])
+def test_dictionaries_without_labels_are_refused(values):
+    with pytest.raises(ValueError, match="a node is a dictionary with a label"):
+        Tree.from_dict(values)
+
+
+def test_without_nltk_the_message_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nltk", None)
+    with pytest.raises(MissingLibraryError, match=r"Tree.to_nltk needs nltk.*pip install 'tree-fairseq\[nltk\]'"):
+        SENTENCE.to_nltk()
+
+
+@pytest.mark.parametrize("branching", [True, False])
+def test_deep_trees_are_converted_and_drawn(branching):
+    tree = deep_tree(20_000, branching)
+    assert Tree.from_dict(tree.to_dict()) == tree
+    assert len(list(tree.spans())) == len(list(tree.subtrees()))
+    assert Tree.from_nltk(tree.to_nltk()) == tree
+    assert tree.pretty(width=60)
+    assert tree._repr_svg_().endswith("</svg>\n")
+
+
+def test_a_notebook_gets_a_picture_of_a_tree_whose_words_have_tags():
+    root = ElementTree.fromstring(SENTENCE._repr_svg_())
+    assert {"S", "NP", "DT", "the", "sleeps"} <= {text.strip() for text in root.itertext()}
+    assert Tree("f", [Tree("x"), Tree("y")])._repr_svg_() is None and Tree("x")._repr_svg_() is None
+
+
+def test_pretty_shows_the_tree_and_keeps_to_a_width():
+    assert SENTENCE.pretty().splitlines() == ["S", "├── NP", "│   ├── DT the", "│   └── NN man", "└── VBZ sleeps"]
+    # There is no room for a second level of constituents.
+    assert SENTENCE.pretty(width=27).splitlines() == ["S", "├── NP … the man", "└── VBZ sleeps"]
+    assert SENTENCE.pretty(width=12).splitlines() == ["S … the man…"]
+    assert Tree("NN", [Tree("日本語日本語")]).pretty(width=10) == "NN 日本語…"
+    with pytest.raises(ValueError, match="at least 8 columns"):
+        SENTENCE.pretty(width=7)
+
+
+@given(trees())
+@settings(deadline=None)
+def test_no_row_is_wider_than_asked(tree):
+    assert all(text_columns(row) <= 30 for row in tree.pretty(width=30).split("\n"))

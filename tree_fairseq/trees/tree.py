@@ -6,10 +6,11 @@ Below it are functions that check and build trees, and change their shape and la
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
+from tree_fairseq.libraries import import_library
 from tree_fairseq.python_versions import zip_equal
 
 INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
@@ -88,6 +89,31 @@ class Tree:
         """The words from left to right."""
         return [node.label for node in self.preorder() if not node.children]
 
+    def tagged_words(self) -> list[tuple[str, str]]:
+        """Each word that is alone under its tag, with the tag, from left to right."""
+        return [(node.children[0].label, node.label) for node in self.preorder() if node.is_preterminal]
+
+    def subtrees(self, *labels: str) -> Iterator[Tree]:
+        """The nodes above words in preorder, tags included; with ``labels`` only those that have one of them."""
+        return (node for node in self.preorder() if node.children and (not labels or node.label in labels))
+
+    def spans(self) -> Iterator[tuple[Tree, int, int]]:
+        """Each node above words, in preorder, with the half-open span ``[start, end)`` of the leaves below it."""
+        nodes = list(self.preorder())
+        sizes = [1] * len(nodes)
+        right: list[int] = []  # the sizes of the subtrees to the right of the current node, the rightmost first
+        for number in range(len(nodes) - 1, -1, -1):
+            if count := len(nodes[number].children):
+                sizes[number] = sum(right[-count:])
+                del right[-count:]
+            right.append(sizes[number])
+        start = 0
+        for node, size in zip(nodes, sizes):
+            if node.children:
+                yield node, start, start + size
+            else:
+                start += 1
+
     def height(self) -> int:
         """Number of edges between the root and the leaf farthest from it; 0 for a leaf."""
         return self.fold(lambda node, heights: 1 + max(heights) if heights else 0)
@@ -103,6 +129,61 @@ class Tree:
     def map_labels(self, function: Callable[[str], str]) -> Tree:
         """The same tree with ``function`` applied to every label that is not a word."""
         return self.fold(lambda node, children: Tree(function(node.label), children) if children else node)
+
+    def pretty(self, *, width: int | None = None, max_depth: int = 100) -> str:
+        """The tree as text, drawn with lines: see `tree_fairseq.drawing.forest.tree_to_text`."""
+        from tree_fairseq.drawing.forest import tree_to_text
+
+        return tree_to_text((self,), width=width, max_depth=max_depth)
+
+    def _repr_svg_(self) -> str | None:
+        """The picture that a notebook shows: see `tree_fairseq.drawing.forest.tree_to_svg`.
+
+        A tree in which a word has siblings, or is the root, has no picture, and a notebook shows it as text.
+        """
+        from tree_fairseq.drawing.forest import tree_to_svg
+
+        try:
+            check_preterminals((self,))
+        except (MixedChildrenError, OutsideTreeError):
+            return None
+        return tree_to_svg((self,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as nested dictionaries for JSON: ``{"label": "DT", "children": [{"label": "the"}]}``.
+
+        A word has no ``children``. The inverse is `from_dict`.
+        """
+        return self.fold(
+            lambda node, children: {"label": node.label, "children": children} if children else {"label": node.label}
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Tree:
+        """The tree that `to_dict` gave; other keys are ignored. Raises ValueError for a node without a label."""
+
+        def parts(node: Any) -> tuple[str, Iterable[Any]]:
+            if not isinstance(node, Mapping) or "label" not in node:
+                raise ValueError(f"a node is a dictionary with a label, not {str(node)[:60]!r}")
+            return node["label"], node.get("children") or ()
+
+        return _tree_from_nested(values, parts)
+
+    def to_nltk(self) -> Any:
+        """The same tree as an ``nltk.Tree`` whose leaves are strings; raises MissingLibraryError without NLTK.
+
+        A tree that is a word becomes an ``nltk.Tree`` without children.
+        """
+        nltk_tree = import_library("nltk", "nltk", "Tree.to_nltk").Tree
+        if not self.children:
+            return nltk_tree(self.label, [])
+        return self.fold(lambda node, children: nltk_tree(node.label, children) if children else node.label)
+
+    @classmethod
+    def from_nltk(cls, tree: Any) -> Tree:
+        """The tree of an ``nltk.Tree``; the inverse of `to_nltk`. Raises TypeError for a leaf that is no string."""
+        # A leaf is any object that is not a tree.
+        return _tree_from_nested(tree, lambda node: (node.label(), node) if hasattr(node, "label") else (node, ()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
@@ -144,6 +225,22 @@ class Tree:
 
 # These set the slots past __setattr__, faster than object.__setattr__ does.
 _set_label, _set_children = Tree.__dict__["label"].__set__, Tree.__dict__["children"].__set__
+
+
+def _tree_from_nested(root: Any, parts: Callable[[Any], tuple[str, Iterable[Any]]]) -> Tree:
+    """The tree of other nested objects, without recursion; ``parts`` returns the label and the children of one."""
+    labels: list[str] = []
+    child_counts: list[int] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        label, children = parts(node)
+        below = list(children)
+        labels.append(label)
+        child_counts.append(len(below))
+        stack += reversed(below)
+    return tree_from_preorder(labels, child_counts)
+
 
 Forest = tuple[Tree, ...]  # the trees of one line of a corpus, one for each sentence; () for a blank line
 
