@@ -1,7 +1,7 @@
 """Runs commands in processes of their own, without the ten seconds that each would need to import torch and fairseq.
 
 A server imports them once and forks for every command. The folder of :func:`programs` holds stand-ins for ``python``
-and fairseq's console scripts: each passes its arguments, environment, working folder and standard streams to the
+and the console scripts: each passes its arguments, environment, working folder and standard streams to the
 server and exits with the status of the fork. A stand-in is also a real Python: whatever is not ``-m MODULE``, ``-c
 CODE`` or a script is executed by the interpreter itself.
 """
@@ -23,13 +23,17 @@ import threading
 import traceback
 from pathlib import Path
 
-CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-score")
+CONSOLE_SCRIPTS = (
+    "fairseq-preprocess", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-score", "tree-fairseq",
+)  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]
 
 # Runs without site-packages, in about twenty milliseconds.
 STAND_IN = """#!{python} -SE
 import json, os, socket, sys
 name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+if name == "tree-fairseq":  # installed or not
+    name, arguments = "python", ["-m", "tree_fairseq", *arguments]
 if name == "python" and (not arguments or arguments[0].startswith("-") and arguments[0] not in ("-m", "-c")):
     os.execv({python!r}, ["python", *arguments])
 try:

@@ -26,6 +26,8 @@ def test_streams_folder_environment_and_exit_status_are_passed_on(tmp_path):
     ("words", "status"),
     [
         (["python", "-m", "tree_fairseq"], 0),
+        (["tree-fairseq", "path"], 0),
+        (["tree-fairseq", "nonsense"], 2),
         (["fairseq-train", "--help"], 0),
         (["fairseq-preprocess", "--no-such-flag"], 2),
         (["python", "-m", "no_such_module"], 1),

@@ -15,9 +15,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import tree_fairseq
 from preprocess.english_german.__main__ import pairs
 from tree_fairseq.trees.bracket import write_forest
 
@@ -102,6 +104,17 @@ def test_every_requirement_is_in_the_lock_and_none_is_fairseq_or_torch(metadata)
             assert name in pinned, f"[{extra}] needs {name}, which requirements.lock lacks"
             assert each.specifier.contains(pinned[name]), f"[{extra}] needs {each}, the lock has {pinned[name]}"
         assert needed and (not extra or any(each.marker is not None for each in needed))
+
+
+def test_the_citation_names_this_version_and_the_four_papers():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == tree_fairseq.__version__ and citation["license"] == "MIT"
+    assert [paper["year"] for paper in citation["references"]] == [2020, 2019, 2023, 2021]
+    for paper in citation["references"]:
+        assert paper["title"] and paper["authors"] and paper["conference"]["name"]
+        assert paper["url"].startswith("https://")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## {re.escape(tree_fairseq.__version__)}\b", changes, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

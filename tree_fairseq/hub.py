@@ -118,7 +118,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         Raises DataFolderError if the model was trained under a task of fairseq's own, which has no trees.
         """
         if not isinstance(self.task, (ClassificationTask, TranslationWithTreesTask)):
-            advice = "to see the trees of a Treeformer: python -m tree_fairseq.commands.induce"
+            advice = "to see the trees of a Treeformer: tree-fairseq induce"
             raise DataFolderError(f"this model was trained without trees; {advice}")
         return self.task.source_forests(sentences, self._segment)
 

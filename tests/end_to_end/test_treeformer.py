@@ -210,7 +210,7 @@ def test_interactive_and_hub_translate_as_the_test_set(trained, output):
         assert model.translate(SENTENCES, beam=4, max_len_b=20) == [
             expected[number].replace("@@ ", "") for number in range(16)
         ]
-    with pytest.raises(DataFolderError, match="trained without trees.*tree_fairseq.commands.induce"):
+    with pytest.raises(DataFolderError, match="trained without trees.*tree-fairseq induce"):
         model.parse(SENTENCES)
 
 

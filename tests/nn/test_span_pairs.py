@@ -190,7 +190,7 @@ def test_a_folder_without_trees_is_refused(corpus, tmp_path):
     text = write_corpus(tmp_path / "text", bracketed=False)
     prefixes = (part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split))
     run("preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", tmp_path / "stock")
-    with pytest.raises(MissingTreesError, match="tree_fairseq.commands.annotate"):
+    with pytest.raises(MissingTreesError, match="tree-fairseq annotate"):
         task_of(tmp_path / "stock")
 
 

@@ -50,9 +50,9 @@ def test_full_size_commands_are_fairseq_s_and_the_paper_s(base, name):
     (generate,) = named(commands, "fairseq-generate")
     assert generate[1] == train[1] and value(generate, "--path").endswith("/checkpoint_best.pt")
     assert parsed(generate).max_source_positions == arguments.max_source_positions
-    (score,) = named(commands, "tree_fairseq.scoring")
+    (score,) = named(commands, "score")
     assert value(score, "--references").endswith("/text") and value(score, "--checkpoint") == value(generate, "--path")
-    assert not named(commands, "tree_fairseq.commands.average")
+    assert not named(commands, "average")
 
 
 @pytest.mark.parametrize("name", CLASSIFICATION)
@@ -106,14 +106,14 @@ def test_agreement_is_looked_for_where_it_is_asked_to(base, tmp_path):
     assert prepare[where + 1 : where + 3] == [f"{tmp_path}/gum", f"{tmp_path}/more.txt"] and value(
         prepare, "--parser-dir"
     ) == str(tmp_path)
-    score = named(commands, "tree_fairseq.scoring")[0]
+    score = named(commands, "score")[0]
     assert score[score.index("--group-metrics") + 1] == "attractors_0"
     assert "--training" not in named(printed_commands("sva", *base), "preprocess.agreement")[0]
 
 
 def test_averages_have_runs_of_their_own(base):
     commands = printed_commands("sst5", *base, "--average", "5")
-    (train,), (average,) = named(commands, "fairseq-train"), named(commands, "tree_fairseq.commands.average")
+    (train,), (average,) = named(commands, "fairseq-train"), named(commands, "average")
     assert (
         value(train, "--keep-last-epochs") == value(average, "--last-epochs") == "5"
         and "--no-epoch-checkpoints" not in train
@@ -129,7 +129,7 @@ def test_every_seed_has_a_run_and_the_means_come_last(base):
     assert [value(command, "--seed") for command in trained] == ["1", "2", "3"] and len(set(runs)) == 3
     assert parsed(trained[1]).dropout == 0.3 and "-seed2+" in runs[1]
     assert "mean_of_seeds.py" in commands[-1][1] and commands[-1][-3:] == runs
-    assert {value(command, "--main-run") for command in named(commands, "tree_fairseq.scoring")} == {runs[0]}
+    assert {value(command, "--main-run") for command in named(commands, "score")} == {runs[0]}
 
 
 TABLE_3 = {"-no-hierarchical-embeddings", "-no-subtree-mask", "-no-hierarchical-embeddings-no-subtree-mask"}
@@ -163,7 +163,7 @@ def test_ablations_differ_in_what_they_are_named_for(base, name, more):
             variant.removeprefix("-document-root-").removesuffix("-seed1") if "document-root" in variant else "first"
         )
         assert command[1].endswith("data-bin") is not any(control in variant for control in ("branching", "random"))
-    full, *ablations = named(commands, "tree_fairseq.scoring")
+    full, *ablations = named(commands, "score")
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
 
 
@@ -173,7 +173,7 @@ def test_stages_end_where_they_are_asked_to(base):
         "preprocess": "fairseq-preprocess",
         "train": "fairseq-train",
         "generate": "fairseq-generate",
-        "score": "tree_fairseq.scoring",
+        "score": "score",
     }
     for stage, last in ends.items():
         assert last in printed_commands("sst5", *base, "--stage", stage)[-1]

@@ -47,7 +47,7 @@ def test_commands_are_fairseq_s(base, name, flags):
     assert arguments.criterion == ("tree_regression" if name == "stsb" else "tree_classification") and (
         "--regression" in preprocess
     ) == (name == "stsb")
-    generated, (score,) = named(commands, "fairseq-generate"), named(commands, "tree_fairseq.scoring")
+    generated, (score,) = named(commands, "fairseq-generate"), named(commands, "score")
     assert len(generated) == (2 if name == "mnli" else 1)
     assert value(score, "--primary") == SELECT.get(name, "accuracy" + "_matched" * (name == "mnli"))
     assert ("no-chart" in value(train, "--save-dir")) == arguments.no_chart

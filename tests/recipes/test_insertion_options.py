@@ -44,7 +44,7 @@ def test_every_decoder_trains_on_the_same_folder(base, arch):
     assert (
         arguments.warmup_updates < arguments.max_update and arguments.max_update % arguments.save_interval_updates == 0
     )
-    (generate,), (score,) = named(commands, "fairseq-generate"), named(commands, "tree_fairseq.scoring")
+    (generate,), (score,) = named(commands, "fairseq-generate"), named(commands, "score")
     assert train[1] == generate[1] == value(preprocess, "--destdir") == value(score, "--data")
     assert parsed(generate).beam == 1 and value(generate, "--path").endswith("/checkpoint_best.pt")
     assert score[score.index("--unordered") + 1 : score.index("--primary")] == ["filter", "call-SW:concat"]
@@ -84,7 +84,7 @@ def test_the_paper_s_size_comes_with_the_architecture(base, arch):
 )
 def test_what_is_learned_reaches_flags_and_names(base, arguments, name, learned):
     commands = commands_of(base, *arguments)
-    (train,), (score,) = named(commands, "fairseq-train"), named(commands, "tree_fairseq.scoring")
+    (train,), (score,) = named(commands, "fairseq-train"), named(commands, "score")
     assert run_of(train) == name and {key: getattr(parsed(train), key) for key in learned} == learned
     assert any(f"learned={part}" in score for part in learned.values())
 
@@ -99,7 +99,7 @@ def test_domains_and_forms_have_folders_of_their_own(base):
             assert ("--eval-unordered" in train) is (simplify == "merged") and f"/{domain}/" in train[1]
             folders.add(train[1])
     assert len(folders) == 2 * len(DOMAINS)
-    assert "--primary" in (score := named(commands, "tree_fairseq.scoring")[0])
+    assert "--primary" in (score := named(commands, "score")[0])
     assert score[score.index("--unordered") + 1] == "--primary"
 
 
@@ -135,7 +135,7 @@ def test_ablations_differ_in_what_they_are_named_for(base):
             "child" in name
         )
         assert arguments.deletion is ("deletion" in name)
-    full, *ablations = named(commands, "tree_fairseq.scoring")
+    full, *ablations = named(commands, "score")
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
     exact = named(commands_of(base, "--stage", "ablate", "--oracle", "exact"), "fairseq-train")
     assert len(exact) == 5 and all(parsed(command).insertion_oracle == "exact" for command in exact)
@@ -147,7 +147,7 @@ def test_stages_end_where_they_are_asked_to(base):
         "preprocess": "fairseq-preprocess",
         "train": "fairseq-train",
         "generate": "fairseq-generate",
-        "score": "tree_fairseq.scoring",
+        "score": "score",
     }
     for stage, last in ends.items():
         assert last in commands_of(base, "--stage", stage)[-1]
@@ -166,7 +166,7 @@ def test_other_decoders_of_a_seed_are_compared(base, tmp_path):
     ):
         (runs / name).mkdir(parents=True)
         (runs / name / "outcomes.json").touch()
-    (score,) = named(commands_of(base), "tree_fairseq.scoring")
+    (score,) = named(commands_of(base), "score")
     against = score[score.index("--against") + 1 : score.index("--describe")]
     assert [path.rsplit("/", 1)[1] for path in against] == ["tree_gru-seed1", "tree_insertion_transformer.exact-seed1"]
 
@@ -240,9 +240,15 @@ def plain_commands(name):
 @pytest.mark.parametrize("name", INSERTION)
 def test_plain_commands_are_those_of_the_recipe(base, name):
     shown = {command[0]: command for command in plain_commands(name)}
-    assert set(shown) == {"fairseq-preprocess", "fairseq-train", "fairseq-generate", "python", "fairseq-interactive"}
+    assert set(shown) == {
+        "fairseq-preprocess",
+        "fairseq-train",
+        "fairseq-generate",
+        "tree-fairseq",
+        "fairseq-interactive",
+    }
     for command in shown.values():
-        if command[0] != "python":
+        if command[0] != "tree-fairseq":
             command[command.index("--user-dir") + 1] = str(EXAMPLES.parent / "tree_fairseq")
             parsed(command)
     (train,) = named(commands_of(base, "--oracle", "exact"), "fairseq-train")

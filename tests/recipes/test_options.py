@@ -125,7 +125,7 @@ def test_ablations_differ_in_what_they_are_named_for(tmp_path):
     scores = [
         c
         for c in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", "ablate")
-        if c[2:4] == ["tree_fairseq.scoring", "bleu"]
+        if c[1:3] == ["score", "bleu"]
     ]
     assert all("--against" in command for command in scores[1:])
     tops = {command[command.index("--main-run") + 1].rsplit("/", 1)[1] for command in scores}
@@ -137,14 +137,15 @@ def test_stages_end_where_they_are_asked_to(tmp_path):
     def programs(stage):
         names = []
         for command in printed_commands("multi30k_en_de", "--toy", "--out", tmp_path, "--stage", stage):
-            names.append(command[2] if command[0] == "python" else command[0])
+            position = {"python": 2, "tree-fairseq": 1}.get(command[0], 0)
+            names.append(command[position])
         return names
 
     assert "subword-nmt" in programs("prepare") and "fairseq-preprocess" not in programs("prepare")
     assert programs("preprocess")[-1] == "fairseq-preprocess"
-    assert programs("train")[-1] == "tree_fairseq.commands.average"
+    assert programs("train")[-1] == "average"
     assert programs("generate")[-1] == "fairseq-generate"
-    assert programs("score")[-1] == "tree_fairseq.scoring"
+    assert programs("score")[-1] == "score"
 
 
 def test_generation_drops_no_sentence(tmp_path):

@@ -62,7 +62,7 @@ def test_full_size_commands_are_fairseq_s_and_the_paper_s(base, name):
     assert arguments.keep_last_epochs * arguments.save_interval <= arguments.max_epoch
     for command in named(commands, "fairseq-generate"):
         assert command[1] == train[1] and parsed(command).beam == 5
-    (score,) = named(commands, "tree_fairseq.scoring")
+    (score,) = named(commands, "score")
     assert value(score, "--data") == train[1] and "--symbols" not in score
 
 
@@ -115,14 +115,14 @@ def test_stock_models_share_the_folder_of_trees(base):
         assert train[1] == value(preprocess, "--destdir")
         assert parsed(train).task == "translation" and parsed(train).arch == arch
         assert value(named(commands, "fairseq-generate")[0], "--task") == "translation"
-        assert "--symbols" in named(commands, "tree_fairseq.scoring")[0]
+        assert "--symbols" in named(commands, "score")[0]
 
 
 def test_tree_to_tree_lstm_reads_trees(base):
     commands = commands_of("for2lam", base, "--arch", "tree_to_tree_lstm_program_translation")
     (train,) = named(commands, "fairseq-train")
     assert parsed(train).task == "structural_translation" and parsed(train).hidden_size == 256
-    assert "--symbols" not in named(commands, "tree_fairseq.scoring")[0]
+    assert "--symbols" not in named(commands, "score")[0]
 
 
 def test_raw_text_has_a_folder_of_its_own(base):
@@ -130,10 +130,10 @@ def test_raw_text_has_a_folder_of_its_own(base):
     (preprocess,) = named(commands, "fairseq-preprocess")
     assert "--target-modality" not in preprocess and value(preprocess, "--task") == "translation"
     assert value(preprocess, "--destdir").endswith("/data-bin-raw")
-    (score,) = named(commands, "tree_fairseq.scoring")
+    (score,) = named(commands, "score")
     assert value(score, "--notation") == "bracket" and "--data" not in score
     commands = commands_of("for2lam", base, "--arch", "transformer_program_translation", "--text", "raw")
-    (preprocess,), (score,) = named(commands, "fairseq-preprocess"), named(commands, "tree_fairseq.scoring")
+    (preprocess,), (score,) = named(commands, "fairseq-preprocess"), named(commands, "score")
     assert value(preprocess, "--trainpref").endswith("/text/train.raw")
     assert value(score, "--references").endswith("/text/test.raw.lam") and value(score, "--notation") == "lines"
 
@@ -164,7 +164,7 @@ def test_every_seed_has_a_run_and_the_means_come_last(base):
     runs = [value(command, "--save-dir").removesuffix("/checkpoints") for command in trained]
     assert len(set(runs)) == 3 and "-seed2+" in runs[1] and parsed(trained[1]).dropout == 0.3
     assert "mean_of_seeds.py" in commands[-1][1] and commands[-1][-3:] == runs
-    assert {value(command, "--main-run") for command in named(commands, "tree_fairseq.scoring")} == {runs[0]}
+    assert {value(command, "--main-run") for command in named(commands, "score")} == {runs[0]}
     assert len(named(commands, "fairseq-preprocess")) == 1
     assert "mean_of_seeds.py" in commands_of("geo", base, "--seeds", "1,2", "--stage", "ablate")[-1][1]
 
@@ -189,7 +189,7 @@ def test_ablations_differ_in_what_they_are_named_for(base):
         assert str(arguments.tree_decay_init) == ("paper" if "paper" in name else "uniform")
         assert arguments.parameter_free_tree_positions is ("free" in name)
         assert command[1].endswith({"-bfs-seed1": "data-bin-bfs", "-none-seed1": "data-bin-none"}.get(name, "data-bin"))
-    full, *ablations = named(commands, "tree_fairseq.scoring")
+    full, *ablations = named(commands, "score")
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
 
 
@@ -197,9 +197,9 @@ def test_stages_end_where_they_are_asked_to(base):
     ends = {
         "prepare": "preprocess.semantic_parsing",
         "preprocess": "fairseq-preprocess",
-        "train": "tree_fairseq.commands.average",
+        "train": "average",
         "generate": "fairseq-generate",
-        "score": "tree_fairseq.scoring",
+        "score": "score",
     }
     for stage, last in ends.items():
         assert last in commands_of("jobs", base, "--stage", stage)[-1]

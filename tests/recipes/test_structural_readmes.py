@@ -106,13 +106,13 @@ def test_own_trees_with_nothing_but_the_paths_changed(tmp_path, capsys):
 
     run("preprocess", *arguments("fairseq-preprocess"))
     run("train", *arguments("fairseq-train"), *TINY)
-    average, scoring = [words for words in plain_commands("geo", tmp_path) if words[0] == "python"]
+    average, scoring = [words for words in plain_commands("geo", tmp_path) if words[0] == "tree-fairseq"]
     average[average.index("--last-epochs") + 1] = "2"
     done = bash(shlex.join(average))
     assert done.returncode == 0, done.stderr
     run("generate", *arguments("fairseq-generate"), "--cpu", "--max-len-b", "20")
-    assert scoring[2] == "tree_fairseq.scoring"
-    assert score(scoring[3:]) == 0
+    assert scoring[1] == "score"
+    assert score(scoring[2:]) == 0
     result = json.loads((tmp_path / "outputs" / "result.json").read_text())
     assert result["validity"] == 1 and result["metric"] == "accuracy_unordered"
     bracket = notation_named("bracket")

@@ -79,8 +79,8 @@ def test_commands_are_fairseq_s_and_both_models_read_one_plain_folder(base, name
     for command in named(commands, "fairseq-generate"):
         assert command[1] == train[1] and value(command, "--path").startswith(value(train, "--save-dir"))
         assert parsed(command).beam in (1, 5, 10)
-    (score,) = named(commands, "tree_fairseq.scoring")
-    assert score[3] in SCORERS
+    (score,) = named(commands, "score")
+    assert score[2] in SCORERS
 
 
 def test_settings_are_the_paper_s(base):
@@ -131,7 +131,7 @@ def test_cogs_has_two_schedules_of_which_one_is_the_paper_s(base):
 def test_cogs_targets_and_samples(base):
     def of(*arguments):
         commands = commands_of("cogs", base, *arguments)
-        (prepare,), (score,) = named(commands, "preprocess.semantic_parsing"), named(commands, "tree_fairseq.scoring")
+        (prepare,), (score,) = named(commands, "preprocess.semantic_parsing"), named(commands, "score")
         return prepare, [value(command, "--gen-subset") for command in named(commands, "fairseq-generate")], score
 
     prepare, subsets, score = of()
@@ -190,7 +190,7 @@ def test_sweeps_go_through_depths_and_heights_once(base):
     assert {f"treeformer_iwslt_de_en-height-{height}" for height in (2, 5, 15, 20)} < set(runs)
     sweep = commands[-1]
     assert sweep[1].endswith("sweep.py") and value(sweep, "--metric") == "tokenized_bleu"
-    assert {value(command, "--main-run").split("/")[-1] for command in named(commands, "tree_fairseq.scoring")} == {
+    assert {value(command, "--main-run").split("/")[-1] for command in named(commands, "score")} == {
         "treeformer_iwslt_de_en-seed1"
     }
     assert commands_of("cogs", base, "--stage", "sweep")[-1][1].endswith("sweep.py")

@@ -1,6 +1,6 @@
 """Adds trees to a folder that stock fairseq made.
 
-``python -m tree_fairseq.commands.annotate data-bin --tree-parser stanza``
+``tree-fairseq annotate data-bin --tree-parser stanza``
 
 Token files and dictionaries are read, never written. Splits that have trees already are left alone, so the command also
 adds trees to a split that was copied into the folder later.
@@ -192,7 +192,7 @@ def _named_split(given: str) -> Split:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit status is 1 if the trees cannot be added."""
     parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.commands.annotate",
+        prog="tree-fairseq annotate",
         description="Adds trees to a folder that fairseq-preprocess made, without touching its token files. The words "
         "are read from the token files, where rare ones are <unk>; give the texts to have them parsed as they are. "
         "A stopped run is finished by the same command.",

@@ -1,6 +1,6 @@
 """Averages the weights of several checkpoints of one training run.
 
-    python -m tree_fairseq.commands.average --inputs checkpoints --last-epochs 10 --output checkpoints/average.pt
+    tree-fairseq average --inputs checkpoints --last-epochs 10 --output checkpoints/average.pt
 
 The averaged file keeps everything else (configuration, dictionaries' sizes, counters) of the newest checkpoint except
 the optimiser's state, which belongs to one point of the trajectory. Checkpoints are loaded with ``weights_only=True``.
@@ -80,9 +80,7 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.commands.average", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="tree-fairseq average", description=__doc__.splitlines()[0])
     inputs = "one folder, or checkpoint files newest first"
     parser.add_argument("--inputs", type=Path, nargs="+", required=True, help=inputs)
     parser.add_argument("--output", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""Verifies a folder with trees and names what is wrong: ``python -m tree_fairseq.commands.check data-bin``."""
+"""Verifies a folder with trees and names what is wrong: ``tree-fairseq check data-bin``."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ def _file_problems(path: Path, record: FileRecord, quick: bool) -> Iterator[str]
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 if anything is wrong."""
     parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.commands.check",
-        description="Verifies a folder with trees and names what is wrong.",
+        prog="tree-fairseq check", description="Verifies a folder with trees and names what is wrong."
     )
     parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
     quick = "only sizes of files and hashes of dictionaries, as at every start"

@@ -1,4 +1,4 @@
-"""Writes the trees of a folder back as text: ``python -m tree_fairseq.commands.export data-bin --split train``.
+"""Writes the trees of a folder back as text: ``tree-fairseq export data-bin --split train``.
 
 Constituency trees become brackets. Symbol trees, and trees that grow by insertions, are written in the notation that
 they were read from.
@@ -41,7 +41,7 @@ def find_export(folder: str | os.PathLike, side: str | None = None, examples: bo
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 if the trees cannot be written."""
     parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.commands.export",
+        prog="tree-fairseq export",
         description="Writes the trees of a folder back as text, one line each. "
         "Words that the dictionary lacks are <unk>.",
     )

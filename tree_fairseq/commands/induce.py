@@ -1,8 +1,8 @@
 """Induces trees with a Treeformer, scores them against gold trees and draws them.
 
-    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gen-subset test > test.trees
-    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words > dev.trees
-    python -m tree_fairseq.commands.induce data-bin --path checkpoint.pt --input text --draw pictures
+    tree-fairseq induce data-bin --path checkpoint.pt --gen-subset test > test.trees
+    tree-fairseq induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words > dev.trees
+    tree-fairseq induce data-bin --path checkpoint.pt --input text --draw pictures
 
 Every phrase, from the sentence down, is split at the point with the greatest pooling weight (Patel & Flanigan, section
 6.6), also phrases longer than the trained chart, because the recurrence is the same for all lengths. The output has one
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     tree_fairseq.register()
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     parser = options.get_interactive_generation_parser()
-    parser.prog, parser.description = "python -m tree_fairseq.commands.induce", __doc__.splitlines()[0]
+    parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
     add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
     output = "where to write the trees, one per line (default: standard output)"
     add("--output", type=Path, metavar="FILE", help=output)

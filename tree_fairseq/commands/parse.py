@@ -1,6 +1,6 @@
 """Parses a text file, one sentence (or several) a line, into bracketed trees, one forest a line.
 
-python -m tree_fairseq.commands.parse train.en train.brackets --tree-parser stanza --tree-lang en --workers 4
+tree-fairseq parse train.en train.brackets --tree-parser stanza --tree-lang en --workers 4
 torchrun --nproc-per-node 4 -m tree_fairseq.commands.parse train.en train.brackets --tree-parser stanza
 """
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns exit status 1 if the text cannot be parsed."""
     parser = argparse.ArgumentParser(
-        prog="python -m tree_fairseq.commands.parse",
+        prog="tree-fairseq parse",
         description="Parses a text file, one sentence (or several) a line, into bracketed trees, one forest a line. "
         "The same command continues a run that was interrupted. Under torchrun the ranks share the shards and rank 0 "
         "joins them; all ranks have to see the same folders.",

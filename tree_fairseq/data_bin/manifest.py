@@ -127,7 +127,7 @@ class Manifest:
             raise MissingTreesError(
                 f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or "
                 "--source-modality tree or --target-modality tree, or add trees with "
-                "`python -m tree_fairseq.commands.annotate`"
+                "`tree-fairseq annotate`"
             )
         try:
             if values["format_version"] > FORMAT_VERSION:
@@ -270,7 +270,7 @@ class Manifest:
                 self.enter_files(folder / name for name in token_file_names(prefix, found_impl(prefix)))
 
 
-_ANNOTATE = "add them with `python -m tree_fairseq.commands.annotate`"
+_ANNOTATE = "add them with `tree-fairseq annotate`"
 _PREPROCESS = "preprocess it with the dictionaries of this folder (--srcdict, --tgtdict)"
 
 

@@ -36,7 +36,7 @@ _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
 _ROW = 4
 _RELABELLED_LINES = 20_000
-_REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all that is wrong"
+_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
 class StoredTree(NamedTuple):

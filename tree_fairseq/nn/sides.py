@@ -113,8 +113,7 @@ class ConstituencySide(ParsedSide):
         prefixes = side_prefixes(folder, split, source, target, self.lang, "tree", combine)
         if not prefixes:
             raise MissingTreesError(
-                f"{folder} has no trees for '{split}' in {self.lang}; "
-                f"add them with: python -m tree_fairseq.commands.annotate {folder}"
+                f"{folder} has no trees for '{split}' in {self.lang}; add them with: tree-fairseq annotate {folder}"
             )
         manifest.verify_quickly(folder, self.lang, prefixes)
         return joined([TreeStore(prefix) for prefix in prefixes.values()], self.cfg.upsample_primary)

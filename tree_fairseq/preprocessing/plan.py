@@ -248,7 +248,7 @@ class PreprocessPlan:
                 raise DestinationExistsError(
                     f"{path} exists: this destination was preprocessed before. Choose another one, remove it, give its "
                     "dictionaries (--srcdict, --tgtdict) to add splits, or add trees to it with "
-                    "`python -m tree_fairseq.commands.annotate`"
+                    "`tree-fairseq annotate`"
                 )
         manifest = Manifest.to_extend(self.args.destdir, self.args.source_lang, self.args.target_lang)
         start_sides(manifest, self.sides, dict.fromkeys(self.languages, self.written_splits))

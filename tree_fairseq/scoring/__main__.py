@@ -1,4 +1,4 @@
-"""``tree-fairseq score NAME ...``, or ``python -m tree_fairseq.scoring NAME ...``, runs a scorer.
+"""``tree-fairseq score NAME ...`` runs a scorer.
 
 Without a name, the names are listed.
 
@@ -35,7 +35,7 @@ SCORERS = {
 def main(arguments: list[str] | None = None) -> int:
     """Runs the scorer that the first argument names; returns its exit status, 2 for an unknown name."""
     given = sys.argv[1:] if arguments is None else arguments
-    return run_command("python -m tree_fairseq.scoring", SCORERS, given or ["--help"])
+    return run_command("tree-fairseq score", SCORERS, given or ["--help"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measures how much of the decoder's cross-attention falls on tree nodes (Table 4 of Nguyen et al. 2020).
 
-    python -m tree_fairseq.scoring attention data-bin --path checkpoint.pt --subset test
+    tree-fairseq score attention data-bin --path checkpoint.pt --subset test
 
 Under teacher forcing, every target token attends to the words, the EOS symbol and the nodes of the source. For each
 decoder layer the table has the share of attention on nodes and the share of heads whose largest weight is on a node;
@@ -157,7 +157,7 @@ def table(shares: dict) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
     about = __doc__.partition("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.scoring attention", description=about)
+    parser = argparse.ArgumentParser(prog="tree-fairseq score attention", description=about)
     parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess with trees")
     parser.add_argument("--path", type=Path, required=True, help="checkpoint")
     parser.add_argument("--subset", default="test")

@@ -1,6 +1,6 @@
 """Scores translations by sacreBLEU.
 
-    python -m tree_fairseq.scoring bleu --run runs/tree_transformer --words words --source-lang en --target-lang de \\
+    tree-fairseq score bleu --run runs/tree_transformer --words words --source-lang en --target-lang de \\
         --sets test=2016 test1=2017 --against runs/transformer --primary sacrebleu_2016 --result result.json
 
 * ``tokenized_bleu``: on the tokens of the data set (Moses), as papers of 2014-2020 report it; comparable only if

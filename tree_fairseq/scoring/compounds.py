@@ -1,6 +1,6 @@
 """Scores translations of CoGnition, English to Chinese: error rates of compounds (Li et al. 2021, section 5), and BLEU.
 
-    python -m tree_fairseq.scoring compounds --run runs/treeformer --references words --target-lang zh \\
+    tree-fairseq score compounds --run runs/treeformer --references words --target-lang zh \\
         --sets test=random test1=cg --against runs/transformer --result result.json
 
 A compound is a noun phrase that may follow a preposition or a verb, such as ``saw the red car on the floor``. Its

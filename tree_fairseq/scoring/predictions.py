@@ -1,8 +1,8 @@
 """Scores predicted classes and numbers.
 
-    python -m tree_fairseq.scoring classification --run runs/tree --references text --against runs/stock \\
+    tree-fairseq score classification --run runs/tree --references text --against runs/stock \\
         --result result.json
-    python -m tree_fairseq.scoring regression --run runs/tree --references text --against runs/stock
+    tree-fairseq score regression --run runs/tree --references text --against runs/stock
 
 ``--references`` is the folder with the corpus's own ``{subset}.tsv``, whose last column is the class or number. For
 classes the file may be ``{subset}.trees``, and ``{subset}.groups`` may have the groups of each example. Metrics of

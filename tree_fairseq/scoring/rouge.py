@@ -1,6 +1,6 @@
 """Scores summaries: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), computed by the library rouge-score.
 
-    python -m tree_fairseq.scoring rouge --run runs/treeformer --references words --target-lang title \\
+    tree-fairseq score rouge --run runs/treeformer --references words --target-lang title \\
         --against runs/transformer --result result.json
 
 Scores are F1 in percent, averaged over summaries, on the tokens of the data: without stemming, and signs such as ``#``

@@ -38,7 +38,7 @@ class RunScorer(ABC):
     A subclass adds its options and scores a test set. Its docstring is the description of ``--help``.
     """
 
-    name: ClassVar[str]  # of the scorer, ``python -m tree_fairseq.scoring NAME``
+    name: ClassVar[str]  # of the scorer, ``tree-fairseq score NAME``
     primary: ClassVar[str]  # default metric under ``score`` in ``result.json``
     sections: ClassVar[tuple[str, ...]] = (COUNT,)  # entries of ``score.json`` that hold something for each test set
     compares_outcomes: ClassVar[bool] = False  # whether runs are compared by McNemar's test, example by example
@@ -122,7 +122,7 @@ class RunScorer(ABC):
     @classmethod
     def main(cls, arguments: list[str] | None = None) -> int:
         """Runs the command; returns its exit status."""
-        parser = ArgumentParser(prog=f"python -m tree_fairseq.scoring {cls.name}", description=cls.__doc__)
+        parser = ArgumentParser(prog=f"tree-fairseq score {cls.name}", description=cls.__doc__)
         add = parser.add_argument
         add("--run", type=Path, required=True, help="folder with generate-{subset}.txt; gets score.json")
         add("--sets", nargs="+", default=["test="], metavar="SUBSET=LABEL", help="test sets; labels end metric names")

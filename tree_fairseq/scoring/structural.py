@@ -1,6 +1,6 @@
 """Scores generated trees, such as programs and logical forms.
 
-    python -m tree_fairseq.scoring structural --run runs/tree --data data-bin --references words --against runs/stock \\
+    tree-fairseq score structural --run runs/tree --data data-bin --references words --against runs/stock \\
         --result result.json
 
 ``--references`` is the folder with the corpus's own ``{subset}.{language}`` and, if sentences belong to groups,

@@ -26,7 +26,7 @@ from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.trajectories import Trajectory
 
 _HEAD = 2
-_REPAIR = "Preprocess again, or run `python -m tree_fairseq.commands.check` on the folder to see all problems"
+_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
 
 
 def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
