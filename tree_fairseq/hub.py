@@ -26,6 +26,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.nn.tasks import TranslationWithTreesTask
+from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
@@ -54,6 +55,11 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
     ``translate(sentences, beam=5)`` is fairseq's. Text becomes tokens as in ``fairseq-interactive``.
     """
+
+    def __init__(self, cfg, task, models):
+        super().__init__(cfg, task, models)
+        # The task knows the tokeniser and the subwords of its folder.
+        self.tokenizer, self.bpe = task.build_tokenizer(cfg.tokenizer), task.build_bpe(cfg.bpe)
 
     def sample(self, sentences: list[str], beam: int = 1, verbose: bool = False, **kwargs) -> list[str]:
         """Parses all sentences at once, translates and detokenises them; options such as ``lenpen`` go to generation.
@@ -96,6 +102,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         if not examples:
             return []
         documents = self.task.read_lines(examples, self._segment)
+        count_typed(self.task, documents.words)
         classified = []
         for ranked in self.generate(documents):
             scores = ((self.string(hypothesis["tokens"]), hypothesis["score"]) for hypothesis in ranked)

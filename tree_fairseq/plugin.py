@@ -32,10 +32,12 @@ import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
 from tree_fairseq import compat
+from tree_fairseq.nn.folder_text import prepare_new_text
 from tree_fairseq.preprocessing import hook
 
 compat.mend_fairseq()
 hook.install()
+prepare_new_text()
 
 
 def be_one_package(name: str, path: str) -> None:

@@ -126,7 +126,7 @@ class DocumentReader:
         kept = document_lengths(trees, leaves, self.limit, lambda index: (_PATH, first_line + index), _PATH)
         texts = [" ".join(forest.leaves[:length]) for forest, length in zip(spans, kept.tolist())]
         tokens = [self.dictionary.encode_line(text, add_if_not_exist=False, append_eos=False) for text in texts]
-        return NewLines([ids.long() for ids in tokens], trees, first_line - 1)
+        return NewLines([ids.long() for ids in tokens], trees, first_line - 1, [text.split() for text in texts])
 
 
 class SentenceReader:
@@ -139,13 +139,14 @@ class SentenceReader:
 
     def __call__(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
         """Encodes lines of ``limit`` tokens at most; errors count them from ``first_line``."""
-        read = []
+        read, words = [], []
         for number, line in enumerate(lines, start=first_line):
             sentences = [encode_fn(sentence) for sentence in line.split("\t")]
             with placed(_PATH, number):
                 text = joined_sentences(sentences, self.is_pair)
+            words.append(text.split())
             read.append(self.dictionary.encode_line(text, add_if_not_exist=False).long())
             if len(read[-1]) > self.limit:
                 text = f"a text of {len(read[-1])} tokens, the ends of sentences among them"
                 refuse_long_text(text, self.limit, _PATH, number)
-        return NewLines(read, first=first_line - 1)
+        return NewLines(read, first=first_line - 1, words=words)

@@ -20,7 +20,15 @@ from fairseq.data import Dictionary
 from tree_fairseq.classification.class_trees import NODE_SYMBOL, ClassTreeReader, word_options
 from tree_fairseq.classification.examples import ClassCensus, read_examples, take_class_census, write_columns
 from tree_fairseq.classification.flags import FLAGS, given_classes, settled_arguments
-from tree_fairseq.classification.folder import CLASS, SENTENCE_TASK, TASK, TEXT, ClassificationRecord, ClassSplitRecord
+from tree_fairseq.classification.folder import (
+    CLASS,
+    SENTENCE_TASK,
+    SEPARATOR,
+    TASK,
+    TEXT,
+    ClassificationRecord,
+    ClassSplitRecord,
+)
 from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
 from tree_fairseq.data_bin.constituency_sides import TreeSide
 from tree_fairseq.data_bin.manifest import Manifest
@@ -33,6 +41,7 @@ from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, StockMain, sides_from_arguments
 from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.preprocessing.text_options import model_within_trees, text_requests
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import inspect_text, require_parallel
 
@@ -86,6 +95,7 @@ def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
 class ClassificationPlan(PreprocessPlan):
     """The plan for examples and their classes."""
 
+    sentence_separator = SEPARATOR
     text_options: ParserOptions | None = None
     """Those of the parser for new text in a folder of trees, if there is one."""
 
@@ -102,9 +112,16 @@ class ClassificationPlan(PreprocessPlan):
             [text] = sides_from_arguments(args, TEXT, CLASS)
             # The words of trees are whole; so are those of new text until its tree is made.
             text_options = text.options.replace(subwords="none", subword_model=None)
-        brackets = ParserOptions("brackets", lang=args.tree_lang, subword_model=args.tree_subword_model)
+        request = text_requests(args, {"source": TEXT}).get("source")
+        model = model_within_trees(request) or args.tree_subword_model
+        brackets = ParserOptions("brackets", lang=args.tree_lang, subword_model=model)
         side = ClassTreeSide("source", TEXT, brackets, text_options if args.node_symbols == "parser" else None)
         return cls(args, plan.languages, plan.splits, (side,), text_options=text_options)
+
+    @property
+    def text_languages(self) -> dict[str, str]:
+        """The texts; classes are names."""
+        return {"source": TEXT}
 
     @property
     def has_trees(self) -> bool:

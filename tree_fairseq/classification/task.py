@@ -24,12 +24,14 @@ from tree_fairseq.classification.new_lines import DocumentReader, LineTrees
 from tree_fairseq.classification.prediction import ClassLines, ClassPredictor
 from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig, trees_read
+from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.options import option
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
@@ -131,6 +133,7 @@ class ClassificationTask(ClassTask, TreeTask):
         """Returns token tensors of the next lines of the interactive command, and their lengths."""
         read = self.read_lines(lines, encode_fn, self._lines_read + 1)
         self._lines_read += len(lines)
+        count_typed(self, read.words)
         return read, read.lengths.tolist()
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
@@ -243,7 +246,8 @@ class TreeClassificationTask(ClassificationTask):
     @functools.cached_property
     def read_lines(self) -> DocumentReader:
         """Reads new lines and their trees."""
-        reader = LineTrees(self.record, self.trees.options, self.cfg.parser_dir)
+        options = with_folder_model(self.trees.options, self.folder, TEXT)
+        reader = LineTrees(self.record, options, self.cfg.parser_dir)
         return DocumentReader(reader, self.src_dict, self.label_dictionary, self.cfg.max_source_positions)
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:

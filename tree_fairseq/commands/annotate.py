@@ -93,6 +93,7 @@ class AnnotatePlan(PreprocessPlan):
     def start_manifest(self) -> Manifest:
         manifest = Manifest.to_extend(self.destination, self.args.source_lang, self.args.target_lang)
         start_sides(manifest, self.sides, self.without_trees)
+        self.text.begin(manifest, [])
         return manifest
 
     def _pending(self, *sides: TreeSide) -> Iterator[tuple[TreeSide, str, Path]]:
@@ -160,6 +161,7 @@ class AnnotatePlan(PreprocessPlan):
                     raise error.at(path=inputs[split, side.lang].path) from None
             labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), staging.parse_cache)
             write_side(manifest, side, trees, labels, output, self.destination)
+        self.text.enter(manifest, staging, output)
 
 
 def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:

@@ -58,7 +58,11 @@ class SplitRecord:
 
 
 # Options that change how fast trees are made and what happens to bad input, but not which trees good input gets.
-_INDIFFERENT_OPTIONS = ("batch_size", "device", "parser_dir", "on_parse_error", "max_parse_failures")
+# The identity has the hash of the subword model.
+_INDIFFERENT_OPTIONS = (
+    *("batch_size", "device", "parser_dir", "subword_model"),
+    *("on_parse_error", "max_parse_failures"),
+)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
+from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
@@ -74,7 +75,7 @@ class ParsedSide(Side):
     @functools.cached_property
     def line_parser(self) -> LineParser:
         """Parses new text exactly as the training data was parsed."""
-        options, folder = self.record.options, self.cfg.parser_dir
+        options, folder = with_folder_model(self.record.options, self.folder, self.lang), self.cfg.parser_dir
         return LineParser(options if folder is None else options.replace(parser_dir=folder))
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
@@ -122,7 +123,8 @@ class ConstituencySide(ParsedSide):
         """Parses new lines and encodes their leaves; see :meth:`ParsedSide.read_lines`."""
         spans = [encode(forest) for forest in self.forests(lines, encode_fn)]
         tokens = [self.encode_tokens(forest.leaves) for forest in spans]
-        return NewLines(tokens, [self.read_tree.from_spans(forest) for forest in spans])
+        trees = [self.read_tree.from_spans(forest) for forest in spans]
+        return NewLines(tokens, trees, words=[forest.leaves for forest in spans])
 
     def with_trees(self, tokens: Sequence[Tensor]) -> NewLines:
         """Token tensors with trees; those that come without are parsed by their words."""
@@ -168,8 +170,10 @@ class SymbolTreeSide(ParsedSide):
 
     def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
         """Reads new lines and encodes their symbols; see :meth:`ParsedSide.read_lines`."""
-        trees = self.trees(lines, encode_fn)
-        return NewLines([self.encode_tokens(self.record.encoding.encode(tree)) for tree in trees])
+        symbols = [self.record.encoding.encode(tree) for tree in self.trees(lines, encode_fn)]
+        # Symbols of given trees are no text.
+        words = symbols if self.record.options is not None else ()
+        return NewLines(list(map(self.encode_tokens, symbols)), words=words)
 
     def facts(self) -> dict[str, Any]:
         """How trees were encoded."""

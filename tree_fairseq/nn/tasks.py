@@ -18,6 +18,7 @@ from tree_fairseq.nn.pair_dataset import NewSpanPairDataset, SpanPairDataset, Sy
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side
 from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
+from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.options import option
 from tree_fairseq.trees.tree import Forest
 
@@ -117,6 +118,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         if self.source_side.modality == SEQUENCE:
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
         tokens = self.source_side.read_lines(lines, encode_fn)
+        count_typed(self, tokens.words)
         return tokens, [len(line) for line in tokens]
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):

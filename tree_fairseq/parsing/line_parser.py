@@ -32,6 +32,7 @@ from tree_fairseq.parsing.pieces import (
     join_text,
     load_subword_model,
     splice_pieces,
+    subword_kind,
     subword_model_hash,
 )
 from tree_fairseq.parsing.processes import own_device
@@ -160,8 +161,9 @@ class LineParser:
         check_line(line, path, number)
         if self.parser is None:
             forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
-            if self._model is not None:
-                forest = split_words(forest, self._model.split(forest_leaves(forest)))
+            leaves = forest_leaves(forest)
+            if self._model is not None and subword_kind(leaves, self.options) == "none":
+                forest = split_words(forest, self._model.split(leaves))
             return PreparedLine(number, result=self._written(write_forest(forest), len(forest), int(failed)))
         if self.kind == "text":
             raw = join_text(line, self.options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -38,6 +39,13 @@ class SubwordModel(ABC):
         """Returns the pieces of raw text and each one's half-open span of characters, if the model can split text."""
         return None
 
+    def split_line(self, line: str) -> str:
+        """Returns the pieces of a line, joined by blanks; a line that has the marks of pieces is returned as it is."""
+        words = line.split()
+        if marks_of(words) != "none":
+            return line
+        return " ".join(itertools.chain.from_iterable(self.split(words)))
+
 
 class BpeModel(SubwordModel):
     """The codes of subword-nmt in the file ``path``."""
@@ -64,6 +72,11 @@ class SentencePieceModel(SubwordModel):
         # A word from which the model's normalisation leaves nothing would be missing in the tree.
         return [self._processor.encode(word, out_type=str) or [SENTENCEPIECE_MARK] for word in words]
 
+    def split_line(self, line: str) -> str:
+        if marks_of(line.split()) != "none":
+            return line
+        return " ".join(self._processor.encode(line, out_type=str))
+
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         # The span of a piece may begin with the space that its "▁" marks.
         mapping = self._processor.encode(text, out_type="offset_mapping")
@@ -81,7 +94,7 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
         raise ParserUnavailableError(f"{path} needs {library}: pip install 'tree-fairseq[subwords]'") from error
     # SentencePiece reports a bad file as RuntimeError or OSError, subword-nmt leaves through sys.exit.
     except (OSError, RuntimeError, ValueError, SystemExit) as error:
-        message = f"--tree-subword-model {path} cannot be read as a {library} model: {error}"
+        message = f"the subword model {path} cannot be read as a {library} model: {error}"
         raise ParserUnavailableError(message) from error
 
 
@@ -90,16 +103,28 @@ def subword_model_hash(path: str | None) -> str | None:
     try:
         return None if path is None else file_sha256(path)
     except OSError as error:
-        raise ParserUnavailableError(f"--tree-subword-model {path} cannot be read: {error.strerror}") from error
+        raise ParserUnavailableError(f"the subword model {path} cannot be read: {error.strerror}") from error
+
+
+def marks_of(tokens: Sequence[str]) -> str:
+    """Returns whose marks the tokens of a line have: ``bpe``, ``sentencepiece`` or ``none``."""
+    if tokens and tokens[0].startswith(SENTENCEPIECE_MARK):
+        return "sentencepiece"
+    return "bpe" if any(token.endswith(BPE_JOINER) for token in tokens) else "none"
 
 
 def subword_kind(tokens: list[str], options: ParserOptions) -> str:
     """Returns how this line is split: ``bpe``, ``sentencepiece`` or ``none``."""
-    if options.subwords != "auto":
-        return options.subwords
-    if tokens and tokens[0].startswith(SENTENCEPIECE_MARK):
-        return "sentencepiece"
-    return "bpe" if any(token.endswith(BPE_JOINER) for token in tokens) else "none"
+    return marks_of(tokens) if options.subwords == "auto" else options.subwords
+
+
+def join_line(line: str, kind: str) -> str:
+    """Returns the text of a line of pieces of that kind; a line without their marks is returned as it is."""
+    if kind == "bpe":
+        return f"{line} ".replace(f"{BPE_JOINER} ", "").rstrip()
+    if kind == "sentencepiece" and SENTENCEPIECE_MARK in line:
+        return line.replace(" ", "").replace(SENTENCEPIECE_MARK, " ").strip()
+    return line
 
 
 def join_pieces(tokens: list[str], options: ParserOptions, model: SubwordModel | None = None) -> SplitWords:

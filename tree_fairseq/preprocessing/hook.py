@@ -24,6 +24,7 @@ from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
 from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.preprocessing.text_options import TEXT_FLAGS, asks_for_text
 from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS
 
@@ -132,6 +133,7 @@ def _with_tree_arguments(
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
         stock(parser)
         add_tree_arguments(parser)
+        _add_flags(parser, "tokens and subwords", "how the text is, or becomes, tokens of the folder", TEXT_FLAGS)
         _add_flags(parser, "symbol trees", "programs and logical forms, encoded as sequences of symbols", _SYMBOL_FLAGS)
         for kind in _KINDS.values():
             _add_flags(parser, kind.title, kind.description, kind.flags)
@@ -163,6 +165,8 @@ def _with_trees(stock: StockMain) -> StockMain:
             run_plan(PreprocessPlan.from_arguments(args), stock)
         elif hint := _WAYS_TO_TREES.get(getattr(args, "task", None)):
             raise InputError(f"--task {args.task} needs trees, but no flag asks for them", hint=hint)
+        elif asks_for_text(args):
+            run_plan(PreprocessPlan.from_arguments(args), stock)
         else:
             stock(args)
 

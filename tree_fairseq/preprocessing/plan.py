@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fairseq.dataclass.configs import CommonConfig
 
@@ -16,6 +16,7 @@ from tree_fairseq.data_bin.constituency_sides import TreeSide, start_sides
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.text_record import BPE
 from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
@@ -24,6 +25,8 @@ from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.preprocessing.text_files import TextPlan
+from tree_fairseq.preprocessing.text_options import SideRequest, model_within_trees, text_requests
 from tree_fairseq.trees.notations import Notation, notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
@@ -71,17 +74,38 @@ class SymbolSide:
 def sides_from_arguments(args: Namespace, source_lang: str, target_lang: str | None) -> tuple[TreeSide, ...]:
     """Returns the sides that get trees, each with its parser; InputError for options that do not fit."""
     names = args.tree_sides.split(",")
+    languages = {"source": source_lang, "target": target_lang}
+    requests = text_requests(args, {name: languages[name] for name in names})
     sides = []
     for number, name in enumerate(names):
-        lang = source_lang if name == "source" else target_lang
+        lang = languages[name]
         own = {field: _value_of_side(args, field, number, len(names)) for field in PER_SIDE}
         own["tree_lang"] = own["tree_lang"] or lang
+        own.update(_subword_options(args, own, requests.get(name)))
         try:
             options = options_from_arguments(Namespace(**{**vars(args), **own}))
         except ValueError as error:
             raise InputError(str(error)) from None
         sides.append(TreeSide(name, lang, options))
     return tuple(sides)
+
+
+def _subword_options(args: Namespace, own: dict[str, Any], request: SideRequest | None) -> dict[str, Any]:
+    """Returns the parser's options about subwords, for a side whose text is prepared as requested.
+
+    The text is split before it is parsed, unless its words are known only afterwards.
+    """
+    if request is None or (request.kind is None and not request.is_raw):
+        return {}
+    finds_words = own["tree_parser"] == "brackets" or args.tree_tokenize == "stanza"
+    if finds_words and (request.kind in (None, BPE) or own["tree_parser"] == "brackets"):
+        model = model_within_trees(request)
+        if own["tree_subword_model"] is not None and model is not None:
+            raise InputError("--tree-subword-model and another flag both name a subword model; give one of them")
+        return {"tree_subword_model": model or own["tree_subword_model"]}
+    if own["tree_subword_model"] is not None:
+        raise InputError("--tree-subword-model is for text that has no other subword model; leave it out")
+    return {} if request.kind is None else {"tree_subwords": request.kind}
 
 
 def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:
@@ -176,6 +200,21 @@ class PreprocessPlan:
         return Path(self.args.destdir)
 
     @property
+    def text_languages(self) -> dict[str, str]:
+        """The languages of text by side, without those whose lines are symbol trees."""
+        pairs = zip(("source", "target"), self.languages)
+        return {side: lang for side, lang in pairs if modality(self.args, side) != "tree"}
+
+    sentence_separator: ClassVar[str | None] = None
+    """A word that is neither tokenised nor split."""
+
+    @functools.cached_property
+    def text(self) -> TextPlan:
+        """How text is tokenised and split into subwords."""
+        options = {side.lang: side.options for side in (*self.sides, *self.symbol_sides) if side.options is not None}
+        return TextPlan.of(self.args, self.text_languages, options, self.sentence_separator)
+
+    @property
     def written_splits(self) -> list[str]:
         """Names of the splits whose token files will be written."""
         return [] if self.args.dict_only else [split.name for split in self.splits]
@@ -224,6 +263,7 @@ class PreprocessPlan:
             "parsers": {side.lang: side.record().identity for side in (*self.sides, *self.symbol_sides)},
             "inputs": {f"{split}.{suffix}": file.sha256 for (split, suffix), file in sorted(inputs.items())},
             "others": {path: file_sha256(path) for path in others},
+            "text": self.text.command(),
         }
 
     def reused_labels(self, lang: str) -> Path | None:
@@ -258,6 +298,7 @@ class PreprocessPlan:
             if old is not None:
                 new.grammar, new.degree = old.grammar, old.degree
             manifest.symbols[side.lang] = new
+        self.text.begin(manifest, self.written_splits)
         self.begin(manifest)
         return manifest
 
@@ -290,7 +331,7 @@ class PreprocessPlan:
 
 def _check_arguments(args: Namespace) -> None:
     if not args.source_lang or not (args.target_lang or args.only_source):
-        raise InputError("trees need the names of both languages, --source-lang and --target-lang")
+        raise InputError("trees and subwords need the names of both languages, --source-lang and --target-lang")
     if args.dataset_impl not in SUPPORTED:
         raise InputError(
             f"trees cannot be kept beside --dataset-impl {args.dataset_impl}", hint=f"Use {', '.join(SUPPORTED)}."

@@ -102,7 +102,7 @@ def _build(
     pool: ProcessPool,
 ) -> None:
     _forget_rewritten(plan, manifest)
-    inputs = plan.stage(inputs, staging, pool)
+    inputs = plan.text.stage(plan.stage(inputs, staging, pool), staging, pool)
     trees = {side.lang: encode_side(plan, side, manifest, inputs, staging, output, pool) for side in plan.sides}
     dictionaries = {
         side.lang: make_label_dictionary(side, trees[side.lang], plan.reused_labels(side.lang), staging.parse_cache)
@@ -122,6 +122,7 @@ def _build(
         write_side(manifest, side, splits, dictionaries[side.lang], output, output)
     if symbols is not None:
         symbols.enter(manifest, output, leaves)
+    plan.text.enter(manifest, staging, output)
     plan.enter(manifest, output, pool)
 
 

@@ -84,6 +84,10 @@ class InsertionPlan(PreprocessPlan):
     def from_arguments(cls, args: Namespace) -> InsertionPlan:
         return super().from_arguments(_with_defaults(args))
 
+    @property
+    def text_languages(self) -> dict[str, str]:
+        return {"source": self.args.source_lang}
+
     def new_record(self) -> InsertionRecord:
         """The record of what the arguments ask for, without splits."""
         args = self.args

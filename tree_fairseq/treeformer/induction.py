@@ -17,6 +17,7 @@ from torch import Tensor
 
 from tree_fairseq.drawing.phrase_map import AttendedPhrase
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.folder_text import folder_text
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
@@ -132,7 +133,8 @@ class Inducer:
     def trees(self) -> list[Forest | None]:
         """Returns one forest per sentence: empty for an empty sentence, None for one that is too long."""
         found: list[Forest | None] = [None] * len(self.tokens)
-        whole_words = self.cfg.common_eval.post_process is not None
+        text = folder_text(self.task)
+        whole_words = self.cfg.common_eval.post_process is not None or (text is not None and text.joins_words)
         encoders = [model.encoder for model in self.models]
         for batch in self._batches():
             splits = sentence_splits(encoders, batch["net_input"]["src_tokens"], self.dictionary.pad())

@@ -1,0 +1,140 @@
+"""Raw text in, readable text out: the tokeniser and the subwords of a folder travel with it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.fixtures import TASK, Training, train
+from tests.end_to_end.tiny_corpus import leaves, make_pairs
+from tree_fairseq import hub
+from tree_fairseq.commands.check import check_folder
+
+DECODING = ("--cpu", "--beam", 3, "--max-len-b", 15)
+SIZES = {"train": 80, "valid": 8, "test": 12}
+FORMS = {
+    "bpe": ("--learn-subwords", 25, "--tokenizer", "moses", "--apply-tokenizer"),
+    "sentencepiece": ("--learn-subwords", 60, "--bpe", "sentencepiece"),
+}
+MARKS = {"bpe": "@@", "sentencepiece": "\u2581"}
+
+
+def as_typed(tokens: str) -> str:
+    """Tokens as a person writes them: subwords joined, the full stop at the last word."""
+    return re.sub(r" \.$", ".", tokens.replace("@@ ", ""))
+
+
+def write_raw(folder: Path) -> Path:
+    """Writes ``SPLIT.en`` and ``SPLIT.de`` of raw text into a folder, and returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, (split, size) in enumerate(SIZES.items()):
+        pairs = make_pairs(size, seed)
+        for lang, lines in (("en", [leaves(pair.tree) for pair in pairs]), ("de", [pair.target for pair in pairs])):
+            text = "".join(f"{as_typed(line)}\n" for line in lines)
+            (folder / f"{split}.{lang}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def raw_lines(folder: Path, split: str = "test", lang: str = "en") -> list[str]:
+    return (folder / f"{split}.{lang}").read_text(encoding="utf-8").splitlines()
+
+
+def preprocess(text: Path, destination: Path, *arguments: object) -> str:
+    prefixes = [word for split in SIZES for word in (f"--{split}pref", text / split)]
+    return run("preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", destination, *arguments)
+
+
+def generated(training: Training, *arguments: object) -> str:
+    return run("generate", training.data, *TASK, "--path", training.best, *DECODING, *arguments)
+
+
+def interactive(training: Training, lines: list[str], *arguments: object) -> str:
+    text = "".join(f"{line}\n" for line in lines)
+    batches = ("--buffer-size", 16, "--batch-size", 16)
+    return run(
+        "interactive", training.data, *TASK, "--path", training.best, *DECODING, *batches, *arguments, stdin=text
+    )
+
+
+def readable(output: str) -> list[str]:
+    """The texts of the ``D-`` lines, in the order of the input."""
+    found = lines_of("D", output)
+    return [found[number].partition("\t")[2] for number in sorted(found)]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    return write_raw(tmp_path_factory.mktemp("raw"))
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def raw_trained(request, text, tmp_path_factory) -> Training:
+    """A model whose folder learned its subwords from raw text; the raw text is gone, and the folder has moved."""
+    folder = tmp_path_factory.mktemp(request.param)
+    preprocess(text, folder / "first", *TASK, "--tree-parser", "right-branching", *FORMS[request.param])
+    (folder / "first").rename(folder / "data-bin")
+    assert check_folder(folder / "data-bin") == []
+    return train(folder / "data-bin", folder / request.param, "--max-update", 12, "--max-epoch", 12)
+
+
+def test_the_three_roads_agree_on_raw_text(raw_trained, text):
+    lines = raw_lines(text)
+    from_folder, typed = generated(raw_trained), interactive(raw_trained, lines)
+    assert {number: found for number, (found, _) in hypotheses(typed).items()} == {
+        number: found for number, (found, _) in hypotheses(from_folder).items()
+    }
+    mark = MARKS[raw_trained.folder.name]
+    assert any(mark in hypothesis for hypothesis, _ in hypotheses(typed).values())
+    assert mark not in "".join(readable(typed))
+    assert readable(typed) == readable(from_folder)
+    model = hub.from_pretrained(raw_trained.folder, data_name_or_path=raw_trained.data)
+    assert model.translate(lines, beam=3, max_len_b=15) == readable(typed)
+    # Both sides of a score are text as a person reads it.
+    references = lines_of("T", from_folder)
+    assert [references[number] for number in sorted(references)] == raw_lines(text, lang="de")
+
+
+def test_what_is_split_already_is_not_split_again(raw_trained, text):
+    lines = raw_lines(text)
+    typed = interactive(raw_trained, lines)
+    sources = lines_of("S", typed)
+    again = interactive(raw_trained, [sources[number] for number in sorted(sources)])
+    assert lines_of("S", again) == sources and hypotheses(again) == hypotheses(typed)
+
+
+def test_words_in_pieces_are_subtrees(raw_trained):
+    model = hub.from_pretrained(raw_trained.folder, data_name_or_path=raw_trained.data)
+    [forest] = model.parse(["the lighthouse sleeps."])
+    pieces = [node.label for tree in forest for node in tree.preorder() if node.label.endswith("_sub")]
+    assert pieces
+    joined = "".join(forest[0].leaves()).replace("@@", "").replace("\u2581", "")
+    assert joined == "thelighthousesleeps."
+
+
+def test_flags_of_fairseq_take_the_place_of_the_folders_model(raw_trained, text, tmp_path):
+    kind = raw_trained.folder.name
+    [model] = raw_trained.data.glob("subwords.*")
+    copy = shutil.copy(model, tmp_path)
+    given = {
+        "bpe": ("--bpe", "subword_nmt", "--bpe-codes", copy, "--tokenizer", "moses"),
+        "sentencepiece": ("--bpe", "sentencepiece", "--sentencepiece-model", copy),
+    }[kind]
+    lines = raw_lines(text)[:4]
+    output = interactive(raw_trained, lines, "-s", "en", "-t", "de", *given)
+    assert output.count(f"--bpe {given[1]} replaces what {raw_trained.data}/tree.json says of its text") == 1
+    assert output.count("--tokenizer moses replaces") == (kind == "bpe")
+    own = interactive(raw_trained, lines)
+    assert "replaces" not in own
+    assert hypotheses(output) == hypotheses(own) and readable(output) == readable(own)
+
+
+def test_removed_marks_stay_removed(raw_trained, text):
+    lines, kind = raw_lines(text)[:4], raw_trained.folder.name
+    flag = ("--remove-bpe",) if kind == "bpe" else ("--remove-bpe", "sentencepiece")
+    output = interactive(raw_trained, lines, *flag)
+    assert MARKS[kind] not in "".join(text for text, _ in hypotheses(output).values())
+    assert readable(output) == readable(interactive(raw_trained, lines))

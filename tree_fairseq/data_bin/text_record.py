@@ -1,0 +1,148 @@
+"""How the text of a folder was tokenised and split into subwords: a section of ``tree.json`` and the models beside it.
+
+New text is prepared in the same way, and output is joined again, without flags
+(:mod:`tree_fairseq.nn.folder_text`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from argparse import Namespace
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Optional
+
+from fairseq.data import encoders
+
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest, Section, register_section
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.files import file_sha256
+from tree_fairseq.parsing.parsers import ParserOptions
+
+BPE, SENTENCEPIECE = "bpe", "sentencepiece"
+SUFFIXES = {BPE: "codes", SENTENCEPIECE: "model"}
+"""The end of the name of a model's file, by its kind."""
+
+
+@dataclass(frozen=True)
+class SideText:
+    """The text of one language.
+
+    Attributes:
+        kind: how words are split: ``bpe`` (subword-nmt), ``sentencepiece``, or None for whole words
+        model: name of the file in the folder that has the subword model
+        sha256: of that file; None while the model is not yet learned
+        learned: the number that ``--learn-subwords`` asked for, if the model was learned with the folder
+        tokenizer: the options of fairseq's tokeniser, with its name under ``tokenizer``; None if there is none
+    """
+
+    kind: Optional[str] = None
+    model: Optional[str] = None
+    sha256: Optional[str] = None
+    learned: Optional[int] = None
+    tokenizer: Optional[dict[str, Any]] = None
+
+    def build_tokenizer(self) -> Any:
+        """Returns fairseq's tokeniser, or None."""
+        return None if self.tokenizer is None else encoders.build_tokenizer(Namespace(**self.tokenizer))
+
+
+@dataclass
+class TextSplitRecord:
+    """A split that was prepared in this way. Its files are entered by its token files."""
+
+    prefix: str
+    files: list[str] = field(default_factory=list)
+
+
+@register_section("text")
+@dataclass
+class TextRecord(Section):
+    """The text of a folder; ``sides`` by language."""
+
+    contents: ClassVar[str] = "tokens and subwords"
+    missing: ClassVar[str] = "preprocess with --bpe-codes, --sentencepiece-model or --learn-subwords"
+    split_record = TextSplitRecord
+
+    sides: dict[str, SideText] = field(default_factory=dict)
+    splits: dict[str, TextSplitRecord] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> TextRecord:
+        """Restores the record from the result of ``dataclasses.asdict``."""
+        sides = {lang: SideText(**side) for lang, side in values["sides"].items()}
+        return super().from_json({**values, "sides": sides})
+
+    def differences(self, other: TextRecord) -> list[str]:
+        """Returns what makes the two turn the same text into different tokens."""
+        found = []
+        for lang in sorted({*self.sides, *other.sides}):
+            ours, theirs = self.sides.get(lang, SideText()), other.sides.get(lang, SideText())
+            for name in ("kind", "tokenizer", "sha256"):
+                one, another = getattr(ours, name), getattr(theirs, name)
+                if name == "sha256" and None in (one, another) and ours.learned == theirs.learned:
+                    continue
+                if one != another:
+                    what = "subword model" if name == "sha256" else name
+                    found.append(f"{what} of {lang}: {one} and {another}")
+        return found
+
+    def dictionaries(self, source_lang: str) -> list[str]:
+        """Returns the names of the files of subword models."""
+        return sorted({side.model for side in self.sides.values() if side.model is not None})
+
+
+def load_text_record(folder: Path) -> Optional[TextRecord]:
+    """Returns the record of a folder, or None if the folder has no ``tree.json`` or that does not mention its text.
+
+    Raises:
+        CorruptFileError: a subword model is missing.
+        DictionaryMismatchError: a subword model is not the one that the text was split with.
+    """
+    try:
+        record = Manifest.load(folder).section(TextRecord)
+    except MissingTreesError:
+        return None
+    for side in {} if record is None else record.sides.values():
+        if side.model is not None:
+            _verify(folder / side.model, side)
+    return record
+
+
+def _verify(path: Path, side: SideText) -> None:
+    if not path.exists():
+        raise CorruptFileError(
+            f"{path} is missing: it is the subword model that {MANIFEST_NAME} names. Copy it from the folder that "
+            "fairseq-preprocess wrote, or preprocess again"
+        )
+    if file_sha256(path) != side.sha256:
+        raise DictionaryMismatchError(
+            f"{path} is not the subword model that the text beside it was split with (its hash differs from the one in "
+            f"{MANIFEST_NAME}): new text would be split into other pieces. Put the original back, or preprocess again "
+            "with it"
+        )
+
+
+def with_folder_model(options: ParserOptions, folder: Path, lang: str) -> ParserOptions:
+    """Returns options of a parser whose subword model is the one in the folder, if the folder has one for a language.
+
+    Raises what :func:`load_text_record` does, and DataFolderError if the folder has none and the model, which lies
+    elsewhere, is gone.
+    """
+    record = load_text_record(folder)
+    side = SideText() if record is None else record.sides.get(lang, SideText())
+    if side.model is not None:
+        return options.replace(subword_model=str(folder / side.model))
+    if options.subword_model is not None and not Path(options.subword_model).exists():
+        raise DataFolderError(
+            f"{options.subword_model} is missing: {folder / MANIFEST_NAME} names it as the subword model of {lang}. "
+            "Put it back, or preprocess again: the folder then keeps a copy"
+        )
+    return options
+
+
+def complete(record: TextRecord, folder: Path) -> None:
+    """Enters the hashes of models that were learned, which lie in a folder."""
+    for lang, side in record.sides.items():
+        if side.model is not None and side.sha256 is None:
+            record.sides[lang] = dataclasses.replace(side, sha256=file_sha256(folder / side.model))
