@@ -15,6 +15,7 @@ import sys
 import warnings
 from types import SimpleNamespace
 
+import hydra
 import numpy as np
 import pytest
 import torch
@@ -125,17 +126,46 @@ def test_torch_still_refuses_classes_in_fairseqs_checkpoints(tmp_path):
     try:
         torch.serialization.clear_safe_globals()
         with pytest.raises(pickle.UnpicklingError, match="Namespace"):
-            torch.load(path)
+            torch.load(path, weights_only=True)
     finally:
         torch.serialization.add_safe_globals(allowed)
-    assert torch.load(path)["args"].arch == "transformer"
+    assert torch.load(path, weights_only=True)["args"].arch == "transformer"
+
+
+@pytest.mark.parametrize("core", ["core", "_core"])
+def test_numbers_that_an_earlier_or_later_numpy_saved(tmp_path, core):
+    """numpy 2 has its functions in ``numpy._core``, numpy 1 in ``numpy.core``; checkpoints name them so."""
+    path = tmp_path / "checkpoint.pt"
+    numbers = {"best": np.float64(1.5), "counts": np.arange(3)}
+
+    def renamed(pickled: bytes) -> bytes:
+        return re.sub(rb"numpy\._?core\.multiarray", f"numpy.{core}.multiarray".encode(), pickled)
+
+    # The older format is pickles without checksums, in which a name can be replaced.
+    torch.save(numbers, path, _use_new_zipfile_serialization=False)
+    path.write_bytes(renamed(path.read_bytes()))
+    assert f"numpy.{core}.multiarray".encode() in path.read_bytes()
+    loaded = torch.load(path, weights_only=True)
+    assert loaded["best"] == 1.5 and loaded["counts"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", ["2.5.1+cu124", "2.6.0"])
+@pytest.mark.parametrize("before", [None, "0"])
+def test_torch_before_2_6_is_told_to_load_weights_only(monkeypatch, version, before):
+    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", raising=False)
+    if before:
+        monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", before)
+    with compat._weights_only():
+        assert os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") == ("1" if version < "2.6" else before)
+    assert os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") == before
 
 
 def test_fairseq_still_fails_on_a_truncated_checkpoint(tmp_path):
     path = tmp_path / "checkpoint_last.pt"
     torch.save({"model": {}, "args": None}, tmp_path / "checkpoint1.pt")
     path.write_bytes((tmp_path / "checkpoint1.pt").read_bytes()[:100])
-    with pytest.raises((RuntimeError, OSError, EOFError, pickle.UnpicklingError)):
+    with compat._weights_only(), pytest.raises((RuntimeError, OSError, EOFError, pickle.UnpicklingError)):
         checkpoint_utils.load_checkpoint_to_cpu.__wrapped__(str(path))
 
 
@@ -228,6 +258,7 @@ def _what_fairseq_calls() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch pins memory if there is a GPU")
+@pytest.mark.skipif(hydra.__version__ < "1.3", reason="older versions of hydra and torch have deprecated less")
 def test_fairseq_still_calls_hydra_and_torch_in_deprecated_ways():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

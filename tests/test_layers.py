@@ -15,6 +15,7 @@ LAYERS = [
     {"trees"},
     {"parsing", "released_model"},
     {"compat"},
+    {"fairseq_versions"},
     {"data_bin"},
     {"preprocessing", "nn", "drawing"},
     {"tree_transformer", "tree_positional", "treeformer", "tree_insertion"},

@@ -13,7 +13,13 @@ __all__ = ["__version__", "register"]
 
 
 def register() -> None:
-    """Registers tasks, models, criteria and scorers with fairseq; a second call does nothing."""
+    """Registers tasks, models, criteria and scorers with fairseq; a second call does nothing.
+
+    Raises VersionError if torch or fairseq is too old.
+    """
+    from tree_fairseq.fairseq_versions import require_versions
+
+    require_versions()
     from tree_fairseq import plugin  # noqa: F401  importing it registers
 
 

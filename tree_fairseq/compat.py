@@ -1,6 +1,7 @@
 """All that depends on versions of other packages, and every change that the plugin makes to them.
 
-Each function is for fairseq 0.12.2 and torch from 2.6 on, unless its docstring names other versions.
+Each function is for fairseq 0.12.2 and 0.12.3 and torch from 2.4 on, unless its docstring names other versions.
+fairseq_versions.py has what fairseq 0.12.2 alone needs.
 tests/test_compat.py has a test for each that fails when the change is no longer needed.
 """
 
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError)
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
+_NUMPY_CORES = ("core", "_core")
 _DEPRECATIONS = (
     "hydra.experimental",
     r"\s*The version_base parameter is not specified",
@@ -92,19 +94,42 @@ def allow_checkpoint_classes() -> None:
     """Lets ``torch.load(weights_only=True)`` read what fairseq's trainer writes, and nothing that could run code.
 
     fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default is true since torch 2.6. Its checkpoints
-    have the command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``.
+    have the command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``. A checkpoint
+    names numpy's functions by the module that they had when it was saved, before or since numpy 2.
     """
-    number, array = np.float64(0), np.zeros(0)
+    rebuilding = [value.__reduce__()[0] for value in (np.float64(0), np.zeros(0))]
     torch.serialization.add_safe_globals(
         [
             argparse.Namespace,
             np.ndarray,
             np.dtype,
-            number.__reduce__()[0],  # numpy's rebuilding functions have moved between its versions
-            array.__reduce__()[0],
+            *rebuilding,
+            *(_of_module(function, f"numpy.{core}.multiarray") for function in rebuilding for core in _NUMPY_CORES),
             *(type(np.dtype(kind)) for kind in (np.float32, np.float64, np.int32, np.int64)),
         ]
     )
+
+
+@functools.cache
+def _of_module(function: Callable, module: str) -> Callable:
+    """A function that does the same and says that it is from another module."""
+    other = functools.wraps(function)(lambda *arguments: function(*arguments))
+    other.__module__ = module
+    return other
+
+
+@contextlib.contextmanager
+def _weights_only() -> Iterator[None]:
+    """Makes ``torch.load`` of torch 2.4 and 2.5 as careful as that of 2.6 while the ``with`` block runs."""
+    name, earlier = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", os.environ.copy()
+    if torch.__version__ < (2, 6):
+        os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if name in earlier:
+            os.environ[name] = earlier[name]
 
 
 def load_weights_only(path: Path) -> dict:
@@ -155,7 +180,8 @@ def _load_with_care(load: Callable) -> Callable:
 
     def load_safely(path, *args, **kwargs):
         try:
-            return load(path, *args, **kwargs)
+            with _weights_only():
+                return load(path, *args, **kwargs)
         except pickle.UnpicklingError as error:
             if "weights_only" not in str(error):
                 raise

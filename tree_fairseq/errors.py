@@ -218,5 +218,9 @@ class MissingLibraryError(TreeFairseqError, ImportError):
     """An optional library is not installed; the message names the extra that installs it."""
 
 
+class VersionError(TreeFairseqError, ImportError):
+    """An installed library is too old."""
+
+
 class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""

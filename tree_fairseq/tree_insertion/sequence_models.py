@@ -11,6 +11,7 @@ from fairseq.models import FairseqEncoder, register_model
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.fairseq_versions import merges_embeddings
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.model import SIZES, Decoding, TreeGeneratingTransformer
@@ -32,7 +33,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
     def refused_flags(cls, cfg) -> dict[str, object]:
         """Also refuses flags that need an encoder of the same kind and width."""
         return super().refused_flags(cfg) | {
-            "--merge-src-tgt-embed": cfg.merge_src_tgt_embed,
+            "--merge-src-tgt-embed": merges_embeddings(cfg),
             "--share-all-embeddings": cfg.share_all_embeddings,
         }
 

@@ -226,9 +226,9 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         refuse_flags({"--deletion": self.cfg.deletion and self.sequences is not None}, "models of sequences")
         return model
 
-    def build_criterion(self, cfg, from_checkpoint: bool = False):
+    def build_criterion(self, cfg, **options):
         """Builds the loss; refuses one for slots if the model has none, and the reverse."""
-        criterion = super().build_criterion(cfg, from_checkpoint)
+        criterion = super().build_criterion(cfg, **options)
         predicts_tokens = self.decoding == Decoding.LEFT_TO_RIGHT
         fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"
         is_wrong = self.sequences is not None and isinstance(criterion, SlotKlDivergence) == predicts_tokens
