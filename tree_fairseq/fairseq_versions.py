@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from typing import Any, Callable
 
 import fairseq
@@ -60,6 +61,8 @@ def mend_official_fairseq() -> None:
         wrap(layer, "_load_from_state_dict", _load_without_copies)
         layer.can_use_fastpath = property(_can_use_fast_path, _allow_fast_path)
         wrap(torch, "_transformer_encoder_layer_fwd", _with_mask_type)
+        # fairseq uses nested tensors where the padding is on the right.
+        warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
     if "_load_from_state_dict" not in vars(SinusoidalPositionalEmbedding):
         wrap(SinusoidalPositionalEmbedding, "__init__", _without_marker)
         wrap(SinusoidalPositionalEmbedding, "_load_from_state_dict", _load_without_marker)
