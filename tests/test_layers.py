@@ -21,12 +21,13 @@ LAYERS = [
     {"tree_transformer", "tree_positional", "treeformer", "tree_insertion"},
     {"classification"},
     {"scoring"},
+    {"explorer"},
     {"commands", "hub"},
     {"plugin"},
     {"__init__", "__main__"},
 ]
 # Packages beside each other do not import each other, except these pairs (importer, imported).
-NEIGHBOURS = {("hub", "commands")}
+NEIGHBOURS = {("commands", "hub")}
 # Imports against the direction, allowed inside a function only: nothing is loaded before the function is called. A tree
 # is data, but `tree.pretty()` and a notebook's picture of it are methods, as users expect them.
 WHEN_CALLED = {("trees", "drawing")}

@@ -25,6 +25,8 @@ from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError
+from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer.systems import System
 from tree_fairseq.nn.tasks import TranslationWithTreesTask
 from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
@@ -132,6 +134,14 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
     def draw(self, sentence: str) -> str:
         """Draws the tree of one sentence as SVG."""
         return tree_to_svg(self.parse([sentence])[0], title=sentence)
+
+    def explain(self, sentence: str, **options) -> dict:
+        """Shows what the model does with a sentence: a record of the explorer, as JSON values.
+
+        Options such as ``beam`` go to generation. :mod:`tree_fairseq.explorer.document` describes records;
+        ``record["systems"][0]["views"]`` has attention, charts, the steps of searches, or classes.
+        """
+        return Comparison([System(self, **options)]).explain_line(sentence).to_dict()
 
     def _segment(self, sentence: str) -> str:
         return self.apply_bpe(self.tokenize(sentence))

@@ -125,6 +125,7 @@ class ParallelSearch:
     Attributes:
         eos: id that fairseq's commands do not print
         counts: numbers of all hypotheses, under :attr:`outputs`, and of incomplete hypotheses by their :attr:`reasons`
+        observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.observed_insertions.ObservedInsertions`
     """
 
     outputs: str  # ``trees`` or ``sequences``
@@ -148,6 +149,7 @@ class ParallelSearch:
         self.max_length = max_length
         self.normalize_scores = normalize_scores
         self.counts: Counter[str] = Counter()
+        self.observer: Any = None
         self._is_excluded = torch.ones(len(dictionary), dtype=torch.bool)
         self._is_excluded[[*dictionary.label_ids, dictionary.keep]] = False
 
@@ -193,7 +195,7 @@ class ParallelSearch:
         step = 0
         while len(sentences):
             step += 1
-            predictions = self._predict(memories, partial.model_input)
+            predictions = self._predict(memories, partial)
             rows = partial.rows_of(predictions.slots)
             log_probs = predictions.log_probs.to(sums)
             sums.index_add_(0, rows, torch.stack([log_probs, torch.ones_like(log_probs)], dim=1))
@@ -230,11 +232,15 @@ class ParallelSearch:
         return [model.encode(**inputs) for model in self.models]
 
     def _predict(self, memories: list, partial: Any) -> SlotPredictions:
-        """Finds the best prediction for each slot, given memories of all models and the outputs as models read them."""
-        outputs = [model.decode(memory, partial) for model, memory in zip(self.models, memories)]
+        """Finds the best prediction for each slot, given memories of all models and the outputs so far."""
+        read = partial.model_input
+        outputs = [model.decode(memory, read) for model, memory in zip(self.models, memories)]
         scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
-        log_probs, labels = scores.masked_fill_(self._is_excluded, -math.inf).max(dim=1)
+        scores.masked_fill_(self._is_excluded, -math.inf)
+        if self.observer is not None:
+            self.observer.keep(partial, outputs[0]["slot"], scores)
+        log_probs, labels = scores.max(dim=1)
         deletions = [output["delete"] for output in outputs]
         is_wrong = None
         if all(logits is not None for logits in deletions):

@@ -75,6 +75,34 @@ class TreeHypotheses:
         self._illegal = illegal
         return illegal
 
+    def why_illegal(self, row: int, symbol: int, symbols: SymbolTable) -> str | None:
+        """Says why a symbol must not come next in a row, after :meth:`illegal_symbols`; None if it may."""
+        if not bool(self._illegal[row, symbol]):
+            return None
+        if bool(self.is_complete[row]):
+            return "the tree is complete"
+        arity, kind = int(symbols.arity[symbol]), int(self._kind[row])
+        if arity < 0:
+            count = int(self._open.count[row])
+            return (
+                f"not a symbol of trees; {count} open {'node needs a symbol' if count == 1 else 'nodes need symbols'}"
+            )
+        needed = int(self._legal.needed[kind, symbol])
+        if needed < IMPOSSIBLE:
+            left = int(self._room[row] - self._needed[row] + self._legal.smallest[kind])
+            if needed <= left:
+                return "another prefix is given, or the tree would be too small"
+            return (
+                f"needs {needed} more symbol{'s' * (needed != 1)}, {max(left, 0)} {'is' if left == 1 else 'are'} left"
+            )
+        if symbol == symbols.null:
+            return "only a next sibling can be missing" if kind != ROOT else "the root cannot be missing"
+        if kind == ROOT_SIBLING:
+            return "the root has no siblings"
+        if kind == ROOT and self._legal.is_binary and arity == 1:
+            return "a sibling follows it, and the root has no siblings"
+        return "the grammar does not have it here" if self._legal.has_grammar else "it is never generated here"
+
     def reorder(self, order: Tensor) -> None:
         """Makes row ``order[i]`` the new row i; ``order`` is ``[R']`` int64."""
         self._open.reorder(order)

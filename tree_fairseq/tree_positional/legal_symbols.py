@@ -85,6 +85,7 @@ class LegalSymbols:
         possible: ``[2, V]`` int64, the greatest number of symbols below a symbol; in row 1, below one at the root
         surpluses: see :func:`next_surpluses`
         is_binary: whether trees are left-child right-sibling
+        has_grammar: whether a grammar restricts children
     """
 
     kinds: Tensor
@@ -94,6 +95,7 @@ class LegalSymbols:
     possible: Tensor
     surpluses: Tensor
     is_binary: bool
+    has_grammar: bool = False
 
     @classmethod
     def build(
@@ -133,7 +135,8 @@ class LegalSymbols:
         largest[ROOT] = (1 + possible[1][allowed[ROOT]].amax()).clamp(max=UNBOUNDED)
         # With a grammar, every number between the smallest and the largest counts as possible.
         steps = [1] if grammar is not None else arity[allowed.any(dim=0)].tolist()
-        return cls(kinds, smallest, largest, needed, possible, next_surpluses(steps, min_len), is_binary)
+        surpluses = next_surpluses(steps, min_len)
+        return cls(kinds, smallest, largest, needed, possible, surpluses, is_binary, grammar is not None)
 
     @property
     def smallest_tree(self) -> int:

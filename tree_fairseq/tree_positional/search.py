@@ -26,6 +26,7 @@ from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.options import refuse_flags
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import LegalSymbols
+from tree_fairseq.tree_positional.search_steps import SearchSteps
 from tree_fairseq.trees.symbols import unknown_symbol
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class StructuralEnsemble(EnsembleModel):
     """An ensemble whose averaged scores, to which those of a language model are added, are masked.
 
     ``penalties``, ``[V]``, are subtracted from log-probabilities. Complete trees take the id ``waiting`` while they
-    wait; if it is None, they end at once.
+    wait; if it is None, they end at once. An ``observer`` keeps the steps of searches, one at a time.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class StructuralEnsemble(EnsembleModel):
         self.language_model = None if lm_model is None else lm_model.eval()
         self.lm_weight = lm_weight
         self.trees: TreeHypotheses | None = None
+        self.observer: SearchSteps | None = None
 
     def forward_decoder(self, tokens, encoder_outs, incremental_states, temperature: float = 1.0):
         """Returns masked log-probabilities of the next symbols, ``[R, V]``, and fairseq's attention."""
@@ -63,11 +65,17 @@ class StructuralEnsemble(EnsembleModel):
             scores = scores + self.lm_weight * theirs
         if tokens.size(1) > 1:
             self.trees.advance(tokens[:, -1])
-        return self._mask(scores), attention
+        unmasked = None if self.observer is None else scores.clone()
+        scores = self._mask(scores)
+        if self.observer is not None:
+            self.observer.keep(tokens, unmasked, scores, self.trees)
+        return scores, attention
 
     def reorder_incremental_state(self, incremental_states, new_order):
         """Reorders the trees with the beam."""
         self.trees.reorder(new_order)
+        if self.observer is not None:
+            self.observer.reorder(new_order)
         super().reorder_incremental_state(incremental_states, new_order)
 
     def _mask(self, scores: Tensor) -> Tensor:

@@ -65,6 +65,17 @@ class TreeSelfAttention(TreeAttention):
         ]
         return torch.cat([output.permute(2, 0, 1, 3) for output in outputs]).flatten(2)  # T x B x H x D/H to T x B x D
 
+    @torch.no_grad()
+    def weights_of_nodes(self, states: Tensor, structure: TreeStructure) -> Tensor:
+        """Attention weights of the nodes over leaves and nodes (eqs. 14 and 18), for those who look: ``[B, H, M, S]``.
+
+        ``states`` ``[S, B, D]`` are those that :meth:`forward` gets. Fused attention, which trains, does not have them.
+        """
+        mask, first = structure.masks[-1], structure.num_leaves
+        query, key = self._split_heads(self.q_proj(states)), self._split_heads(self.k_proj(states))
+        logits = query[:, :, first:] @ key.mT / self.head_dim**0.5
+        return (logits if mask.bias is None else logits + mask.bias.to(logits)).softmax(-1)
+
     def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Optional[Tensor]) -> Tensor:
         """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
         dropout = self.dropout_module.p if self.training else 0.0

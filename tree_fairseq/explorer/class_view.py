@@ -1,0 +1,79 @@
+"""The view of a classification: the probabilities of all classes, and the classes of the nodes of a parse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tree_fairseq.classification.classifier import TreeClassifier
+from tree_fairseq.classification.targets import IGNORE
+from tree_fairseq.classification.task import ClassificationTask
+from tree_fairseq.trees.spans import encode, reduce_spans
+from tree_fairseq.trees.tree import Forest
+
+_DIGITS = 5  # of probabilities
+
+
+def classification_view(
+    task: ClassificationTask, model: nn.Module, sample: dict[str, Any], hypotheses: Sequence[dict], forest: Forest
+) -> Optional[dict[str, Any]]:
+    """The probabilities of the classes, and of nodes if the model was trained on theirs; None if numbers are predicted.
+
+    Args:
+        task: of the model
+        model: the first of an ensemble, which classifies the nodes
+        sample: a batch of one example
+        hypotheses: all classes, the most probable first
+        forest: the parse that the example was read from
+    """
+    if task.regression:
+        return None
+    probabilities = {int(found["tokens"][0]): math.exp(found["score"]) for found in hypotheses}
+    nodes = None
+    if task.labels_all_nodes and forest and isinstance(model, TreeClassifier):
+        nodes = _classes_of_nodes(task, model, sample, forest)
+    first = task.target_dictionary.nspecial
+    return {
+        "classes": list(task.classes),
+        "probabilities": [round(probabilities[first + number], _DIGITS) for number in range(len(task.classes))],
+        "nodes": nodes,
+    }
+
+
+@torch.no_grad()
+def _classes_of_nodes(
+    task: ClassificationTask, model: TreeClassifier, sample: dict[str, Any], forest: Forest
+) -> list[dict[str, Any]]:
+    """The classes of the nodes that the model reads, and of the tags of words, by their places in the parse."""
+    inputs = {name: value for name, value in sample["net_input"].items() if name in ("src_tokens", "src_lengths")}
+    trees = sample["net_input"]["sentence_trees"]
+    output = model(**inputs, sentence_trees=trees, node_logits=True)
+    spans = encode(forest).spans
+    # In preorder every word to the left of a node comes before it, and words are no rows of the spans.
+    place = np.arange(len(spans)) + spans[:, 0]
+    is_leaf = trees["tokens"].ne(task.source_dictionary.pad())
+    is_node = trees["end"] > trees["start"]
+    over_word = np.flatnonzero(spans[:, 1] - spans[:, 0] == 1)
+    _, first = np.unique(spans[over_word, 0], return_index=True)
+    parts = (
+        (place[reduce_spans(spans)], output["node_logits"][is_node], _given(sample, "node_target", is_node)),
+        (place[over_word[first]], output["leaf_logits"][is_leaf], _given(sample, "leaf_target", is_leaf)),
+    )
+    found = [
+        {"index": int(index), "predicted": task.classes[best], "gold": None if gold == IGNORE else task.classes[gold]}
+        for indices, logits, golds in parts
+        for index, best, gold in zip(indices.tolist(), logits.argmax(-1).tolist(), golds.tolist())
+    ]
+    return sorted(found, key=lambda node: node["index"])
+
+
+def _given(sample: dict[str, Any], name: str, real: Tensor) -> Tensor:
+    """The right classes of real nodes or leaves, `IGNORE` where they are not known."""
+    if name not in sample:
+        return torch.full((int(real.sum()),), IGNORE)
+    return sample[name][real]

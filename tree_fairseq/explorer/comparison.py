@@ -1,0 +1,88 @@
+"""One or two systems side by side: what each does with the sentences of a split, or with lines that are typed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+from tqdm import tqdm
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.explorer.document import Document, SentenceRecord, SystemRecord, tree_record
+from tree_fairseq.explorer.sentences import Sentence
+from tree_fairseq.explorer.systems import System
+
+logger = logging.getLogger(__name__)
+
+
+class Comparison:
+    """Explains sentences with one or two systems.
+
+    Each system reads a sentence by itself. The parse, the tokens and the reference are those of the first system that
+    has them.
+    """
+
+    def __init__(self, systems: Sequence[System], title: str = "tree-fairseq explorer", progress: bool = False):
+        if not 1 <= len(systems) <= 2:
+            raise InputError(f"the explorer compares one or two systems, not {len(systems)}")
+        self.systems, self.title, self.progress = list(systems), title, progress
+
+    def explain_line(self, line: str, number: int = 0) -> SentenceRecord:
+        """The record of a line as it is typed."""
+        return self._record([system.reader.read_line(line, number) for system in self.systems])
+
+    def document_of_lines(self, lines: Sequence[str]) -> Document:
+        """The document of typed lines."""
+        return self._document(map(self.explain_line, lines, range(len(lines))), len(lines))
+
+    def document_of_split(self, split: str, most: int) -> Document:
+        """The document of the first sentences of a split.
+
+        Raises:
+            InputError: the systems' folders have splits of different lengths
+        """
+        sizes = [system.reader.open_split(split) for system in self.systems]
+        if len(set(sizes)) > 1:
+            raise InputError(
+                f"the systems' data have different numbers of sentences in {split!r}: {sizes[0]} and {sizes[1]}",
+                hint="Compare systems on the same sentences.",
+            )
+        read = zip(*(system.reader.read_split(split, most) for system in self.systems))
+        return self._document(map(self._record, read), min(most, sizes[0]))
+
+    def document(self, sentences: Iterable[SentenceRecord] = ()) -> Document:
+        """A document of these records."""
+        records = list(sentences)
+        has_references = not records or any(sentence.reference is not None for sentence in records)
+        systems = [system.record for system in self.systems]
+        return Document(self.title, systems if has_references else list(map(_without_metric, systems)), records)
+
+    def _document(self, records: Iterator[SentenceRecord], count: int) -> Document:
+        bar = tqdm(records, "explain", count, unit=" sentences", mininterval=2, disable=not self.progress)
+        document = self.document(bar)
+        for number, system in enumerate(self.systems):
+            failed = [sentence for sentence in document.sentences if sentence.systems[number].error]
+            if failed:
+                message = "%s has no output for %d of %d sentences; the first is %d: %s"
+                first = failed[0]
+                logger.warning(message, system.record.name, len(failed), count, first.id, first.systems[number].error)
+        return document
+
+    def _record(self, read: Sequence[Sentence]) -> SentenceRecord:
+        """The record of a sentence that each system has read."""
+        best = next((sentence for sentence in read if sentence.forest), read[0])
+        references = (system.reference(sentence) for system, sentence in zip(self.systems, read))
+        return SentenceRecord(
+            id=read[0].number,
+            source=read[0].source,
+            tokens=list(best.tokens),
+            reference=next((reference for reference in references if reference is not None), None),
+            length=best.length,
+            depth=best.depth,
+            parse=tree_record(best.forest) if best.forest else None,
+            systems=[system.explain(sentence) for system, sentence in zip(self.systems, read)],
+        )
+
+
+def _without_metric(system: SystemRecord) -> SystemRecord:
+    return SystemRecord(**{**vars(system), "metric": None})

@@ -1,0 +1,182 @@
+"""Sentences as models read them: those of a split, with their parses and references, and lines that are typed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import numpy as np
+from fairseq import utils
+from fairseq.hub_utils import GeneratorHubInterface
+
+from tree_fairseq.classification.dataset import cut_tree
+from tree_fairseq.classification.task import ClassificationTask
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
+from tree_fairseq.data_bin.token_files import side_prefixes
+from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
+from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.pieces import SplitWords, join_pieces
+from tree_fairseq.trees.spans import SpanForest, decode
+from tree_fairseq.trees.tree import Forest
+
+logger = logging.getLogger(__name__)
+
+_DETECTED = ParserOptions(name="right-branching")  # subwords are recognised by their marks
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, ready for a model.
+
+    Attributes:
+        number: from 0, of its line in the split, or among the typed lines
+        source: as a person reads it
+        tokens: as the model reads them, without EOS at the end
+        forest: the parse, whose leaves are the tokens, or the symbol tree; empty without one
+        length: words, or symbols of a symbol tree
+        sample: a batch of this sentence alone, on the model's device; None if the model cannot read it
+        target: ids of the reference, or None
+        error: why the model cannot read it, or None
+    """
+
+    number: int
+    source: str
+    tokens: Sequence[str] = ()
+    forest: Forest = ()
+    length: int = 0
+    sample: Optional[dict[str, Any]] = None
+    target: Optional[list[int]] = None
+    error: Optional[str] = None
+
+    @property
+    def depth(self) -> int:
+        """The height of the parse; 0 without one."""
+        return max((tree.height() for tree in self.forest), default=0)
+
+
+def words_of(tokens: Sequence[str]) -> SplitWords:
+    """The words of tokens, whose marks of subwords say which of them belong together."""
+    return join_pieces(list(tokens), _DETECTED)
+
+
+def readable(interface: GeneratorHubInterface, text: str) -> str:
+    """The text of tokens as a person reads it: subwords joined, and detokenised if the model has a tokeniser."""
+    joined = interface.remove_bpe(text) if interface.bpe is not None else " ".join(words_of(text.split()).words)
+    return interface.detokenize(joined)
+
+
+class SentenceReader:
+    """Reads sentences for the models of a hub interface. Only errors of a whole file or folder are raised."""
+
+    def __init__(self, interface: GeneratorHubInterface):
+        self.interface, self.task = interface, interface.task
+        self.dictionary = interface.task.source_dictionary
+        limit = interface.max_positions
+        self.longest = limit[0] if isinstance(limit, tuple) else limit
+
+    def open_split(self, split: str) -> int:
+        """Loads a split; returns its number of sentences."""
+        if split not in self.task.datasets:
+            self.task.load_dataset(split)
+        return len(self.task.dataset(split))
+
+    def read_split(self, split: str, most: Optional[int] = None) -> Iterator[Sentence]:
+        """The first sentences of a split, in its order."""
+        self.open_split(split)
+        dataset = self.task.dataset(split)
+        trees = self._stored_trees(split, dataset)
+        for number in range(len(dataset) if most is None else min(most, len(dataset))):
+            item = dataset[number]
+            ids = item["source"].tolist()
+            tokens = self._tokens(ids)
+            written = self.dictionary.string(item["source"])
+            source = written if isinstance(self.dictionary, TreeDictionary) else readable(self.interface, written)
+            yield self._sentence(number, source, tokens, dataset, item, lambda: trees(number, ids, tokens))
+
+    def read_line(self, line: str, number: int = 0) -> Sentence:
+        """A line as it is typed: text, or a tree if the training data was trees."""
+        line = line.strip()
+        if not line:
+            return Sentence(number, "", error="the line is blank")
+        try:
+            if isinstance(self.task, ClassificationTask):
+                read = self.task.read_lines([line], self._encode)
+                dataset: Any = self.task.new_dataset(read)
+            else:
+                read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
+                dataset = self.task.build_dataset_for_inference(read, lengths)
+            item = dataset[0]
+            tokens = self._tokens(item["source"].tolist())
+            return self._sentence(number, line, tokens, dataset, item, lambda: self._new_forest(line))
+        except TreeFairseqError as error:
+            return Sentence(number, line, error=str(error))
+
+    def _sentence(
+        self, number: int, source: str, tokens: list[str], dataset, item: dict, forest: Callable[[], Forest]
+    ) -> Sentence:
+        is_tree = isinstance(self.dictionary, TreeDictionary)
+        length = len(tokens) if is_tree else len(words_of(tokens).words)
+        size = len(item["source"])
+        if self.longest is not None and size > self.longest:
+            error = f"the sentence has {size} tokens, and the model reads at most {self.longest}"
+            return Sentence(number, source, tokens, forest(), length, error=error)
+        if not tokens:
+            return Sentence(number, source, error="the line is blank")
+        sample = dataset.collater([item])
+        target = self._target(sample)
+        sample = utils.apply_to_sample(lambda tensor: tensor.to(self.interface.device), sample)
+        return Sentence(number, source, tokens, forest(), length, sample, target)
+
+    def _target(self, sample: dict) -> Optional[list[int]]:
+        target = sample.get("target")
+        if target is None:
+            return None
+        if isinstance(self.task, ClassificationTask):
+            target = self.task.target_tokens(target)
+        outside = (self.task.target_dictionary.pad(), self.task.target_dictionary.eos())
+        return [index for index in target[0].tolist() if index not in outside]
+
+    def _tokens(self, ids: list[int]) -> list[str]:
+        end = len(ids) - 1 if ids and ids[-1] == self.dictionary.eos() else len(ids)
+        return [self.dictionary[index] for index in ids[:end]]
+
+    def _encode(self, line: str) -> str:
+        return self.interface.apply_bpe(self.interface.tokenize(line))
+
+    def _new_forest(self, line: str) -> Forest:
+        parse = getattr(self.task, "source_forests", None)
+        return () if parse is None else parse([line], self._encode)[0]
+
+    def _stored_trees(self, split: str, dataset) -> Callable[[int, list[int], list[str]], Forest]:
+        """Returns a function that makes the forest of a sentence from its number, ids and tokens."""
+        if isinstance(self.dictionary, TreeDictionary):
+            return lambda number, ids, tokens: (self.dictionary.tree(ids),)
+        stored, labels = None, None
+        if isinstance(self.task, ClassificationTask):
+            if hasattr(dataset, "trees"):
+                stored, labels = dataset.trees, self.task.label_dictionary
+        else:
+            cfg = self.task.cfg
+            folder = Path(utils.split_paths(cfg.data)[0])
+            manifest = Manifest.load(folder) if (folder / MANIFEST_NAME).exists() else None
+            if manifest is not None and cfg.source_lang in manifest.sides:
+                source = cfg.source_lang
+                prefixes = side_prefixes(folder, split, source, cfg.target_lang, source, "tree", combine=False)
+                labels = load_label_dictionary(folder / manifest.side(source).labels)
+                stored = TreeStore(prefixes[split]) if split in prefixes else None
+        if stored is None:
+            return lambda number, ids, tokens: ()
+        return lambda number, ids, tokens: _forest(stored[number], labels, tokens)
+
+
+def _forest(tree: StoredTree, labels, tokens: list[str]) -> Forest:
+    """The forest of a stored tree, or of as many of its sentences as there are tokens."""
+    if len(tokens) < tree.num_leaves:
+        tree = cut_tree(tree, len(tokens))
+    spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
+    return decode(SpanForest(tokens, [labels[label] for label in tree.label.tolist()], spans))

@@ -1,0 +1,107 @@
+"""The steps of a parallel insertion of nodes, for those who look: partial trees and the predictions for their slots.
+
+A search has no observer unless one is set, and then keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from tree_fairseq.drawing.insertion_steps import InsertionStep
+from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, NEXT_SIBLING, SlotNumbers
+from tree_fairseq.trees.symbols import tree_of_parents
+from tree_fairseq.trees.tree import Tree
+
+NOTHING = "nothing"
+"""Stands for the prediction that nothing is inserted."""
+
+KIND_NAMES = {DESCENDANT: "descendant", ANCESTOR: "ancestor", FIRST_CHILD: "first child", NEXT_SIBLING: "next sibling"}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot of a node, and the most probable labels for it with their probabilities."""
+
+    node: int  # in preorder
+    kind: str
+    predictions: list[tuple[str, float]]
+
+
+@dataclass
+class ObservedStep:
+    """A partial tree with its slots, and what the step before changed: nodes inserted, and labels deleted."""
+
+    tree: Tree
+    inserted: list[int]
+    slots: list[Slot]
+    deleted: list[str] = field(default_factory=list)
+
+
+class ObservedInsertions:
+    """Keeps the steps of a search over one sentence: set it as ``generator.observer``.
+
+    ``steps`` begin with the root alone. Each slot has its ``most`` probable predictions.
+    """
+
+    def __init__(self, dictionary: InsertionDictionary, most: int = 3):
+        self.dictionary, self.most = dictionary, most
+        self.steps: list[ObservedStep] = []
+
+    def forget(self) -> None:
+        """Begins anew, for another sentence."""
+        self.steps = []
+
+    def keep(self, partial: Any, slots: Tensor, log_probs: Tensor) -> None:
+        """Keeps a step.
+
+        Args:
+            partial: one partial tree (:class:`tree_fairseq.tree_insertion.search.PartialTrees`)
+            slots: ``[Z]`` int64, the numbers of its slots
+            log_probs: ``[Z, V]`` of the labels, minus infinity for those that are never inserted
+        """
+        if len(partial.labels) != 1:
+            raise StructuralSearchError("the steps of insertions are kept for one sentence at a time")
+        numbers = SlotNumbers(partial.labels.size(1), partial.slot_kinds)
+        best = log_probs.topk(min(self.most, log_probs.size(1)), dim=1)
+        found = [
+            Slot(node, KIND_NAMES[kind], [(self._name(index), score) for index, score in zip(indices, scores)])
+            for node, kind, indices, scores in zip(
+                numbers.place(slots).tolist(),
+                numbers.kind(slots).tolist(),
+                best.indices.tolist(),
+                best.values.exp().tolist(),
+            )
+        ]
+        size = int(partial.lengths[0])
+        tree = self._tree(partial.labels[0, :size].tolist(), partial.parents[0, :size].tolist())
+        self.steps.append(ObservedStep(tree, partial.is_new[0, :size].nonzero().squeeze(1).tolist(), found))
+
+    def finish(self, labels: Sequence[int], parents: Sequence[int], trace: Sequence[InsertionStep] | None) -> None:
+        """Adds the finished tree if it is not the last step's, and from the trace of the search the deleted nodes."""
+        tree = self._tree(labels, parents)
+        if tree != self.steps[-1].tree:
+            inserted = [] if not trace else _kept(trace[-1])
+            self.steps.append(ObservedStep(tree, inserted, []))
+        for step, traced in zip(self.steps[1:], trace or ()):
+            step.deleted = [self._label(label) for label, gone in zip(traced.labels, traced.is_deleted) if gone]
+
+    def _tree(self, labels: Sequence[int], parents: Sequence[int]) -> Tree:
+        return tree_of_parents([self._label(label) for label in labels], parents)
+
+    def _label(self, index: int) -> str:
+        return self.dictionary.words.label(self.dictionary[index])
+
+    def _name(self, index: int) -> str:
+        return NOTHING if index == self.dictionary.keep else self._label(index)
+
+
+def _kept(step: InsertionStep) -> list[int]:
+    """The places of new nodes among those that a step leaves."""
+    is_new = [new for new, gone in zip(step.is_new, step.is_deleted) if not gone]
+    return [place for place, new in enumerate(is_new) if new]

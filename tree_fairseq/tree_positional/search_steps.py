@@ -1,0 +1,183 @@
+"""The steps of a structural search, for those who look: partial trees, candidates, and why some are illegal.
+
+A search has no observer unless one is set, and then keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
+from tree_fairseq.trees.symbols import NULL
+from tree_fairseq.trees.tree import Forest, tree_from_preorder
+
+OPEN_LABEL = "?"
+"""The label of open nodes in partial trees."""
+
+
+@dataclass(frozen=True)
+class PartialTree:
+    """A tree of which some symbols are known.
+
+    The ``forest`` has the labels of the notation, without ``<null>``; its open nodes are labelled ``?``, and are the
+    nodes ``open`` in preorder. The next symbol fills the node ``next``, which is None in a complete tree. A second tree
+    in the forest is the open sibling of the root, which left-child right-sibling trees close by ``<null>``.
+    """
+
+    forest: Forest
+    open: list[int]
+    next: int | None
+
+    @classmethod
+    def of(cls, ids: Sequence[int], dictionary: SymbolDictionary) -> PartialTree:
+        """The partial tree of the first symbols of a sequence."""
+        encoding = dictionary.encoding
+        is_stack, is_binary = encoding.traversal == "dfs", encoding.binarization == "lcrs"
+        labels: list[str] = []
+        below: list[dict[int, int]] = []  # node by branch, of each node
+        roots = {0: -1}
+        places = deque([(-1, 0)])
+
+        def add(label: str) -> None:
+            parent, branch = places.pop() if is_stack else places.popleft()
+            (roots if parent < 0 else below[parent])[branch] = len(labels)
+            labels.append(label)
+            below.append({})
+
+        for index in ids:
+            label, arity = encoding.split(dictionary[index])
+            add(label)
+            first = encoding.first_branch(arity)
+            branches = range(first, first + arity)
+            places.extend((len(labels) - 1, branch) for branch in (reversed(branches) if is_stack else branches))
+        known = len(labels)
+        while places:
+            add(OPEN_LABEL)
+
+        def in_row(node: int | None) -> list[int]:
+            """The node and its next siblings, in left-child right-sibling form."""
+            row = []
+            while node is not None:
+                if labels[node] != NULL:
+                    row.append(node)
+                node = below[node].get(1)
+            return row
+
+        def children(node: int) -> list[int]:
+            return in_row(below[node].get(0)) if is_binary else [below[node][branch] for branch in sorted(below[node])]
+
+        tops = in_row(roots[0]) if is_binary else [roots[0]]
+        forest, order = [], []
+        for top in tops:
+            names, counts, stack = [], [], [top]
+            while stack:
+                node = stack.pop()
+                order.append(node)
+                own = children(node)
+                names.append(labels[node])
+                counts.append(len(own))
+                stack.extend(reversed(own))
+            forest.append(tree_from_preorder(names, counts))
+        open_nodes = [place for place, node in enumerate(order) if node >= known]
+        # Open nodes were added in the order in which symbols would fill them.
+        following = order.index(known) if known < len(labels) else None
+        return cls(tuple(forest), open_nodes, following)
+
+
+@dataclass
+class Candidate:
+    """A symbol that might come next, its probability before illegal symbols are masked, and why it is illegal."""
+
+    symbol: int
+    probability: float
+    why: str | None
+    chosen: bool = False
+
+
+@dataclass
+class Hypothesis:
+    """A partial tree in the beam: its symbols, the sum of its log-probabilities, and its place in the step before."""
+
+    symbols: list[int]
+    score: float
+    parent: int
+    candidates: list[Candidate] = field(default_factory=list)
+
+
+class SearchSteps:
+    """Keeps the steps of a search over one sentence: set it as ``generator.model.observer``.
+
+    ``steps`` are the hypotheses of each step that are neither dead nor duplicates, each with its ``most`` probable
+    candidates and those that went on. Finished trees that wait have no candidates.
+    """
+
+    def __init__(self, dictionary: SymbolDictionary, most: int = 8):
+        self.dictionary, self.most = dictionary, most
+        self.symbols = dictionary.table()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew, for another sentence."""
+        self.steps: list[list[Hypothesis]] = []
+        self._order: list[int] | None = None
+        self._rows: dict[int, int] = {}  # place in the last step by row
+        self._masked: Tensor | None = None
+        self._unmasked: Tensor | None = None
+
+    def reorder(self, order: Tensor) -> None:
+        """Notes the rows of the last step that go on."""
+        self._order = order.tolist()
+
+    def keep(self, tokens: Tensor, unmasked: Tensor, masked: Tensor, trees: TreeHypotheses) -> None:
+        """Keeps a step.
+
+        Args:
+            tokens: ``[R, T]``, START and the symbols so far
+            unmasked, masked: ``[R, V]`` log-probabilities of the next symbols without and with the mask
+            trees: the partial trees, after their last symbols
+        """
+        if len(trees.is_growing) != 1:
+            raise StructuralSearchError("the steps of a search are kept for one sentence at a time")
+        rows = range(len(tokens)) if self.steps else [0]
+        ids, complete, dead = tokens[:, 1:].tolist(), trees.is_complete.tolist(), trees.is_dead.tolist()
+        found: list[Hypothesis] = []
+        places: dict[int, int] = {}
+        for row in rows:
+            if dead[row]:
+                continue
+            symbols = [index for index in ids[row] if int(self.symbols.arity[index]) >= 0]
+            parent, score = self._choose(row, ids[row])
+            places[row] = len(found)
+            found.append(Hypothesis(symbols, score, parent))
+            if not complete[row]:
+                found[-1].candidates = self._candidates(row, unmasked[row], trees)
+        self.steps.append(found)
+        self._rows, self._masked, self._unmasked = places, masked, unmasked
+
+    def _choose(self, row: int, ids: list[int]) -> tuple[int, float]:
+        """Marks the candidate that led to a row; returns the place of its hypothesis, and the score that it has now."""
+        if not self.steps:
+            return -1, 0.0
+        above = row if self._order is None else self._order[row]
+        parent, symbol = self._rows[above], ids[-1]
+        before = self.steps[-1][parent]
+        if before.candidates:
+            known = [candidate for candidate in before.candidates if candidate.symbol == symbol]
+            if not known:
+                known = [Candidate(symbol, float(self._unmasked[above, symbol].exp()), None)]
+                before.candidates += known
+            known[0].chosen = True
+        return parent, before.score + float(self._masked[above, symbol])
+
+    def _candidates(self, row: int, scores: Tensor, trees: TreeHypotheses) -> list[Candidate]:
+        best = scores.topk(min(self.most, len(scores)))
+        return [
+            Candidate(index, score, trees.why_illegal(row, index, self.symbols))
+            for index, score in zip(best.indices.tolist(), best.values.exp().tolist())
+        ]
