@@ -81,6 +81,34 @@ def wrap(owner: Any, name: str, wrapper: Callable[[Callable], Callable]) -> None
         setattr(owner, name, wrapped)
 
 
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Replaces an attribute while the ``with`` block runs."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def command_modules(name: str) -> list[ModuleType]:
+    """The module of one of fairseq's commands, and ``__main__`` if it is the same file, run with ``python -m``.
+
+    The import leaves logging as it was, which some of these modules configure when they are imported.
+    """
+    if name not in sys.modules:
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
+        importlib.import_module(name)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    module, started = sys.modules[name], sys.modules.get("__main__")
+    path = getattr(started, "__file__", None)
+    is_started = path is not None and os.path.realpath(path) == os.path.realpath(module.__file__)
+    return [module, started] if is_started and hasattr(started, "main") else [module]
+
+
 def ignore_deprecations() -> None:
     """Keeps warnings out of the logs that only fairseq 0.12 could mend, by calling hydra and torch as they want it now.
 

@@ -32,6 +32,7 @@ import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
 from tree_fairseq import compat, fairseq_versions
+from tree_fairseq.nn import output_hook
 from tree_fairseq.nn.folder_text import prepare_new_text
 from tree_fairseq.preprocessing import hook
 
@@ -39,6 +40,7 @@ compat.mend_fairseq()
 fairseq_versions.mend_official_fairseq()
 hook.install()
 prepare_new_text()
+output_hook.install()
 
 
 def be_one_package(name: str, path: str) -> None:

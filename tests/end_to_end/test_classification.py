@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -111,7 +112,9 @@ def test_all_commands_agree(texts, data, tmp_path, kind, arch):
     again = figures(run("validate", data[kind], "--path", best, "--batch-size", 4, "--cpu", *TASK))
     for name in ("accuracy", "macro_f1", "confusion", "loss"):
         assert again[name] == valid[name] or float(again[name]) == pytest.approx(float(valid[name]), abs=0.002)
-    found = in_order(generate(data[kind], best))
+    found = in_order(generate(data[kind], best, "--output", tmp_path / "classes", "--nbest-json", tmp_path / "nbest"))
+    assert (tmp_path / "classes").read_text().split() == [example.label for example in found]
+    assert all(json.loads(line)["source_brackets"][0] == "(" for line in (tmp_path / "nbest").open())
     lines = lines_to_classify(texts, kind)
     assert len(found) == len(lines) == 13
     assert_same(in_order(interactive(data[kind], best, lines, "--buffer-size", 6, "--batch-size", 4)), found)

@@ -4,6 +4,7 @@ folder.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from pathlib import Path
@@ -143,9 +144,9 @@ def test_every_output_is_a_tree(system, limit):
         assert BRACKET.write(BRACKET.read(text)) == text
 
 
-def test_generate_interactive_and_hub_agree(system, caplog):
+def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
     lines = (system.data.parent / "text/test.source").read_text(encoding="utf-8").splitlines()
-    generated = hypotheses(generate(system, "--beam", 2))
+    generated = hypotheses(generate(system, "--beam", 2, "--nbest-json", tmp_path / "generated"))
     output = run(
         "interactive",
         system.data,
@@ -159,6 +160,8 @@ def test_generate_interactive_and_hub_agree(system, caplog):
         4,
         "--max-tokens",
         200,
+        "--nbest-json",
+        tmp_path / "interactive",
         stdin="".join(f"{line}\n" for line in lines),
     )
     interactive = hypotheses(output)
@@ -179,6 +182,17 @@ def test_generate_interactive_and_hub_agree(system, caplog):
         with pytest.raises(DataFolderError, match="sequences"):
             model.translate_to_trees(lines)
     assert (model.parse(lines)[0] == ()) == (system.modality.source == "sequence")
+    listed = [map(json.loads, (tmp_path / name).open(encoding="utf-8")) for name in ("generated", "interactive")]
+    for number, sentences in enumerate(zip(*listed)):
+        for sentence in sentences:
+            assert sentence["id"] == number and ("source_brackets" in sentence) == (
+                system.modality.source != "sequence"
+            )
+            if system.modality.source == "tree":
+                assert BRACKET.read(sentence["source_brackets"]) == BRACKET.read(lines[number])
+            [best] = sentence["hypotheses"]
+            assert best["text"] == generated[number][0]
+            assert best.get("brackets") == brackets.get(number)
 
 
 def test_a_source_that_is_no_tree_is_named(system):

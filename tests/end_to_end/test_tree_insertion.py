@@ -98,14 +98,19 @@ def test_it_learns(system):
     assert accuracies[-1] > accuracies[0]
 
 
-def test_generate_interactive_and_hub_agree(system, caplog):
+def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
-    output = generate(system)
+    output = generate(system, "--nbest-json", tmp_path / "nbest")
     generated = hypotheses(output)
     steps = {number: int(count) for number, count in lines_of("I", output).items()}
     assert len(generated) == len(steps) == len(lines) == 16 and all(1 <= count <= 50 for count in steps.values())
     for text, probability in generated.values():
         assert BRACKET.write(BRACKET.read(text)) == text and "::" not in text and probability <= 0
+    for number, sentence in enumerate(map(json.loads, (tmp_path / "nbest").open(encoding="utf-8"))):
+        [best] = sentence["hypotheses"]
+        assert (best["text"], best["steps"]) == (generated[number][0], steps[number])
+        assert BRACKET.read(best["brackets"]) == BRACKET.read(best["text"])
+        assert best.get("unfinished") == lines_of("U", output).get(number, "").split() or "unfinished" not in best
     targets = (system.text / "test.lf").read_text(encoding="utf-8").splitlines()
     assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [
         text for _, text in sorted(lines_of("T", output).items())

@@ -6,7 +6,8 @@
 
 Every phrase, from the sentence down, is split at the point with the greatest pooling weight (Patel & Flanigan, section
 6.6), also phrases longer than the trained chart, because the recurrence is the same for all lengths. The output has one
-tree per line, and a blank line for a blank line. The flags are those of ``fairseq-generate`` and a few more.
+tree per line, in the order of the input, and a blank line for a blank line; ``--output FILE`` writes it to a file. The
+flags are those of ``fairseq-generate`` and a few more.
 """
 
 from __future__ import annotations
@@ -86,8 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = options.get_interactive_generation_parser()
     parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
     add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
-    output = "where to write the trees, one per line (default: standard output)"
-    add("--output", type=Path, metavar="FILE", help=output)
     add("--gold", type=Path, metavar="FILE", help="bracketed gold trees of the sentences, for F1")
     add("--gold-words", action="store_true", help="read the words of --gold instead of --gen-subset")
     add("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
@@ -96,6 +95,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = options.parse_args_and_arch(parser, input_args=arguments)
     if args.path is None:
         parser.error("--path CHECKPOINT is missing")
+    if args.nbest_json is not None:
+        parser.error("--nbest-json is for hypotheses of fairseq-generate; --output FILE takes the trees, one a line")
     if args.gold is None and (args.gold_words or args.scores is not None):
         parser.error("--gold-words and --scores need --gold")
     for path in (args.output, args.scores):

@@ -7,7 +7,6 @@ that adds a section to ``tree.json`` also registers that (:func:`tree_fairseq.da
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +23,6 @@ from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, load_label_di
 from tree_fairseq.errors import SymbolTreeError, TreeFairseqError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.spans import SpanForest, decode
 from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Forest
 
@@ -135,12 +133,7 @@ def export_forests(
         require_same_tokens(words_from, prefix, dictionary)
         words = map(tokens, read_lines(words_from))
 
-    def forest(leaves: list[str], index: int) -> Forest:
-        tree = trees[index]
-        spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
-        return decode(SpanForest(leaves, [labels[label] for label in tree.label.tolist()], spans))
-
-    return map(forest, words, itertools.count())
+    return (trees[index].forest(labels, leaves) for index, leaves in enumerate(words))
 
 
 def _export_brackets(lang: str, request: ExportRequest) -> Iterable[str]:

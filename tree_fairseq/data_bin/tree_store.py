@@ -25,6 +25,8 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
+from tree_fairseq.trees.spans import SpanForest, decode
+from tree_fairseq.trees.tree import Forest
 
 RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -50,6 +52,11 @@ class StoredTree(NamedTuple):
     start: np.ndarray
     end: np.ndarray
     depth: np.ndarray
+
+    def forest(self, labels: Dictionary, leaves: list[str]) -> Forest:
+        """The trees, given the dictionary of their labels and the words of the line."""
+        spans = np.stack([self.start, self.end, self.depth], axis=1)
+        return decode(SpanForest(leaves, [labels[label] for label in self.label.tolist()], spans))
 
 
 class TreeBlock(NamedTuple):

@@ -11,25 +11,30 @@ from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 
 from tree_fairseq.compat import print_after
-from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.options import option
 from tree_fairseq.trees.notations import notation_named
 
 
-def bracketed_line(line: str, dictionary: SymbolDictionary) -> Optional[str]:
+def in_brackets(text: str, dictionary: TreeDictionary) -> Optional[str]:
+    """A tree that is written in the notation of its dictionary, in brackets; None for text that is not a tree."""
+    try:
+        return notation_named("bracket").write(dictionary.notation.read(text))
+    except SymbolTreeError:
+        return None
+
+
+def bracketed_line(line: str, dictionary: TreeDictionary) -> Optional[str]:
     """The ``B-`` line of an ``H-`` line, its tree in brackets; None for other lines and hypotheses."""
     fields = line.split("\t", 2)
     if not line.startswith("H-") or len(fields) != 3:
         return None
-    try:
-        tree = dictionary.notation.read(fields[2])
-    except SymbolTreeError:
-        return None
-    return f"B-{fields[0][2:]}\t{notation_named('bracket').write(tree)}"
+    brackets = in_brackets(fields[2], dictionary)
+    return None if brackets is None else f"B-{fields[0][2:]}\t{brackets}"
 
 
-def print_brackets(dictionary: SymbolDictionary) -> None:
+def print_brackets(dictionary: TreeDictionary) -> None:
     """Makes ``fairseq-interactive`` print brackets from now on, if that is what runs; again is harmless."""
     print_after(["fairseq_cli.interactive"], functools.partial(bracketed_line, dictionary=dictionary))
 

@@ -7,18 +7,13 @@ of the module ``__main__``.
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any, Callable, NamedTuple
 
 from fairseq import options
 
-from tree_fairseq.compat import wrap
+from tree_fairseq.compat import command_modules, wrap
 from tree_fairseq.errors import InputError
 from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.parsers import add_parser_arguments
@@ -119,12 +114,8 @@ def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flag
 def install() -> None:
     """Wraps fairseq's functions; a second call does nothing."""
     wrap(options, "add_preprocess_args", _with_tree_arguments)
-    stock, started = _import_quietly("fairseq_cli.preprocess"), sys.modules.get("__main__")
-    wrap(stock, "main", _with_trees)
-    # The command itself, run as a script or with ``python -m``.
-    path = getattr(started, "__file__", None)
-    if path is not None and hasattr(started, "main") and os.path.realpath(path) == os.path.realpath(stock.__file__):
-        wrap(started, "main", _with_trees)
+    for module in command_modules("fairseq_cli.preprocess"):
+        wrap(module, "main", _with_trees)
 
 
 def _with_tree_arguments(
@@ -171,15 +162,3 @@ def _with_trees(stock: StockMain) -> StockMain:
             stock(args)
 
     return main
-
-
-def _import_quietly(name: str) -> ModuleType:
-    """Imports a module that configures logging when imported, and leaves logging as it was."""
-    if name in sys.modules:
-        return sys.modules[name]
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    module = importlib.import_module(name)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    return module
