@@ -149,16 +149,29 @@ def _kind_of(args: Namespace) -> Preprocessing | None:
 
 def _with_trees(stock: StockMain) -> StockMain:
     def main(args: Namespace) -> None:
-        has_trees = any(modality(args, side) != "sequence" for side in ("source", "target"))
         if kind := _kind_of(args):
             kind.preprocess(args, stock)
-        elif has_trees or getattr(args, "tree_parser", None) is not None:
-            run_plan(PreprocessPlan.from_arguments(args), stock)
-        elif hint := _WAYS_TO_TREES.get(getattr(args, "task", None)):
-            raise InputError(f"--task {args.task} needs trees, but no flag asks for them", hint=hint)
-        elif asks_for_text(args):
+            return
+        has_symbols = any(modality(args, side) != "sequence" for side in ("source", "target"))
+        has_trees = has_symbols or getattr(args, "tree_parser", None) is not None
+        _require_trees(args, has_symbols)
+        if has_trees or asks_for_text(args):
             run_plan(PreprocessPlan.from_arguments(args), stock)
         else:
             stock(args)
 
     return main
+
+
+def _require_trees(args: Namespace, has_symbols: bool) -> None:
+    """Raises InputError if the task needs trees that no flag asks for."""
+    task = getattr(args, "task", None)
+    if task == "tree_translation":
+        # Trees of the source, beside its tokens.
+        is_parsed = getattr(args, "tree_parser", None) is not None and "source" in args.tree_sides
+        is_enough = is_parsed and modality(args, "source") == "sequence"
+    else:
+        is_enough = has_symbols
+    if not is_enough and task in _WAYS_TO_TREES:
+        what = "trees of the source" if task == "tree_translation" else "symbol trees"
+        raise InputError(f"--task {task} needs {what}, but no flag asks for them", hint=_WAYS_TO_TREES[task])

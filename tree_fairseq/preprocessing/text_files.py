@@ -73,6 +73,8 @@ class TextPlan:
     ) -> TextPlan:
         """Makes the plan of arguments, for languages by side; ``options`` are those of the parsers of languages."""
         requests = {request.lang: request for request in text_requests(args, languages).values()}
+        for path in sorted({request.file for request in requests.values() if request.file is not None}):
+            load_subword_model(path)
         within = {lang: found.subword_model for lang, found in options.items() if found.subword_model is not None}
         for lang, model in within.items():
             kind = SENTENCEPIECE if model.endswith(".model") else BPE

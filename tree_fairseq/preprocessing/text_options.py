@@ -72,7 +72,7 @@ class SideRequest:
 
 def asks_for_text(args: Namespace) -> bool:
     """Returns whether arguments say how text is prepared, or the folder that they extend does."""
-    given = any(getattr(args, name, None) for name in (*_FILES, "learn_subwords", "tokenizer", "apply_tokenizer"))
+    given = _gives_flags(args) or getattr(args, "apply_tokenizer", False)
     return given or getattr(args, "bpe", None) in _KINDS or _inherited(args) is not None
 
 
@@ -115,7 +115,7 @@ def model_within_trees(request: Optional[SideRequest]) -> Optional[str]:
 
 
 def _gives_flags(args: Namespace) -> bool:
-    return any(getattr(args, name, None) for name in (*_FILES, "learn_subwords", "tokenizer"))
+    return any(getattr(args, name, None) is not None for name in (*_FILES, "learn_subwords", "tokenizer"))
 
 
 def _check_flags(args: Namespace) -> None:
@@ -146,6 +146,10 @@ def _as_asked(args: Namespace, side: str, lang: str) -> SideRequest:
     for name, path in given.items():
         if not os.path.isfile(path):
             raise InputError(f"{flag_of(name)}: there is no such file", path)
+        if path.endswith(".model") != (_FILES[name] == SENTENCEPIECE):
+            raise InputError(
+                f"{flag_of(name)}: the names of SentencePiece's models, and only of these, end in .model", path
+            )
         return SideRequest(lang, _FILES[name], path, None, tokenizer, is_raw)
     learn = getattr(args, "learn_subwords", None)
     kind = None if learn is None else _KINDS[getattr(args, "bpe", None) or "subword_nmt"]
