@@ -6,11 +6,31 @@
 # make benchmark [NAME=...]    environment, one benchmark or all of them
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
+# make portability PYTHONS="python3.9 python3.11 ..."
+#                              an environment for each Python; folders and checkpoints of each are read by all others
 # make                         environment alone: requirements.lock and this package installed into .venv
-# make clean                   .venv, dist/ and out/ removed
+# make ... PYTHON=python3.10   the same with another Python, from 3.9 to 3.13, in an environment of its own: .venv-3.10
+# make clean                   .venv*, dist/ and out/ removed
 
 SHELL := /bin/sh
-VENV := .venv
+# $(PYTHON) where it is given, otherwise python3.11, otherwise python3. Each is tried by running it: a version manager
+# leaves names on the path that start nothing.
+INTERPRETER := $(shell for python in $(or $(PYTHON),python3.11 python3); do \
+  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then echo $$python; break; fi; done)
+VERSION := $(if $(INTERPRETER),$(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+# An environment for each Python that is asked for; without PYTHON, or with 3.11, it is .venv.
+VENV := .venv$(if $(PYTHON),$(addprefix -,$(filter-out 3.11,$(VERSION))))
+# Every package of requirements.lock is there for 3.11 and later. fairseq of its authors runs on 3.9 and 3.10, and is built
+# in isolation, under constraints that hold there too; fairseq-fixed needs what it is built with at hand.
+ifneq ($(filter 3.9 3.10,$(VERSION)),)
+LOCK := requirements/python$(VERSION).txt
+FIRST := 'pip<24.1' setuptools wheel numpy torch
+BUILD := PIP_CONSTRAINT="$(CURDIR)/$(LOCK)"
+else
+LOCK := requirements.lock
+FIRST := setuptools wheel cython numpy torch
+ISOLATION := --no-build-isolation
+endif
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 # Written last, so an install that was interrupted, or one of another lock, is done again.
 STAMP := $(VENV)/.installed
@@ -18,7 +38,7 @@ WORKERS ?= 2
 SOURCES := tree_fairseq preprocess examples tests docs setup.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test lint docs benchmark docker dist clean
+.PHONY: ready environment install help quickstart test portability which lint docs benchmark docker dist clean
 .DEFAULT_GOAL := ready
 
 # The commands of the README then run as they are printed.
@@ -29,27 +49,22 @@ ready: environment
 help:
 	@sed -n '/^# make/s/^# //p' $(firstword $(MAKEFILE_LIST))
 
-# $(PYTHON) where it is given, otherwise python3.11, otherwise python3. Each is tried by running it: a version manager
-# leaves names on the path that start nothing.
 environment:
-	@sum=$$(cksum < requirements.lock); \
-	if [ "$$(cat $(STAMP) 2>/dev/null)" = "$$sum" ] && $(VENV)/bin/python -c '' 2>/dev/null; then exit 0; fi; \
-	for python in $(PYTHON) python3.11 python3 none; do \
-	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then break; fi; \
-	done; \
-	if [ $$python = none ]; then \
-	  echo "Python 3.11 or later is needed; python3 is: $$(python3 --version 2>&1)." >&2; \
+	@if [ -z "$(INTERPRETER)" ]; then \
+	  echo "Python 3.9 or later is needed; $(or $(PYTHON),python3) is: $$($(or $(PYTHON),python3) --version 2>&1)." >&2; \
 	  echo "Install it, or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; \
 	fi; \
-	echo "environment: $$($$python --version) into $(VENV); fairseq is compiled, which takes about three minutes"; \
-	$(MAKE) --no-print-directory install PYTHON=$$python && echo "$$sum" > $(STAMP)
+	sum=$$(cksum < $(LOCK)); \
+	if [ "$$(cat $(STAMP) 2>/dev/null)" = "$$sum" ] && $(VENV)/bin/python -c '' 2>/dev/null; then exit 0; fi; \
+	echo "environment: $$($(INTERPRETER) --version) into $(VENV); fairseq is compiled, which takes about three minutes"; \
+	$(MAKE) --no-print-directory install && echo "$$sum" > $(STAMP)
 
-# fairseq's build needs these five at hand and finds them only without build isolation. The second step takes the lock
-# literally: it names every package, so nothing is left to resolve. The third makes the command tree-fairseq.
+# The second step takes the lock literally: it names every package, so nothing is left to resolve. The third makes the
+# command tree-fairseq.
 install:
-	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --quiet --constraint requirements.lock setuptools wheel cython numpy torch
-	@$(PIP) install --quiet --no-build-isolation --no-deps --requirement requirements.lock
+	@$(INTERPRETER) -m venv --clear $(VENV)
+	@$(PIP) install --quiet --constraint $(LOCK) $(FIRST)
+	@$(BUILD) $(PIP) install --quiet $(ISOLATION) --no-deps --requirement $(LOCK)
 	@$(PIP) install --quiet --no-build-isolation --no-deps --editable .
 
 lint: environment
@@ -59,6 +74,14 @@ lint: environment
 
 test: environment
 	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+
+portability: environment
+	@for python in $(PYTHONS); do $(MAKE) --no-print-directory environment PYTHON=$$python || exit 1; done
+	@TREE_FAIRSEQ_PYTHONS="$(foreach python,$(PYTHONS),$(shell $(MAKE) --silent which PYTHON=$(python)))" \
+	  $(ONE_THREAD) $(VENV)/bin/python -m pytest -rA tests/portability
+
+which:
+	@echo "$(CURDIR)/$(VENV)/bin/python"
 
 quickstart: environment
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/quickstart/run.sh \
@@ -79,4 +102,4 @@ dist: environment
 	@$(VENV)/bin/python -m build --no-isolation
 
 clean:
-	rm -rf $(VENV) dist out
+	rm -rf .venv .venv-* dist out

@@ -25,7 +25,7 @@ def test_the_base_is_an_argument_and_the_image_is_made_by_make():
     assert steps[0][0] == "ARG" and steps[0][1].startswith("BASE=") and steps[1] == ("FROM", "${BASE}")
     assert all(name in ("ARG", "FROM", "RUN", "WORKDIR", "COPY", "ENV", "CMD") for name, _ in steps)
     (made,) = [text for name, text in steps if name == "RUN" and re.search(r"\bmake\b", text)]
-    assert made.endswith("make PYTHON=python3")
+    assert made.endswith(" make")
     assert ("CMD", '["make", "quickstart"]') in steps
     folder = dict(steps)["WORKDIR"]
     assert f"PATH={folder}/.venv/bin:$PATH" in dict(steps)["ENV"]

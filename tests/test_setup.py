@@ -1,4 +1,4 @@
-"""The environment that ``make`` builds: the lock file, the order of installation, the path for ``--user-dir``."""
+"""The environments that ``make`` builds: the lock files, the order of installation, the path for ``--user-dir``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ echo "$*" >> "$CALLS"
 case "$*" in
     "-m venv --clear "*)
         rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python" ;;
-    *"--requirement requirements.lock"*)
+    *"--requirement requirements"*)
+        echo "$*, constraints: ${PIP_CONSTRAINT#"$PWD"/}" >> "$CALLS"
         if [ -e "$FAIL" ]; then exit 1; fi ;;
+    *"print("*)
+        echo "$VERSION" ;;
 esac
 """
 
@@ -31,6 +34,7 @@ def house(tmp_path):
     """A copy of the Makefile and the lock file with a fake Python: folder, function of make and of its calls."""
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     python = tmp_path / "fake-python"
     python.write_text(FAKE_PYTHON)
     python.chmod(0o755)
@@ -38,11 +42,11 @@ def house(tmp_path):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
     environment = {**clean, "CALLS": str(tmp_path / "calls"), "FAIL": str(tmp_path / "fail")}
 
-    def make(*arguments: str) -> subprocess.CompletedProcess:
+    def make(*arguments: str, version: str = "3.11") -> subprocess.CompletedProcess:
         return subprocess.run(
             ["make", f"PYTHON={python}", *arguments],
             cwd=tmp_path,
-            env=environment,
+            env={**environment, "VERSION": version},
             capture_output=True,
             text=True,
             timeout=60,
@@ -51,7 +55,11 @@ def house(tmp_path):
     def calls() -> list[str]:
         path = tmp_path / "calls"
         lines = (
-            [line for line in path.read_text().splitlines() if " install " in f" {line} " or "venv" in line]
+            [
+                line
+                for line in path.read_text().splitlines()
+                if "constraints:" not in line and (" install " in f" {line} " or "venv" in line)
+            ]
             if path.exists()
             else []
         )
@@ -77,6 +85,33 @@ def test_make_installs_in_order_and_once_for_each_lock_file(house):
         lock.write("another==1.0\n")
     assert make().returncode == 0
     assert len(calls()) == 4
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10"])
+def test_fairseq_of_its_authors_is_built_under_constraints(house, version):
+    folder, make, _ = house
+    done = make(version=version)
+    assert done.returncode == 0 and f'export PATH="{folder}/.venv-{version}/bin:$PATH"' in done.stdout
+    lock = f"requirements/python{version}.txt"
+    steps = [line for line in (folder / "calls").read_text().splitlines() if "print(" not in line]
+    assert any(step.endswith(f"--constraint {lock} pip<24.1 setuptools wheel numpy torch") for step in steps)
+    (built,) = [step for step in steps if "constraints:" in step]
+    assert built.endswith(f"--requirement {lock}, constraints: {lock}") and "isolation" not in built
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_each_python_has_an_environment_of_its_own(house, version):
+    folder, make, calls = house
+    make(version=version)
+    steps = calls()
+    assert f"venv --clear .venv-{version}" in steps[0] and steps[2].endswith("--requirement requirements.lock")
+    make(version="3.11")
+    assert "venv --clear .venv" in calls()[0]
+    assert {path.name for path in folder.glob(".venv*")} == {".venv", f".venv-{version}"}
+    make(version=version)
+    assert calls() == []
+    make("clean")
+    assert not list(folder.glob(".venv*"))
 
 
 def test_an_interrupted_installation_is_repeated(house):
@@ -111,31 +146,27 @@ def test_an_old_python_is_refused_with_a_clear_message(tmp_path):
         ["make", "PYTHON="], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode != 0
-    assert "Python 3.11 or later is needed; python3 is: Python 3.8.10" in done.stderr
+    assert "Python 3.9 or later is needed; python3 is: Python 3.8.10" in done.stderr
     assert not (tmp_path / ".venv").exists()
 
 
-def test_all_requirements_are_pinned():
-    lines = [
-        line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.startswith("#")
-    ]
+@pytest.mark.parametrize(
+    ("lock", "wanted"),
+    [
+        ("requirements.lock", {"torch==2.13.0", "fairseq-fixed==0.12.3.1", "stanza==1.15.0", "torchaudio==2.11.0"}),
+        ("requirements/python3.9.txt", {"torch==2.5.1", "fairseq==0.12.2", "omegaconf==2.0.6", "numpy==1.26.4"}),
+        ("requirements/python3.10.txt", {"torch==2.5.1", "fairseq==0.12.2", "omegaconf==2.0.6", "numpy==1.26.4"}),
+    ],
+)
+def test_all_requirements_are_pinned(lock, wanted):
+    lines = [line for line in (ROOT / lock).read_text().splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
     names = [line.partition("==")[0].lower() for line in lines]
     assert len(set(names)) == len(names)
-    wanted = {"torch==2.13.0", "fairseq-fixed==0.12.3.1", "stanza==1.15.0", "torchaudio==2.11.0"}
     assert wanted <= set(lines)
-    assert {
-        "sacremoses",
-        "subword-nmt",
-        "sentencepiece",
-        "sacrebleu",
-        "pytest",
-        "hypothesis",
-        "setuptools",
-        "wheel",
-        "cython",
-        "numpy",
-    } <= set(names)
+    needed = """cython hypothesis matplotlib numpy pytest pytest-xdist sacrebleu sacremoses scikit-learn scipy
+        sentencepiece setuptools stanza subword-nmt tqdm transformers wheel"""
+    assert set(needed.split()) <= set(names)
 
 
 def test_continuous_integration_runs_the_commands_for_newcomers():
