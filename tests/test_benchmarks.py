@@ -40,6 +40,7 @@ FIGURES = {
     "insertion": ["steps", "speedup_ltr", "speedup_naive", "oracle_ms", "step_ratio"],
     "treeformer_generate": ["ratio"],
     "preprocess": ["binarize_ratio", "parse_ratio", "cache_speedup"],
+    "scale": ["operations_ratio"],
     "loading": ["share_of_step"],
 }
 

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "insertion": "decoding by insertion, from left to right, and one sentence at a time; oracles, training step",
     "treeformer_generate": "beam search: Treeformer and transformer, on the same sentences",
     "preprocess": "binarizing and fairseq-preprocess; parsing and bare Stanza; the parse cache",
+    "scale": "training step of the recipes' sizes: arithmetic, memory, time",
     "loading": "loading and collating a batch, and the training step on it",
 }
 

@@ -50,9 +50,9 @@ class Task(SimpleNamespace):
         )
 
 
-def build(architecture: str, task) -> torch.nn.Module:
-    """Builds a model with random weights and the options of the IWSLT recipe."""
-    args = argparse.Namespace(share_all_embeddings=True, dropout=0.3)
+def build(architecture: str, task, **sizes: int) -> torch.nn.Module:
+    """Builds a model with random weights and the options of the IWSLT recipe; ``sizes`` replace the architecture's."""
+    args = argparse.Namespace(share_all_embeddings=True, dropout=0.3, **sizes)
     ARCH_CONFIG_REGISTRY[architecture](args)
     torch.manual_seed(0)
     kind = TreeTransformerModel if architecture.startswith("tree") else TransformerModel
