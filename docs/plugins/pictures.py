@@ -1,0 +1,185 @@
+"""Draws the pictures of the documentation into docs/images: ``python docs/plugins/pictures.py``.
+
+Each is made by the code that users have, or computed from its formula; nothing is drawn by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+SENTENCE = (
+    "(S (NP (NP (DT the) (NN man)) (SBAR (WHNP (WDT that)) (S (VP (VBD saw) (NP (DT the) (NN dog)))))) "
+    "(VP (VBZ sleeps) (PP (IN in) (NP (DT the) (NN garden)))))"
+)
+CLASSES = "(3 (2 (2 The) (2 film)) (3 (3 (2 is) (3 (1 slow) (3 (2 but) (4 charming)))) (2 .)))"
+FORM = (
+    "( call-SW:listValue ( filter ( call-SW:getProperty ( call-SW:singleton en.article ) ( string !type ) ) "
+    "( condition ( string publication_date ) ( string = ) ( date 2004 -1 -1 ) ) ) )"
+)
+WORDS = "the boat sinks in the deep sea".split()
+HEIGHT = 4
+COLOURS = "GnBu"
+
+
+def tree() -> str:
+    """The parse of a sentence, which the page of the Tree-Transformer begins with."""
+    from tree_fairseq.drawing.forest import tree_to_svg
+    from tree_fairseq.trees.bracket import read_forest
+
+    return tree_to_svg(read_forest(SENTENCE))
+
+
+def classes() -> str:
+    """A sentence with a class at every node, as the Stanford Sentiment Treebank has them."""
+    from tree_fairseq.drawing.forest import tree_to_svg
+    from tree_fairseq.trees.bracket import read_forest
+
+    return tree_to_svg(read_forest(CLASSES))
+
+
+def insertion() -> str:
+    """All steps in which the exact oracle builds a logical form of Overnight."""
+    from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg
+    from tree_fairseq.tree_insertion.oracles import ExactOracle
+    from tree_fairseq.tree_insertion.target import TargetTree
+    from tree_fairseq.tree_insertion.trajectories import trajectories
+    from tree_fairseq.trees.notations import notation_named
+
+    target = TargetTree.of(notation_named("bracket").read(FORM))
+    (trajectory,) = trajectories(ExactOracle(target), 1)
+    parents, ids = np.array(target.parents), np.arange(len(target))
+    steps = []
+    for step in range(1, trajectory.length + 1):
+        partial = trajectory.partial_tree(ids, parents, step)
+        is_new = [bool(trajectory.steps[node] == step) for node in partial.labels]
+        labels = [target.labels[node] for node in partial.labels]
+        steps.append(InsertionStep(labels, partial.parents.tolist(), is_new, [False] * len(labels)))
+    return trace_to_svg(steps)
+
+
+def accumulation() -> str:
+    """The subtree mask of a sentence, and how much each leaf counts in the value of each node (w = 1)."""
+    from tree_fairseq.trees.bracket import read_spans
+    from tree_fairseq.trees.spans import reduce_spans
+
+    read = read_spans(SENTENCE)
+    kept = reduce_spans(read.spans)
+    words, spans = read.leaves, [(int(start), int(end)) for start, end, _ in read.spans[kept]]
+    labels = [f"{read.labels[k]} {words[start]}…{words[end - 1]}" for k, (start, end) in zip(kept, spans)]
+    nodes, leaves = len(spans), len(words)
+    covers = np.array([[start <= leaf < end for leaf in range(leaves)] for start, end in spans])
+    inside = np.array([[start <= a and b <= end for a, b in spans] for start, end in spans])
+    # The number of nodes from node i down to leaf j
+    between = inside.astype(int) @ covers.astype(int)
+    share = np.where(covers, 1 / (covers.sum(1, keepdims=True) * (between + 1)), 0)
+    mask = np.zeros((leaves + nodes, leaves + nodes))
+    mask[:leaves, :leaves] = 1
+    mask[leaves:] = np.hstack([covers, inside])
+    figure, (left, right) = _figure(10, 4.6, 2)
+    everything = [*words, *labels]
+    left.imshow(mask, cmap=COLOURS, vmin=0, vmax=1.6)
+    _ticks(left, everything, everything)
+    left.set(title="Subtree mask", xlabel="attended leaf or node", ylabel="attending leaf or node")
+    left.axhline(leaves - 0.5, color="0.4", linewidth=0.8)
+    left.axvline(leaves - 0.5, color="0.4", linewidth=0.8)
+    image = right.imshow(share, cmap=COLOURS, vmin=0)
+    _ticks(right, words, labels)
+    right.set(title="Share of each leaf in the value of a node, w = 1", xlabel="leaf", ylabel="node")
+    figure.colorbar(image, ax=right, shrink=0.6, label="coefficient C")
+    return _svg(figure)
+
+
+def chart() -> str:
+    """The cells of Treeformer's chart over a sentence, and the pairs of parts of one of them."""
+    figure, (axes,) = _figure(7, 3.6, 1)
+    count, colours = len(WORDS), ("#2b8cbe", "#7bccc4", "#bae4bc", "#e6550d")
+    begin, length = 2, HEIGHT
+    for size in range(1, HEIGHT + 1):
+        for start in range(count - size + 1):
+            chosen = start == begin and size == length
+            parts = [k for k in range(1, length) if (start, size) in ((begin, k), (begin + k, length - k))]
+            colour = "#e6550d" if chosen else colours[parts[0] - 1] if parts else "#f0f2f4"
+            x = start + (size - 1) / 2
+            axes.add_patch(_box(x - 0.46, size - 0.42, colour))
+            text = WORDS[start] if size == 1 else f"{WORDS[start]}…{WORDS[start + size - 1]}"
+            axes.text(x, size, text, ha="center", va="center", fontsize=7, color="white" if chosen else "black")
+    axes.set(
+        xlim=(-0.6, count - 0.4), ylim=(0.4, HEIGHT + 0.6), ylabel="tokens of the phrase", yticks=range(1, HEIGHT + 1)
+    )
+    axes.set_xticks([])
+    axes.set_title(
+        f"Chart of height h = {HEIGHT}: the orange phrase is composed of the pairs of equal colour", fontsize=9
+    )
+    for side in ("top", "right", "bottom"):
+        axes.spines[side].set_visible(False)
+    return _svg(figure)
+
+
+def _box(x: float, y: float, colour: str):
+    from matplotlib.patches import FancyBboxPatch
+
+    return FancyBboxPatch((x, y), 0.92, 0.84, boxstyle="round,pad=0,rounding_size=0.08", facecolor=colour, linewidth=0)
+
+
+def tree_positions() -> str:
+    """The similarity of the positions of a balanced tree of seven nodes, with a decay of 0.9: the paper's figure 4a."""
+    from tree_fairseq.drawing.heat_maps import figures, heat_map_to_svg
+
+    return heat_map_to_svg(next(drawn for drawn in figures(2) if drawn.name == "figure4_p0.9"))
+
+
+PICTURES = {
+    "tree": tree, "classes": classes, "insertion": insertion, "accumulation": accumulation, "chart": chart,
+    "tree_positions": tree_positions,
+}  # fmt: skip
+
+
+def _figure(width: float, height: float, count: int):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, count, squeeze=False)[0]
+
+
+def _ticks(axes, columns: list[str], rows: list[str]) -> None:
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7)
+    axes.set_yticks(range(len(rows)), rows, fontsize=7)
+
+
+def _svg(figure) -> str:
+    import io
+
+    from matplotlib import rc_context
+
+    file = io.BytesIO()
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "tree-fairseq"}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue().decode()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Draws all pictures, or those that are named, and prints their paths."""
+    parser = argparse.ArgumentParser(description="draws the pictures of the documentation")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PICTURES)}; by default all")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "docs/images", metavar="DIR", help="folder of the pictures"
+    )
+    options = parser.parse_args(arguments)
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    options.output.mkdir(parents=True, exist_ok=True)
+    for name in options.names or PICTURES:
+        path = options.output / f"{name}.svg"
+        path.write_text(PICTURES[name](), encoding="utf-8", newline="\n")
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main())
