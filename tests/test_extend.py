@@ -1,4 +1,4 @@
-"""The examples in the section "Extend" of README run as they are written there."""
+"""The examples of the page on extending run as they are written there."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 
 ROOT = Path(__file__).resolve().parents[1]
-SECTION = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Extend\n")[2].partition("\n## ")[0]
-FILES = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL))
-COMMANDS = re.findall(r"^```bash\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
+PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+COMMANDS = re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,7 @@ def run(settings: Settings) -> Report:
     tokens = settings.choose(1_000, 30)
     chosen = settings.choose(SETTINGS, SETTINGS[:1])
     rows = [("model", "parameters", "GFLOP a 1,000 tokens", "MB of model and Adam", "MB kept a 1,000 tokens",
-             "seconds a 1,000 tokens", "PFLOP in all", "hours in all, this machine")]  # fmt: skip
+             "seconds a 1,000 tokens", "PFLOP in all")]  # fmt: skip
     ratios = []
     for setting in chosen:
         steps = {tree: measure(setting, tree, tokens) for tree in (True, False)}
@@ -99,7 +99,7 @@ def run(settings: Settings) -> Report:
                 f"{setting.name}: {'tree_' * tree}{setting.architecture}", f"{step.parameters:,}",
                 f"{1e3 * step.operations / 1e9:.0f}", f"{BYTES_PER_PARAMETER * step.parameters / 1e6:.0f}",
                 f"{1e3 * step.kept_bytes / 1e6:.0f}", f"{1e3 * step.seconds:.2f}",
-                f"{total * step.operations / 1e15:,.0f}", f"{total * step.seconds / 3600:,.1f}",
+                f"{total * step.operations / 1e15:,.1f}",
             ))  # fmt: skip
     return Report(
         "scale",
@@ -107,7 +107,7 @@ def run(settings: Settings) -> Report:
         [Figure("operations_ratio", max(ratios), 2.0, at_most=True)],
         [rows],
         [
-            "PFLOP and hours are those of a token times the tokens of the recipe's updates. Kept: what the backward "
+            "PFLOP are those of a token times the tokens of the recipe's updates. Kept: what the backward "
             "pass needs, in single precision; half of it in fp16 or bf16."
         ],
     )

@@ -1,0 +1,75 @@
+"""What the pages promise: README's length, all errors by message, all parts of a page on a method, pictures."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks_of, pages
+from tree_fairseq import errors
+
+TROUBLESHOOTING = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+METHODS = [page for page in (ROOT / "docs/methods").glob("*.md") if page.name != "index.md"]
+
+
+def test_readme_is_a_product_page():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
+
+
+def test_every_error_is_in_troubleshooting():
+    classes = [
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and issubclass(value, errors.TreeFairseqError)
+    ]
+    missing = [error.__name__ for error in classes if f"`{error.__name__}`" not in TROUBLESHOOTING]
+    assert len(classes) > 30 and not missing, "add these errors to docs/troubleshooting.md"
+
+
+def messages() -> list[str]:
+    """The parts of messages that the tables quote, between values."""
+    tables = TROUBLESHOOTING.partition("## Options that do not go together")[2].partition("## Questions")[0]
+    rows = [row for row in tables.splitlines() if row.startswith("| `")]
+    cells = [row.split("|")[2] if re.match(r"\| `\w+Error`", row) else row.split("|")[1] for row in rows]
+    quoted = [quote for cell in cells for quote in re.findall(r"`([^`]+)`", cell)]
+    return sorted({part.strip() for quote in quoted for part in quote.split("…") if part.strip()})
+
+
+@pytest.fixture(scope="module")
+def source():
+    """The strings of the package, with the breaks between adjacent literals closed."""
+    text = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "tree_fairseq").rglob("*.py"))
+    return re.sub(r'"\s*\n\s*f?"', "", text)
+
+
+def test_quoted_messages_are_those_of_the_program(source):
+    assert len(messages()) > 40
+    assert not [message for message in messages() if message not in source]
+
+
+@pytest.mark.parametrize("page", METHODS, ids=lambda page: page.stem)
+def test_a_page_on_a_method_has_all_parts(page):
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert headings == ["Idea", "Commands", "Options", "What we measured", "Where it does not help"]
+    assert re.search(r"!\[.+\]\(\.\./images/\w+\.svg\)", text)
+    assert any(block.language == "math" for block in blocks_of(page))
+
+
+def test_every_picture_of_the_pages_is_drawn_by_the_script(tmp_path):
+    pytest.importorskip("matplotlib", reason="draws the pictures: pip install tree-fairseq[figures]")
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs/plugins/pictures.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    shown = {name for page in pages() for name in re.findall(r"images/(\w+)\.svg", page.read_text(encoding="utf-8"))}
+    assert shown <= set(pictures.PICTURES)
+    assert pictures.main(["--output", str(tmp_path)]) == 0
+    for name in pictures.PICTURES:
+        drawn = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+        kept = ElementTree.parse(ROOT / f"docs/images/{name}.svg").getroot()
+        assert drawn.get("viewBox") == kept.get("viewBox"), f"draw it again: python docs/plugins/pictures.py {name}"
+        assert len(list(drawn.iter())) > 20
