@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
 
@@ -165,6 +166,9 @@ def test_validation_sees_the_same_in_every_epoch(stored, dictionary):
 def test_iterators_draw_anew_in_every_epoch_and_resume(stored, dictionary, workers):
     """fairseq keeps the workers of a data loader from epoch to epoch."""
     batches = [[0, 1], [2, 3]]
+    # fairseq 0.12.2 always keeps them and has no such argument.
+    has_choice = "persistent_workers" in inspect.signature(EpochBatchIterator).parameters
+    persistent = {"persistent_workers": True} if has_choice else {}
 
     def iterator_of(data):
         return EpochBatchIterator(
@@ -173,8 +177,8 @@ def test_iterators_draw_anew_in_every_epoch_and_resume(stored, dictionary, worke
             batches,
             num_workers=workers,
             reuse_dataloader=True,
-            persistent_workers=True,
             disable_shuffling=True,
+            **persistent,
         )
 
     def states(batch):

@@ -122,7 +122,8 @@ def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(caplog):
     with caplog.at_level(logging.INFO, logger="tree_fairseq"):
         other.load_state_dict(model.state_dict())
     assert "left as initialised" not in caplog.text
-    assert torch.equal(logits(other), logits(model))
+    # Not the same bits: fairseq 0.12.2 evaluates loaded layers in another way.
+    torch.testing.assert_close(logits(other), logits(model), atol=1e-5, rtol=1e-5)
     torn = {name: weight for name, weight in model.state_dict().items() if "raw_decays" not in name}
     with pytest.raises(RuntimeError, match="raw_decays"):
         PAIRS.model().load_state_dict(torn)
