@@ -3,6 +3,7 @@
 # make test                    environment, the whole test suite; TESTS=PATH runs a part of it
 # make lint                    environment, format and lint by ruff, types by mypy
 # make docs                    environment, the documentation as a site in out/site; warnings are errors
+# make model NAME=geo DATA=DIR  a small model of examples/released, trained by its recipe and packed with a model card
 # make benchmark [NAME=...]    environment, one benchmark or all of them
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
@@ -38,7 +39,7 @@ WORKERS ?= 2
 SOURCES := tree_fairseq preprocess examples tests docs setup.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test portability which lint docs benchmark docker dist clean
+.PHONY: ready environment install help quickstart test portability which lint docs model benchmark docker dist clean
 .DEFAULT_GOAL := ready
 
 # The commands of the README then run as they are printed.
@@ -91,6 +92,10 @@ quickstart: environment
 
 docs: environment
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict --quiet && echo "out/site/index.html"
+
+model: environment
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(ONE_THREAD) python examples/released/make_model.py $(NAME) \
+	  $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(OPTIONS)
 
 benchmark: environment
 	@$(VENV)/bin/python -m tests.benchmarks $(NAME)

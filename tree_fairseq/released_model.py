@@ -44,7 +44,7 @@ def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtyp
             (other for other in seen.get(tensor.shape, ()) if torch.equal(state["model"][other], tensor)), None
         )
         if first is None:
-            weights[name] = _converted(tensor, dtype)
+            weights[name] = converted(tensor, dtype)
             seen.setdefault(tensor.shape, []).append(name)
         else:
             aliases[name] = first
@@ -69,7 +69,7 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
     try:
         with safe_open(path, framework="pt") as file:
             settings = file.metadata() or {}
-            weights = {name: _converted(file.get_tensor(name), torch.float32) for name in file.keys()}
+            weights = {name: converted(file.get_tensor(name), torch.float32) for name in file.keys()}
         if settings.get("format") != _FORMAT:
             raise CheckpointError(
                 f"{path} is not a model that `tree-fairseq release` wrote: its format is {settings.get('format')!r}"
@@ -91,7 +91,8 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
     }
 
 
-def _converted(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+def converted(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """A weight in another dtype, if it is a floating point number and ``dtype`` is not None."""
     return (tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor).contiguous()
 
 
