@@ -1,8 +1,11 @@
-"""The command that parses a file, alone and under torchrun."""
+"""The command that parses: a corpus, alone and under torchrun; and texts to look at."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +14,7 @@ import pytest
 
 from tests.parsing.conftest import toy_lines, write_text
 from tree_fairseq.commands.parse import main
+from tree_fairseq.trees import Tree, read_forest
 
 
 @pytest.fixture
@@ -49,3 +53,126 @@ def test_torchrun_shares_a_corpus(text, tmp_path):
     expected = tmp_path / "alone.brackets"
     assert main([str(text), str(expected), *flags[2:]]) == 0
     assert output.read_bytes() == expected.read_bytes()
+
+
+def run(capsys, *arguments, status=0):
+    """The standard output of the command."""
+    assert main(list(arguments)) == status
+    return capsys.readouterr().out
+
+
+def feed(monkeypatch, content: bytes):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+RIGHT = ("--tree-parser", "right-branching")
+
+
+def test_a_text_a_file_and_a_pipe_give_the_same_trees(tmp_path, capsys, monkeypatch):
+    expected = "(X (X a) (X (X b) (X c)))\n\n(X d)\n"
+    assert run(capsys, *RIGHT, "--text", "a b c", "--text", "", "--text", "d") == expected
+    path = write_text(tmp_path / "text", ["a b c", "", "d"])
+    assert run(capsys, str(path), *RIGHT) == expected
+    for name in ((), ("-",)):
+        feed(monkeypatch, path.read_bytes())
+        assert run(capsys, *name, *RIGHT) == expected
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_formats_and_their_options(capsys):
+    text = ("--text", "a b c", "--tree-parser", "balanced")
+    assert run(capsys, *text, "--format", "pretty") == "X\n├── X\n│   ├── X a\n│   └── X b\n└── X c\n"
+    assert json.loads(run(capsys, *text, "--format", "json"))["leaves"] == ["a", "b", "c"]
+    assert "<title>a b c</title>" in run(capsys, *text, "--format", "svg")
+    brackets = ("--tree-parser", "brackets", "--text", "(A (B a) (B b) (B c))")
+    assert run(capsys, *brackets, "--binarize") == "(A (B a) (@A (B b) (B c)))\n"
+    assert run(capsys, *text, "--spans") == "(X[0:3] (X[0:2] (X[0:1] a) (X[1:2] b)) (X[2:3] c))\n"
+
+
+def test_subwords_are_leaves_under_their_word(tmp_path, capsys):
+    assert run(capsys, *RIGHT, "--text", "un@@ able man") == "(X (X (X_sub un@@) (X_sub able)) (X man))\n"
+    assert run(capsys, *RIGHT, "--text", "un@@ able", "--tree-subwords", "none") == "(X (X un@@) (X able))\n"
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.2\na b</w>\n")
+    model = ("--tree-subword-model", str(codes), "--text", "ab cab")
+    assert run(capsys, *RIGHT, *model) == "(X (X ab) (X (X_sub c@@) (X_sub ab)))\n"
+
+
+def test_files_of_other_programs_are_read(tmp_path, capsys):
+    path = tmp_path / "trees.mrg"
+    path.write_text("( (S\n   (NN a)))\n\n(NP (NN b)\n (NN c))\n")
+    assert run(capsys, str(path), "--read", "penn") == "(ROOT (S (NN a)))\n(NP (NN b) (NN c))\n"
+    assert run(capsys, str(path), "--read", "penn", "--format", "pretty").startswith("ROOT S NN a\n\nNP\n")
+    path.write_text('{"sentences": [{"parse": "(ROOT\\n (NN a))", "tokens": []}]}')
+    assert run(capsys, str(path), "--read", "corenlp") == "(ROOT (NN a))\n"
+
+
+def test_a_corpus_in_another_form(text, tmp_path, capsys):
+    output = tmp_path / "out.json"
+    assert run(capsys, str(text), str(output), *RIGHT, "--format", "json", "--shard-lines", "40") == ""
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    brackets = run(capsys, str(text), *RIGHT).splitlines()
+    assert len(rows) == 95 and [" ".join(row["leaves"]) for row in rows] == [row["text"] for row in rows]
+    for row, line in zip(rows, brackets):
+        assert tuple(map(Tree.from_dict, row["trees"])) == read_forest(line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a", "--text", "b"], "--text and the file a are two texts"),
+        (["--text", "b", "--workers", "2"], "--workers is for a corpus: tree-fairseq parse INPUT OUTPUT"),
+        (["a", "--parse-cache", "folder"], "--parse-cache is for a corpus"),
+        (["-", "out"], "a corpus is read from a file"),
+        (["a", "out", "--format", "svg"], "--format svg writes to the standard output"),
+        (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
+        (["a", "--format", "conllu", "--spans"], "--format conllu has dependencies and no trees"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_terminal_without_a_text_is_not_waited_for(monkeypatch, capsys):
+    feed(monkeypatch, b"")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    with pytest.raises(SystemExit):
+        main([*RIGHT])
+    assert "no text: give --text" in capsys.readouterr().err
+
+
+def test_faults_name_their_line(tmp_path, capsys, caplog, monkeypatch):
+    feed(monkeypatch, b"a\n\xff\n")
+    assert run(capsys, *RIGHT, status=1) == ""
+    assert "standard input:2:1: byte 0xff is not valid UTF-8" in caplog.text
+    assert run(capsys, "--text", "(S (NN a)", "--tree-parser", "brackets", status=1) == ""
+    assert "--text:1:" in caplog.text
+    assert run(capsys, *RIGHT, "--text", "a", "--format", "conllu", status=1) == ""
+    assert "--tree-parser right-branching does not give" in caplog.text
+    assert run(capsys, *RIGHT, "--text", "a", "--tree-tokenize", "parser", status=1) == ""
+    assert "finds no tokens in raw text" in caplog.text
+
+
+def test_text_that_is_not_tokenised_is_noticed(capsys, caplog):
+    assert run(capsys, *RIGHT, "--text", "the man sleeps.", "--text", "and so on.") != ""
+    assert caplog.text.count("the text is not tokenised: 'sleeps.' is one token") == 1
+    caplog.clear()
+    run(capsys, *RIGHT, "--text", "the man sleeps .", "--text", "Mr. X", "--text", "Hello!")
+    assert caplog.text == ""
+
+
+def test_the_command_needs_neither_torch_nor_fairseq_and_ends_with_its_pipe():
+    program = (
+        "import sys; from tree_fairseq.__main__ import main; status = main(sys.argv[1:]);"
+        "print(sorted({'torch', 'fairseq', 'stanza', 'matplotlib'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "parse", *RIGHT, "--text", "a b c", "--format", "svg"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert done.stdout.endswith("</svg>\n") and done.stderr == "[]\n"
+    long = [sys.executable, "-m", "tree_fairseq", "parse", *RIGHT, *["--text", "a b c"] * 5000]
+    piped = subprocess.run(
+        f"{shlex.join(long)} | head -n 1", shell=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert (piped.stdout, piped.stderr) == ("(X (X a) (X (X b) (X c)))\n", "")

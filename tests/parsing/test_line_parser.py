@@ -211,5 +211,5 @@ def test_interactive_passes_encoded_text_only_to_parsers():
 
 
 def test_raw_text_needs_a_parser_that_tokenises():
-    with pytest.raises(ParserError, match="--tree-tokenize stanza"):
+    with pytest.raises(ParserError, match="--tree-tokenize parser: --tree-parser .* finds no tokens"):
         LineParser(ParserOptions(name="balanced", tokenize="stanza"))

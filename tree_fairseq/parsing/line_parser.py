@@ -89,8 +89,8 @@ class LineParser:
         self._model = load_subword_model(options.subword_model)
         if self.kind == "text" and self.parser is not None and not hasattr(self.parser, "parse_text"):
             raise ParserError(
-                "--tree-tokenize stanza finds the tokens with Stanza, so it does not go with --tree-parser "
-                f"{options.name}"
+                f"--tree-tokenize parser: --tree-parser {options.name} finds no tokens in raw text; stanza, corenlp "
+                "and spacy do. Tokenise the text first, or use one of these"
             )
 
     @property

@@ -76,14 +76,15 @@ class ParserOptions:
     parser_dir: str | None = _flag(
         "--parser-dir",
         None,
-        "folder with Stanza models: Stanza's own layout, or constituency.pt, tagger.pt, pretrain.pt; "
-        "without it Stanza downloads its models on first use",
+        "folder with the parser's model. Stanza: its own layout, or constituency.pt, tagger.pt, pretrain.pt; without "
+        "it Stanza downloads its models on first use. benepar and spacy: a folder of benepar; supar: a file",
         metavar="DIR",
     )
     package: str | None = _flag(
         "--parser-package",
         None,
-        "Stanza's name of the constituency model, where a language has several",
+        "name of the model, where a language has several: Stanza's package, benepar_en3, con-crf-en of SuPar; for "
+        "spacy the pipeline that tokenises and tags, such as en_core_web_sm, or its folder",
         metavar="NAME",
     )
     # On one core Stanza is fastest at 100 to 200.
@@ -97,8 +98,9 @@ class ParserOptions:
     tokenize: str = _flag(
         "--tree-tokenize",
         "pretokenized",
-        "pretokenized: the tokens of the text are the leaves; stanza: the text is raw and Stanza finds the tokens",
-        choices=("pretokenized", "stanza"),
+        "pretokenized: the tokens of the text are the leaves; parser: the text is raw and the parser finds the tokens "
+        "(stanza, corenlp, spacy). stanza is another name of it",
+        choices=("pretokenized", "parser", "stanza"),
     )
     subwords: str = _flag(
         "--tree-subwords",
@@ -113,6 +115,12 @@ class ParserOptions:
         "splits words that are not split yet, also in ready-made trees: codes of subword-nmt, or "
         "*.model of SentencePiece",
         metavar="FILE",
+    )
+    corenlp_url: str = _flag(
+        "--corenlp-url", "http://localhost:9000", "where --tree-parser corenlp finds a running server", metavar="URL"
+    )
+    parser_timeout: float = _flag(
+        "--parser-timeout", 60.0, "seconds that a CoreNLP server has for one request", type=float, metavar="SECONDS"
     )
     unescape_moses: bool = _flag(
         "--tree-keep-entities",
@@ -142,6 +150,9 @@ class ParserOptions:
     )
 
     def __post_init__(self) -> None:
+        if self.tokenize == "parser":
+            # Folders and caches know it by its older name.
+            object.__setattr__(self, "tokenize", "stanza")
         if self.on_parse_error is None:
             object.__setattr__(self, "on_parse_error", "stop" if self.name == "brackets" else "flat")
         for option in dataclasses.fields(self):
@@ -172,9 +183,10 @@ class ParserOptions:
 class ConstituencyParser(Protocol):
     """Gives each sentence a constituency tree.
 
-    Three methods are optional: ``tags()`` lists those labels that stand above words; ``release_memory()`` is called
+    Four methods are optional: ``tags()`` lists those labels that stand above words; ``release_memory()`` is called
     after a lack of memory; ``parse_text(lines)`` also finds the tokens and sentences of raw text, and returns a
-    :class:`ParsedText` for each line, in order, or None where the parser fails.
+    :class:`ParsedText` for each line, in order, or None where the parser fails; ``parse_dependencies(sentences)``, see
+    `tree_fairseq.parsing.dependencies`.
     """
 
     def identity(self) -> dict[str, Any]:
@@ -214,6 +226,10 @@ _REGISTRY = {"brackets": Registration(_refuse_brackets, expensive=False, devices
 # Imported when their parser is first asked for: whoever uses one parser does not need the others.
 _BUILT_IN = {
     "stanza": "tree_fairseq.parsing.stanza_parser",
+    "corenlp": "tree_fairseq.parsing.corenlp_parser",
+    "benepar": "tree_fairseq.parsing.benepar_parser",
+    "supar": "tree_fairseq.parsing.supar_parser",
+    "spacy": "tree_fairseq.parsing.spacy_parser",
     "right-branching": "tree_fairseq.parsing.controls",
     "balanced": "tree_fairseq.parsing.controls",
     "random": "tree_fairseq.parsing.controls",

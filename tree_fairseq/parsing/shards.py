@@ -8,7 +8,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,12 +109,25 @@ def _report(shard: Path) -> ShardReport | None:
     return ShardReport(**values) if isinstance(values, dict) else None
 
 
-def join_shards(shards: Sequence[Path], output: str | os.PathLike) -> None:
-    """Writes all shards into one file; raises CorruptFileError if one has changed since it was written."""
+def join_shards(
+    shards: Sequence[Path], output: str | os.PathLike, convert: Callable[[Iterator[str]], Iterable[str]] | None = None
+) -> None:
+    """Writes all shards into one file; raises CorruptFileError if one has changed since it was written.
+
+    ``convert`` turns the lines, without their ends, into the parts of the file; by default the lines are the file.
+    """
     with atomic_file(output, "wb") as file:
-        for shard in shards:
-            content = shard.read_bytes()
-            report = _report(shard)
-            if report is None or hashlib.sha256(content).hexdigest() != report.digest:
-                raise CorruptFileError(f"{shard} is not what was written; delete it and give the same command again")
-            file.write(content)
+        contents = map(_checked, shards)
+        if convert is None:
+            file.writelines(contents)
+        else:
+            lines = (line for content in contents for line in content.decode().split("\n")[:-1])
+            file.writelines(part.encode() for part in convert(lines))
+
+
+def _checked(shard: Path) -> bytes:
+    content = shard.read_bytes()
+    report = _report(shard)
+    if report is None or hashlib.sha256(content).hexdigest() != report.digest:
+        raise CorruptFileError(f"{shard} is not what was written; delete it and give the same command again")
+    return content

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.files import file_sha256
+from tree_fairseq.parsing.model_files import Models
 from tree_fairseq.parsing.parsers import ParserOptions
 
 # File name in a flat folder -> argument of stanza.Pipeline that takes it.
@@ -24,32 +22,24 @@ _FLAT_FILES = {
     "tokenizer.pt": ("tokenize_model_path",),
     "mwt.pt": ("mwt_model_path",),
 }
+# The same for dependencies, beside the tagger.
+_DEPENDENCY_FILES = {
+    "tagger.pt": ("pos_model_path",),
+    "depparse.pt": ("depparse_model_path",),
+    "lemmatizer.pt": ("lemma_model_path",),
+    "pretrain.pt": ("depparse_pretrain_path", "pos_pretrain_path"),
+    "forward_charlm.pt": ("depparse_forward_charlm_path", "pos_forward_charlm_path"),
+    "backward_charlm.pt": ("depparse_backward_charlm_path", "pos_backward_charlm_path"),
+}
 _NEEDED = ("constituency.pt", "tagger.pt")
 _PRETRAINED = ("pretrain", "forward_charlm", "backward_charlm")
 _CHINESE = {"zh": "zh-hans"}
 
-Models = dict[str, Path]
-"""The files of one parser, by argument of ``stanza.Pipeline`` (``pos_model_path``, ...)."""
 
-
-def models_digest(models: Models) -> str:
-    """Returns the sha256 over the contents of all files."""
-    total = hashlib.sha256()
-    for argument, path in sorted(models.items()):
-        status = path.stat()
-        total.update(f"{argument} {_file_digest(path, status.st_size, status.st_mtime_ns)}\n".encode())
-    return total.hexdigest()
-
-
-@lru_cache(maxsize=64)
-def _file_digest(path: Path, size: int, modified: int) -> str:
-    """Returns the sha256 of a file. A changed file has another size or time and is read again."""
-    return file_sha256(path)
-
-
-def download_command(lang: str) -> str:
+def download_command(lang: str, dependencies: bool = False) -> str:
     """Returns the shell command that fetches the models of a language, for ``--parser-dir stanza_models``."""
-    processors = "{'tokenize': 'default', 'pos': 'default', 'constituency': 'default'}"
+    wanted = ["tokenize", "pos", "constituency", *(["lemma", "depparse"] if dependencies else [])]
+    processors = "{" + ", ".join(f"'{name}': 'default'" for name in wanted) + "}"
     call = f"stanza.download('{lang}', model_dir='stanza_models', package=None, processors={processors})"
     return f'python -c "import stanza; {call}"'
 
@@ -75,6 +65,31 @@ def find_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
     return _flat_layout(folder, options)
 
 
+def find_dependency_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
+    """Finds the files of Stanza's dependency parser and its tagger, in the same folders as `find_models`.
+
+    A lemmatizer is optional. Raises ParserUnavailableError if the folder has no dependency parser.
+    """
+    folder = Path(folder)
+    if (folder / "resources.json").is_file():
+        lang, entry = find_language(folder, options.lang)
+        processors = ["pos", "depparse", *(["lemma"] if entry.get("lemma") else [])]
+        paths = _layout_paths(folder, lang, entry, processors, options.replace(package=None))
+        if "lemma_model_path" in paths and not paths["lemma_model_path"].is_file():
+            del paths["lemma_model_path"]
+    else:
+        names = [
+            name for name in _DEPENDENCY_FILES if (folder / name).is_file() or name in ("tagger.pt", "depparse.pt")
+        ]
+        paths = {argument: folder / name for name in names for argument in _DEPENDENCY_FILES[name]}
+    if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
+        raise ParserUnavailableError(
+            f"Stanza's dependencies need {', '.join(missing)}, which is missing. On a machine with network access: "
+            f"{download_command(options.lang, dependencies=True)} ; then --parser-dir stanza_models"
+        )
+    return paths
+
+
 def _unavailable(message: str, options: ParserOptions) -> ParserUnavailableError:
     command = download_command(options.lang)
     return ParserUnavailableError(
@@ -95,16 +110,23 @@ def _flat_layout(folder: Path, options: ParserOptions) -> Models:
 
 def _stanza_layout(folder: Path, options: ParserOptions) -> Models:
     lang, entry = find_language(folder, options.lang)
+    paths = _layout_paths(folder, lang, entry, _processors(entry, options), options)
+    if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
+        raise _unavailable(f"--parser-dir {folder} lacks {', '.join(missing)}", options)
+    return paths
+
+
+def _layout_paths(
+    folder: Path, lang: str, entry: Mapping[str, Any], processors: list[str], options: ParserOptions
+) -> Models:
     paths: Models = {}
-    for processor in _processors(entry, options):
+    for processor in processors:
         package = _package(entry, processor, options)
         paths[f"{processor}_model_path"] = folder / lang / processor / f"{package}.pt"
         for dependency in entry.get(processor, {}).get(package, {}).get("dependencies", ()):
             if dependency["model"] in _PRETRAINED:
                 argument = f"{processor}_{dependency['model']}_path"
                 paths[argument] = folder / lang / dependency["model"] / f"{dependency['package']}.pt"
-    if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
-        raise _unavailable(f"--parser-dir {folder} lacks {', '.join(missing)}", options)
     return paths
 
 

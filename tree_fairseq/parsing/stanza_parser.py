@@ -13,20 +13,21 @@ import importlib.metadata
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
 from tree_fairseq.files import write_json
+from tree_fairseq.parsing.dependencies import DependencyWord
+from tree_fairseq.parsing.model_files import Models, models_digest
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
-    Models,
     download_command,
+    find_dependency_models,
     find_language,
     find_models,
     language_error,
-    models_digest,
     normal_language,
 )
 from tree_fairseq.parsing.stanza_trees import (
@@ -34,6 +35,7 @@ from tree_fairseq.parsing.stanza_trees import (
     known_tags,
     merge_multiword_tokens,
     tag_words,
+    to_dependencies,
     to_label,
     to_tree,
 )
@@ -103,7 +105,11 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _downloaded_models(options: ParserOptions) -> Models:
+def _downloaded_models(
+    options: ParserOptions,
+    find: Callable[[Path, ParserOptions], Models] = find_models,
+    more_processors: tuple[str, ...] = (),
+) -> Models:
     """Finds the models in Stanza's own folder, and downloads them on first use."""
     stanza = _import_stanza()
     from stanza.resources.common import DEFAULT_MODEL_DIR
@@ -116,12 +122,13 @@ def _downloaded_models(options: ParserOptions) -> Models:
         if (folder / "resources.json").is_file():
             find_language(folder, options.lang)
             with contextlib.suppress(ParserUnavailableError):
-                return find_models(folder, options)
+                return find(folder, options)
         else:
             published = sorted({*default_constituency, *optional_constituency})
             if normal_language(options.lang) not in published:
                 raise language_error(options.lang, published)
         processors = {"tokenize": "default", "pos": "default", "constituency": options.package or "default"}
+        processors.update(dict.fromkeys(more_processors, "default"))
         logger.info("downloading Stanza's models for %s to %s", options.lang, folder)
         try:
             stanza.download(options.lang, model_dir=str(folder), package=None, processors=processors, verbose=False)
@@ -132,7 +139,35 @@ def _downloaded_models(options: ParserOptions) -> Models:
                 f"({type(error).__name__}). On a machine with network access: {download_command(options.lang)} ; "
                 "copy the folder stanza_models here and add --parser-dir stanza_models"
             ) from error
-    return find_models(folder, options)
+    return find(folder, options)
+
+
+def _load_pipeline(options: ParserOptions, processors: list[str], models: Models, **more: Any) -> Any:
+    """Returns Stanza's pipeline with these processors and model files; ``more`` are further arguments of it."""
+    stanza = _import_stanza()
+    device = options.device
+    try:
+        with _undisturbed():
+            return stanza.Pipeline(
+                options.lang,
+                dir=str(_empty_resources()),
+                package=None,
+                download_method=None,
+                allow_unknown_language=True,
+                processors=dict.fromkeys(processors, "default"),
+                tokenize_pretokenized=options.tokenize != "stanza",
+                tokenize_no_ssplit=options.ssplit == "none",
+                device=next(iter(visible_gpus()), "cpu") if device == "auto" else device,
+                logging_level="ERROR",
+                **{argument: str(path) for argument, path in models.items()},
+                **more,
+            )
+    except TreeFairseqError:
+        raise
+    except Exception as error:
+        files = ", ".join(sorted({str(path) for path in models.values()}))
+        message = f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}"
+        raise ParserUnavailableError(message) from error
 
 
 @register_parser("stanza", devices=lambda: visible_gpus())
@@ -148,6 +183,7 @@ class StanzaParser:
         self._options = options
         self._models = find_models(options.parser_dir, options) if options.parser_dir else _downloaded_models(options)
         self._pipeline: Any = None
+        self._dependency_pipeline: Any = None
         self._tag_column = ""
 
     def identity(self) -> dict[str, Any]:
@@ -209,6 +245,25 @@ class StanzaParser:
                     results[position] = merge_multiword_tokens(lines[position], document.sentences, trees)
         return results
 
+    def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord] | None]:
+        """Raises ParserUnavailableError if the folder of the models has no dependency parser."""
+        if self._dependency_pipeline is None:
+            folder, options = self._options.parser_dir, self._options.replace(tokenize="pretokenized")
+            if folder:
+                models = find_dependency_models(folder, options)
+            else:
+                models = _downloaded_models(options, find_dependency_models, ("lemma", "depparse"))
+            # Without a model each word is its own lemma.
+            lemmas = {} if "lemma_model_path" in models else {"lemma_use_identity": True}
+            processors = ["tokenize", "pos", "lemma", "depparse"]
+            self._dependency_pipeline = _load_pipeline(options, processors, models, **lemmas)
+        filled = [words for words in sentences if words]
+        if not filled:
+            return [None] * len(sentences)
+        with _undisturbed():
+            found = iter(to_dependencies(self._dependency_pipeline(filled)))
+        return [next(found) if words else None for words in sentences]
+
     def _parse_document(self, document: Any) -> list[Tree | None]:
         """Returns a tree for each sentence of a tagged document.
 
@@ -235,29 +290,7 @@ class StanzaParser:
         """Loads the models, and makes sure that tags reach the parser."""
         if self._pipeline is not None:
             return
-        stanza = _import_stanza()
-        device = self._options.device
         processors = ["tokenize", *(["mwt"] if "mwt_model_path" in self._models else []), "pos", "constituency"]
-        try:
-            with _undisturbed():
-                pipeline = stanza.Pipeline(
-                    self._options.lang,
-                    dir=str(_empty_resources()),
-                    package=None,
-                    download_method=None,
-                    allow_unknown_language=True,
-                    processors=dict.fromkeys(processors, "default"),
-                    tokenize_pretokenized=self._options.tokenize != "stanza",
-                    tokenize_no_ssplit=self._options.ssplit == "none",
-                    device=next(iter(visible_gpus()), "cpu") if device == "auto" else device,
-                    logging_level="ERROR",
-                    **{argument: str(path) for argument, path in self._models.items()},
-                )
-        except TreeFairseqError:
-            raise
-        except Exception as error:
-            files = ", ".join(sorted({str(path) for path in self._models.values()}))
-            message = f"Stanza cannot load its models ({files}): {type(error).__name__}: {error}"
-            raise ParserUnavailableError(message) from error
+        pipeline = _load_pipeline(self._options, processors, self._models)
         self._tag_column = choose_tag_column(pipeline)
         self._pipeline = pipeline

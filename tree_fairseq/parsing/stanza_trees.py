@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
+from tree_fairseq.parsing.dependencies import DependencyWord
 from tree_fairseq.parsing.parsers import FLAT_TAG, ParsedText
 from tree_fairseq.trees.subwords import align_pieces
 from tree_fairseq.trees.tree import Tree
@@ -37,6 +38,25 @@ def to_tree(parsed: Any) -> Tree:
         children = built[first:]
         built[first:] = [Tree(to_label(node.label), children) if children else Tree(node.label)]
     return built[0]
+
+
+def to_dependencies(document: Any) -> list[list[DependencyWord]]:
+    """Returns the dependencies of each sentence of a document that Stanza's dependency parser has seen."""
+    return [
+        [
+            DependencyWord(
+                form=word.text,
+                head=word.head,
+                relation=word.deprel,
+                lemma=word.lemma or "_",
+                upos=word.upos or "_",
+                xpos=word.xpos or "_",
+                features=word.feats or "_",
+            )
+            for word in sentence.words
+        ]
+        for sentence in document.sentences
+    ]
 
 
 def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -> ParsedText:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -68,16 +68,21 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         TextFormatError: a line is not valid UTF-8
     """
     with open(path, "rb") as file:
-        for number, raw in enumerate(file, start=1):
-            raw = raw.removesuffix(b"\n").removesuffix(b"\r")
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                column = len(raw[: error.start].decode("utf-8")) + 1
-                hint = "Convert the file to UTF-8, for instance with iconv."
-                message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
-                raise TextFormatError(message, path, number, column, hint) from None
-            yield check_line(line, path, number)
+        yield from decode_lines(file, path)
+
+
+def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike) -> Iterator[str]:
+    """Yields lines like `read_lines`, from an open binary file or other lines of bytes; messages name ``path``."""
+    for number, raw in enumerate(raw_lines, start=1):
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            column = len(raw[: error.start].decode("utf-8")) + 1
+            hint = "Convert the file to UTF-8, for instance with iconv."
+            message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
+            raise TextFormatError(message, path, number, column, hint) from None
+        yield check_line(line, path, number)
 
 
 def count_lines(path: str | os.PathLike) -> int:

@@ -1,0 +1,94 @@
+"""Dependencies, CoNLL-U, and Stanza's own with a tiny model that the test trains."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+
+import pytest
+
+from tree_fairseq.errors import ParserError, ParserUnavailableError
+from tree_fairseq.parsing.dependencies import DependencyWord, parse_dependencies, write_conllu
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
+
+WORDS = [
+    DependencyWord("the", 2, "det", "the", "DET", "DT"),
+    DependencyWord("man", 3, "nsubj", "man", "NOUN", "NN", "Number=Sing"),
+    DependencyWord("sleeps", 0, "root"),
+]
+CONLLU = """# sent_id = 7.1
+# text = the man sleeps
+1	the	the	DET	DT	_	2	det	_	_
+2	man	man	NOUN	NN	Number=Sing	3	nsubj	_	_
+3	sleeps	_	_	_	_	0	root	_	_
+
+"""
+
+
+class Oracle:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def parse_dependencies(self, sentences):
+        return self.answer
+
+
+def test_conllu():
+    assert "".join(write_conllu("7", [WORDS])) == CONLLU
+    assert "".join(write_conllu("8", [])) == ""
+    assert "".join(write_conllu("7", [WORDS, WORDS])).count("# sent_id = 7.2\n") == 1
+
+
+def test_parsers_without_dependencies_are_named():
+    parser = build_parser(ParserOptions(name="balanced"))
+    with pytest.raises(ParserUnavailableError, match="--tree-parser balanced does not give.*stanza .*corenlp, spacy"):
+        parse_dependencies(parser, "balanced", [["a"]])
+
+
+@pytest.mark.parametrize("answer", [[None], [WORDS[:2]], [[*WORDS[:2], DependencyWord("wakes", 0, "root")]]])
+def test_failures_and_other_words_are_errors(answer):
+    with pytest.raises(ParserError, match="oracle found no dependencies of this sentence: the man sleeps"):
+        parse_dependencies(Oracle(answer), "oracle", [["the", "man", "sleeps"]])
+    assert parse_dependencies(Oracle([WORDS]), "oracle", [["the", "man", "sleeps"]]) == [WORDS]
+
+
+@pytest.fixture(scope="module")
+def models(english_models, tmp_path_factory):
+    """Stanza's models with a dependency parser that was trained for one step on one sentence."""
+    folder = tmp_path_factory.mktemp("models")
+    for path in english_models.glob("*.pt"):
+        shutil.copy(path, folder)
+    from stanza.models import parser
+
+    corpus = folder / "train.conllu"
+    rows = [
+        "1\tthe\tthe\tDET\tDT\t_\t2\tdet",
+        "2\tman\tman\tNOUN\tNN\t_\t3\tnsubj",
+        "3\tsleeps\tsleep\tVERB\tVBZ\t_\t0\troot",
+    ]
+    corpus.write_text(("".join(f"{row}\t_\t_\n" for row in rows) + "\n") * 4)
+    sizes = "hidden char_hidden deep_biaff_hidden deep_biaff_output word_emb char_emb tag_emb transformed".split()
+    flags = f"--train_file {corpus} --eval_file {corpus} --lang en --shorthand en_tiny --max_steps 1 --eval_interval 1"
+    flags += " --num_layers 1 --no_pretrain --no_bert_model --no_second_optim --no_checkpoint --no_upos --batch_size 20"
+    flags += f" --save_dir {folder} --save_name depparse.pt {' '.join(f'--{size}_dim 8' for size in sizes)}"
+    parser.main(flags.split())
+    logging.getLogger("stanza").setLevel(logging.ERROR)
+    return folder
+
+
+def test_stanza(models):
+    options = ParserOptions(parser_dir=str(models), device="cpu")
+    parser = build_parser(options)
+    sentences = [["the", "man", "sleeps"], ["A", "man", "that", "sleeps", "."]]
+    found = parse_dependencies(parser, "stanza", sentences)
+    assert [[word.form for word in words] for words in found] == sentences
+    for words in found:
+        assert sum(word.head == 0 for word in words) == 1 and all(word.xpos != "_" for word in words)
+        assert all(word.lemma == word.form and word.relation for word in words)
+    assert parser.parse_dependencies([[], ["a"], []])[::2] == [None, None] and parser.parse_dependencies([[]]) == [None]
+
+
+def test_without_stanzas_model_the_message_names_the_file_and_the_download(english_models):
+    parser = build_parser(ParserOptions(parser_dir=str(english_models), device="cpu"))
+    with pytest.raises(ParserUnavailableError, match=r"depparse.pt, which is missing.*stanza.download.*'depparse'"):
+        parse_dependencies(parser, "stanza", [["a"]])

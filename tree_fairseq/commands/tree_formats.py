@@ -1,0 +1,120 @@
+"""The forms in which ``tree-fairseq parse`` writes the trees of a line: brackets, drawings, pictures and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
+from tree_fairseq.errors import InputError
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.tree import Forest, Tree, binarize, forest_leaves, tree_from_preorder
+
+FORMATS = {
+    "brackets": "one line for each line of text",
+    "pretty": "drawn with lines, for a terminal",
+    "svg": "a picture of at most 20 lines",
+    "json": "one object for each line",
+    "conllu": "dependencies, from a parser that has them",
+}
+_LINES_OF_A_PICTURE = 20
+
+
+@dataclass(frozen=True)
+class TreeFormat:
+    """A form of trees.
+
+    Args:
+        name: one of :data:`FORMATS` except ``conllu``, which has no trees
+        binarized: whether every node has at most two children
+        spans: whether each constituent shows the half-open span of its leaves in the line, as in ``NP[0:2]``
+        width: of a drawing, in columns; None for any
+    """
+
+    name: str = "brackets"
+    binarized: bool = False
+    spans: bool = False
+    width: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a line is written as the parser gave it, in brackets."""
+        return self.name == "brackets" and not self.binarized and not self.spans
+
+    def write(self, forests: Iterable[tuple[str, Forest]]) -> Iterator[str]:
+        """Yields the output, in parts, for lines of text and their forests.
+
+        Raises:
+            InputError: there are more lines than a picture holds, or JSON cannot nest a tree so deep
+        """
+        if self.name == "svg":
+            yield self._picture(list(forests))
+            return
+        for number, (text, forest) in enumerate(forests):
+            if self.name == "json":
+                yield self._json(text, forest)
+                continue
+            shown = self._prepared(forest)
+            if self.name == "pretty":
+                yield ("\n" if number else "") + tree_to_text(shown, width=self.width) + "\n"
+            else:
+                yield write_forest(shown) + "\n"
+
+    def _picture(self, lines: list[tuple[str, Forest]]) -> str:
+        if len(lines) > _LINES_OF_A_PICTURE:
+            limit = f"more than {_LINES_OF_A_PICTURE} lines for one picture"
+            raise InputError(limit, hint="Choose some of them, for instance with head or sed -n 5p.")
+        title = lines[0][0] if len(lines) == 1 else None
+        return tree_to_svg(tuple(tree for _, forest in lines for tree in self._prepared(forest)), title)
+
+    def _json(self, text: str, forest: Forest) -> str:
+        binary = tuple(map(binarize, forest)) if self.binarized else forest
+        trees, start = [], 0
+        for tree in binary:
+            trees.append(_with_spans(tree, start) if self.spans else tree.to_dict())
+            start += len(tree.leaves())
+        values = {"text": text, "leaves": forest_leaves(forest), "trees": trees}
+        try:
+            return json.dumps(values, ensure_ascii=False) + "\n"
+        except RecursionError:
+            raise InputError("a tree too deep for JSON", hint="--format brackets has no such limit.") from None
+
+    def _prepared(self, forest: Forest) -> Forest:
+        shown = tuple(map(binarize, forest)) if self.binarized else forest
+        if not self.spans:
+            return shown
+        starts = [0]
+        for tree in shown:
+            starts.append(starts[-1] + len(tree.leaves()))
+        return tuple(_labelled_by_span(tree, start) for tree, start in zip(shown, starts))
+
+
+def _labelled_by_span(tree: Tree, first: int) -> Tree:
+    """The tree with the span after each label: ``NP[0:2]``; ``first`` is the position of its first leaf in the line."""
+    spans = tree.spans()
+    labels, counts = [], []
+    for node in tree.preorder():
+        counts.append(len(node.children))
+        if node.children:
+            _, start, end = next(spans)
+            labels.append(f"{node.label}[{first + start}:{first + end}]")
+        else:
+            labels.append(node.label)
+    return tree_from_preorder(labels, counts)
+
+
+def _with_spans(tree: Tree, first: int) -> dict[str, Any]:
+    """The dictionary of a tree (see `Tree.to_dict`) with ``start`` and ``end`` of every node, words included."""
+    position = first
+
+    def build(node: Tree, children: list[dict[str, Any]]) -> dict[str, Any]:
+        nonlocal position
+        if children:
+            ends = {"start": children[0]["start"], "end": children[-1]["end"]}
+            return {"label": node.label, **ends, "children": children}
+        position += 1
+        return {"label": node.label, "start": position - 1, "end": position}
+
+    return tree.fold(build)

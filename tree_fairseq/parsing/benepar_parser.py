@@ -1,0 +1,166 @@
+"""The Berkeley Neural Parser, benepar (Kitaev, Cao & Klein 2019), on text that is tokenised.
+
+    pip install 'tree-fairseq[benepar]'
+    python -c "import benepar; benepar.download('benepar_fr2')"
+    tree-fairseq parse train.fr train.trees --tree-parser benepar --tree-lang fr
+
+benepar 0.2.0 is from 2021, and its published models need transformers below version 5. An environment of its own is
+therefore the safest place: this package parses there without torch's or fairseq's right version, and writes a file that
+``--tree-parser brackets`` reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+from tree_fairseq.errors import ParserUnavailableError
+from tree_fairseq.libraries import import_library
+from tree_fairseq.parsing.model_files import default_model, given_path, library_version, path_digest, quietly
+from tree_fairseq.parsing.parsers import FLAT_TAG, ParserOptions, register_parser
+from tree_fairseq.parsing.stanza_trees import to_label
+from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+MODELS = {
+    "ar": "benepar_ar2",
+    "de": "benepar_de2",
+    "en": "benepar_en3",
+    "eu": "benepar_eu2",
+    "fr": "benepar_fr2",
+    "he": "benepar_he2",
+    "hu": "benepar_hu2",
+    "ko": "benepar_ko2",
+    "pl": "benepar_pl2",
+    "sv": "benepar_sv2",
+    "zh": "benepar_zh2",
+}
+"""benepar's published models, by language."""
+
+_ADAPTER_VERSION = 1
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
+_NAMED = re.compile("|".join(_BRACKETS))
+UNKNOWN_TAG = "UNK"
+"""benepar's tag where its model gives none."""
+
+
+def cuda_devices() -> list[str]:
+    """Returns torch's names of the GPUs that this process may use."""
+    torch = import_library("torch", "benepar", "--tree-parser benepar")
+    return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+
+
+def locate_model(options: ParserOptions) -> Path:
+    """Returns the file or folder of a benepar model: ``--parser-dir``, or one that benepar has downloaded.
+
+    Raises ParserUnavailableError with the command that downloads the model.
+    """
+    if (path := given_path(options)) is not None:
+        return path
+    name = default_model(options, MODELS, "benepar")
+    data = import_library("nltk.data", "benepar", "--tree-parser benepar")
+    try:
+        return Path(data.find(f"models/{name}").path)
+    except LookupError:
+        raise ParserUnavailableError(
+            f"benepar's model {name} is not installed. On a machine with network access: "
+            f"python -c \"import benepar; benepar.download('{name}')\" ; it goes to nltk_data/models, and --parser-dir "
+            "takes that folder elsewhere"
+        ) from None
+
+
+def benepar_labels(config: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """Returns the labels of phrases and the tags that a model can give; unary chains are one label in its list."""
+    labels = {part for label in config["label_vocab"] if label for part in label.split("::")}
+    return {*labels, "TOP"}, {*map(_tag, config.get("tag_vocab", ())), FLAT_TAG}
+
+
+def _tag(tag: str) -> str:
+    return FLAT_TAG if tag == UNKNOWN_TAG else to_label(tag)
+
+
+@register_parser("benepar", devices=lambda: cuda_devices())
+class BeneparParser:
+    """benepar over words as they come; its trees have the root ``TOP``.
+
+    Raises:
+        MissingLibraryError: benepar is not installed
+        ParserUnavailableError: there is no model for the language, or it is not installed
+    """
+
+    def __init__(self, options: ParserOptions):
+        import_library("benepar", "benepar", "--tree-parser benepar")
+        self._options = options
+        self._path = locate_model(options)
+        self._parser: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        version = library_version("benepar")
+        model = path_digest(self._path)
+        return {"name": "benepar", "version": version, "adapter": _ADAPTER_VERSION, "model": model}
+
+    def inventory(self) -> list[str]:
+        """Returns all labels of the model, and its tags."""
+        labels, tags = benepar_labels(self._load()._parser.config)
+        return sorted({*labels, *tags})
+
+    def tags(self) -> list[str]:
+        """Returns the tags of the model; ``XX`` alone if it was trained without."""
+        return sorted(benepar_labels(self._load()._parser.config)[1])
+
+    def release_memory(self) -> None:
+        import_library("torch", "benepar", "--tree-parser benepar").cuda.empty_cache()
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
+        """Sentences without words have None. One that is too long for the model is an error of its batch."""
+        parser = self._load()
+        sentence_of = import_library("benepar", "benepar", "--tree-parser benepar").InputSentence
+        filled = [position for position, words in enumerate(sentences) if words]
+        with quietly():
+            found = list(parser.parse_sents([sentence_of(words=sentences[position]) for position in filled]))
+        results: list[Tree | None] = [None] * len(sentences)
+        for position, tree in zip(filled, found):
+            results[position] = tree_over_words(tree, sentences[position])
+        return results
+
+    def _load(self) -> Any:
+        if self._parser is None:
+            benepar = import_library("benepar", "benepar", "--tree-parser benepar")
+            try:
+                with quietly():
+                    parser = benepar.Parser(str(self._path), batch_size=self._options.batch_size)
+            except Exception as error:
+                # torch, transformers and pickle each have their own errors for a file that is not such a model.
+                message = f"benepar cannot load {self._path}: {type(error).__name__}: {error}"
+                if "build_inputs_with_special_tokens" in message:
+                    message += ". Published models of benepar need transformers below 5: pip install 'transformers<5'"
+                raise ParserUnavailableError(message) from error
+            if self._options.device != "auto":
+                parser._parser.to(self._options.device)
+            self._parser = parser
+        return self._parser
+
+
+def _plain(word: str) -> str:
+    return _NAMED.sub(lambda found: _BRACKETS[found[0]], word)
+
+
+def tree_over_words(tree: Any, words: list[str]) -> Tree | None:
+    """Returns an ``nltk.Tree`` with these words as leaves, or None if its leaves are others.
+
+    The parser may have written brackets by name, inside of words, too. A word that has siblings gets the tag ``XX``.
+    """
+    converted = Tree.from_nltk(tree)
+    if list(map(_plain, converted.leaves())) != list(map(_plain, words)):
+        return None
+
+    def alone(node: Tree, children: list[Tree]) -> Tree:
+        if not children:
+            return node
+        tagged = [Tree(FLAT_TAG, [child]) if len(children) > 1 and child.is_leaf else child for child in children]
+        return Tree(_tag(node.label) if node.is_preterminal else to_label(node.label) or "X", tagged)
+
+    return converted.map_leaves(words).fold(alone)

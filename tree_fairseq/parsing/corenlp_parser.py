@@ -1,0 +1,243 @@
+"""Stanford CoreNLP's constituency parser, on a server that runs already.
+
+    java -mx4g -cp "stanford-corenlp-4.5.10/*" edu.stanford.nlp.pipeline.StanfordCoreNLPServer -port 9000
+    tree-fairseq parse train.en train.trees --tree-parser corenlp --corenlp-url http://localhost:9000
+
+Several sentences go in one request, split at blanks and ends of lines, as they came. Only the standard library is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.client
+import json
+import logging
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from tree_fairseq.errors import InputError, ParserUnavailableError
+from tree_fairseq.parsing.corenlp_output import penn_unescape, sentences_of, tree_of_sentence
+from tree_fairseq.parsing.dependencies import DependencyWord
+from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
+from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_URL = "http://localhost:9000"
+# Raised when what this file makes of the server's answers changes, so that no older cached parse is used.
+_ADAPTER_VERSION = 1
+_LANGUAGES = ("ar", "de", "en", "es", "fr", "hu", "it", "zh")
+# The server refuses texts over 100,000 characters unless it was started with another limit.
+_CHARACTERS = 50_000
+_TRIES = 4
+_GRACE = 5.0  # seconds that the server's own report of its time-out has to arrive
+_FIRST_WAIT = 0.5  # seconds before the second try; each further one waits twice as long
+# A server that is loading its models, or whose queue is full, answers with these for a while.
+_BUSY = (429, 502, 503, 504)
+_VERSION = re.compile(r"[Vv]ersion\s*:?\s*(\d+(?:\.\d+)+)")
+_PROBE = "The old man the boat ."
+
+
+class CoreNlpServer:
+    """A running CoreNLP server; errors say which server, and how to start one."""
+
+    def __init__(self, url: str, timeout: float):
+        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+            raise ParserUnavailableError(f"--corenlp-url {url} is no address such as {DEFAULT_URL}")
+        self._url, self._timeout = url.rstrip("/"), timeout
+
+    def version(self) -> str:
+        """Returns the version that the server's page tells, or ``unknown``."""
+        found = _VERSION.search(self._send("/", None))
+        return found[1] if found else "unknown"
+
+    def annotate(self, text: str, properties: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """Returns the sentences of CoreNLP's JSON for a text.
+
+        Raises:
+            ParserUnavailableError: nobody answers at the address, or not CoreNLP
+            RuntimeError: the server could not parse this text
+        """
+        given = json.dumps({**properties, "timeout": str(int(1000 * self._timeout))}, sort_keys=True)
+        answer = self._send("/?" + urllib.parse.urlencode({"properties": given}), text.encode("utf-8"))
+        try:
+            return sentences_of(answer, self._url)
+        except InputError as error:
+            raise ParserUnavailableError(f"{self._url} is not a CoreNLP server: {answer[:100]!r}") from error
+
+    def _send(self, path: str, body: bytes | None) -> str:
+        for trial in range(_TRIES):
+            if trial:
+                time.sleep(_FIRST_WAIT * 2 ** (trial - 1))
+            try:
+                request = urllib.request.Request(self._url + path, data=body)
+                request.add_header("Content-Type", "text/plain; charset=utf-8")
+                # The server ends a parse itself when its time is over, and says so.
+                with urllib.request.urlopen(request, timeout=self._timeout + _GRACE) as answer:
+                    return answer.read().decode("utf-8", "replace")
+            except urllib.error.HTTPError as error:
+                reason = f"{error.code} {error.read(300).decode('utf-8', 'replace').strip() or error.reason}"
+                if error.code in (401, 403, 404):
+                    raise ParserUnavailableError(f"{self._url} refuses the request: {reason}") from None
+                if error.code not in _BUSY:
+                    # The fault of the text: too long, or the parser gave up.
+                    raise RuntimeError(f"the CoreNLP server at {self._url} answered {reason}") from None
+            except TimeoutError:
+                raise RuntimeError(f"the CoreNLP server at {self._url} gave no answer in {self._timeout:g} s") from None
+            except (urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
+                reason = str(getattr(error, "reason", error)) or type(error).__name__
+                if "timed out" in reason:
+                    raise RuntimeError(
+                        f"the CoreNLP server at {self._url} gave no answer in {self._timeout:g} s"
+                    ) from None
+            logger.info("%s: %s; trial %d of %d", self._url, reason, trial + 1, _TRIES)
+        raise ParserUnavailableError(
+            f"no CoreNLP server answers at {self._url} ({reason}). Start one with "
+            'java -mx4g -cp "stanford-corenlp/*" edu.stanford.nlp.pipeline.StanfordCoreNLPServer -port 9000, or say '
+            "with --corenlp-url where it is"
+        )
+
+
+@register_parser("corenlp")
+class CoreNlpParser:
+    """The constituency parser of a CoreNLP server, for the languages of its models.
+
+    Its identity has the server's version, the properties of the request and a digest of the parse of a fixed sentence,
+    so that parses of a server with other models are never mixed.
+
+    Raises:
+        ParserUnavailableError: CoreNLP has no parser for the language, or the address is none
+    """
+
+    def __init__(self, options: ParserOptions):
+        lang = options.lang.strip().lower().split("-")[0]
+        if lang not in _LANGUAGES:
+            message = f"CoreNLP has no constituency parser for {options.lang!r}; it has one for {', '.join(_LANGUAGES)}"
+            raise ParserUnavailableError(message)
+        self._server = CoreNlpServer(options.corenlp_url, options.parser_timeout)
+        self._options = options
+        self._properties = {"pipelineLanguage": lang, "outputFormat": "json", "annotators": "tokenize,ssplit,pos,parse"}
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "name": "corenlp",
+            "version": self._version,
+            "adapter": _ADAPTER_VERSION,
+            "properties": self._properties,
+            "probe": self._probe,
+        }
+
+    @functools.cached_property
+    def _version(self) -> str:
+        return self._server.version()
+
+    @functools.cached_property
+    def _probe(self) -> str:
+        try:
+            found = self._server.annotate(_PROBE, self._pretokenized(self._properties))
+        except RuntimeError as error:
+            raise ParserUnavailableError(f"{error}; it cannot even parse {_PROBE!r}") from error
+        return hashlib.sha256(json.dumps([sentence.get("parse") for sentence in found]).encode()).hexdigest()[:16]
+
+    def inventory(self) -> list[str]:
+        """Returns ``[]``: a server does not tell its labels."""
+        return []
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
+        """A sentence without words has None, and one for which the server gives other words."""
+        return [
+            None if found is None else _tree_over(words, found)
+            for words, found in zip(sentences, self._annotated(sentences, self._properties))
+        ]
+
+    def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord] | None]:
+        """Basic dependencies; Universal Dependencies where CoreNLP has a model for them."""
+        properties = {**self._properties, "annotators": "tokenize,ssplit,pos,lemma,depparse"}
+        return [
+            None if found is None else _dependencies(words, found)
+            for words, found in zip(sentences, self._annotated(sentences, properties))
+        ]
+
+    def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
+        """The leaves are CoreNLP's tokens; white space inside a token becomes ``_``."""
+        one_sentence = self._options.ssplit == "none"
+        properties = {**self._properties, **({"ssplit.isOneSentence": "true"} if one_sentence else {})}
+        return [_parsed_text(line, self._server.annotate(line, properties)) for line in lines]
+
+    @staticmethod
+    def _pretokenized(properties: Mapping[str, str]) -> dict[str, str]:
+        return {**properties, "tokenize.whitespace": "true", "ssplit.eolonly": "true"}
+
+    def _annotated(self, sentences: list[list[str]], properties: Mapping[str, str]) -> list[Mapping[str, Any] | None]:
+        """Returns the server's answer about each sentence; None for a sentence without words."""
+        results: list[Mapping[str, Any] | None] = [None] * len(sentences)
+        for batch in _batches(sentences):
+            text = "\n".join(" ".join(sentences[position]) for position in batch)
+            found = self._server.annotate(text, self._pretokenized(properties))
+            if len(found) != len(batch):
+                raise RuntimeError(f"the CoreNLP server found {len(found)} sentences in {len(batch)} lines")
+            for position, sentence in zip(batch, found):
+                results[position] = sentence
+        return results
+
+
+def _batches(sentences: list[list[str]]) -> list[list[int]]:
+    """Returns the positions of sentences with words, in batches of one request each."""
+    batches: list[list[int]] = []
+    size = 0
+    for position, words in enumerate(sentences):
+        own = sum(map(len, words)) + len(words)
+        if words and (not batches or size + own > _CHARACTERS):
+            batches.append([])
+            size = 0
+        if words:
+            batches[-1].append(position)
+            size += own
+    return batches
+
+
+def _same_words(words: list[str], sentence: Mapping[str, Any]) -> bool:
+    """Returns whether the tokens of an answer are the words that were sent, however the server writes them."""
+    tokens = sentence.get("tokens", ())
+    return len(tokens) == len(words) and all(
+        word in (token.get("originalText"), token["word"], penn_unescape(token["word"]))
+        for word, token in zip(words, tokens)
+    )
+
+
+def _tree_over(words: list[str], sentence: Mapping[str, Any]) -> Tree | None:
+    tree = tree_of_sentence(sentence)
+    if tree is None or not _same_words(words, sentence) or len(tree.leaves()) != len(words):
+        return None
+    return tree.map_leaves(words)
+
+
+def _dependencies(words: list[str], sentence: Mapping[str, Any]) -> list[DependencyWord] | None:
+    arcs = {arc["dependent"]: (arc["governor"], arc["dep"]) for arc in sentence.get("basicDependencies", ())}
+    if not _same_words(words, sentence) or sorted(arcs) != list(range(1, len(words) + 1)):
+        return None
+    found = []
+    for number, (word, token) in enumerate(zip(words, sentence["tokens"]), start=1):
+        head, relation = arcs[number]
+        # CoreNLP's name of the relation to the root is in capital letters.
+        relation = relation.lower() if head == 0 else relation
+        found.append(DependencyWord(word, head, relation, token.get("lemma", "_"), xpos=token.get("pos", "_")))
+    return found
+
+
+def _parsed_text(line: str, sentences: list[Mapping[str, Any]]) -> ParsedText | None:
+    trees, offsets = [], []
+    for sentence in sentences:
+        tree = tree_of_sentence(sentence)
+        spans = [(token["characterOffsetBegin"], token["characterOffsetEnd"]) for token in sentence["tokens"]]
+        if tree is None or len(tree.leaves()) != len(spans):
+            return None
+        trees.append(tree.map_leaves(["_".join(line[start:end].split()) for start, end in spans]))
+        offsets += spans
+    return ParsedText(tuple(trees), offsets)
