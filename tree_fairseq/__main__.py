@@ -9,7 +9,7 @@ from tree_fairseq.options import run_command
 
 COMMANDS = {
     "path": ("__main__:print_path", "the path to give to fairseq's --user-dir"),
-    "parse": ("commands.parse:main", "trees of a text file, by any parser"),
+    "parse": ("commands.parse:main", "trees of a text, a file or a corpus, by any parser"),
     "annotate": ("commands.annotate:main", "adds trees to a folder that stock fairseq has preprocessed"),
     "check": ("commands.check:main", "names every damaged, missing or foreign file of a folder"),
     "export": ("commands.export:main", "the trees of a folder as text"),

@@ -37,6 +37,8 @@ def test_every_flag_reaches_the_options():
         "--tree-tokenize": "stanza",
         "--tree-subwords": "bpe",
         "--tree-subword-model": "codes",
+        "--corenlp-url": "http://localhost:1",
+        "--parser-timeout": "9",
         "--tree-seed": "3",
         "--on-parse-error": "stop",
         "--max-parse-failures": "5",
@@ -59,6 +61,8 @@ def test_every_flag_reaches_the_options():
         on_parse_error="stop",
         max_parse_failures=5,
         device="cpu",
+        corenlp_url="http://localhost:1",
+        parser_timeout=9.0,
         unescape_moses=False,
         strip_function_tags=True,
     )
