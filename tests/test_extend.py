@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 def run(folder, script):
     environment = {**os.environ, "PATH": os.pathsep.join([str(programs()), os.environ["PATH"]])}
-    command = ["bash", "-euc", script.replace("--user-dir tree_fairseq", f"--user-dir {ROOT / 'tree_fairseq'}")]
+    command = ["bash", "-euc", script.replace("$(tree-fairseq path)", str(ROOT / "tree_fairseq"))]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout + done.stderr

@@ -12,8 +12,9 @@ import textwrap
 import zlib
 
 from mkdocs.config.defaults import MkDocsConfig
+from pymdownx.superfences import SuperFencesException
 
-SIZE = 12  # points
+SIZE = 13  # points
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -27,7 +28,10 @@ def equation(source: str, language: str, css_class: str, options: dict, md: obje
     """Returns the HTML of one equation: the SVG, with its TeX as the text that a screen reader reads."""
     tex = " ".join(textwrap.dedent(source).split())
     label = html.escape(tex, quote=True)
-    return f'<div class="{css_class}" role="img" aria-label="{label}">{svg(tex)}</div>'
+    try:
+        return f'<div class="{css_class}" role="img" aria-label="{label}">{svg(tex)}</div>'
+    except ValueError as error:
+        raise SuperFencesException(f"the equation {tex!r}: {error}") from error
 
 
 def svg(tex: str) -> str:
@@ -37,11 +41,11 @@ def svg(tex: str) -> str:
     from matplotlib.figure import Figure
 
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "tree-fairseq", "mathtext.fontset": "stix"}):
-        figure = Figure()
+        figure = Figure(facecolor="none")
         figure.text(0, 0, f"${tex}$", fontsize=SIZE)
         file = io.BytesIO()
         FigureCanvasSVG(figure).print_figure(
-            file, format="svg", bbox_inches="tight", pad_inches=0.02, transparent=True, metadata={"Date": None}
+            file, format="svg", bbox_inches="tight", pad_inches=0.02, metadata={"Date": None}
         )
     text = file.getvalue().decode()
     text = text[text.index("<svg") :]

@@ -48,7 +48,8 @@ def source():
 
 def test_quoted_messages_are_those_of_the_program(source):
     assert len(messages()) > 40
-    assert not [message for message in messages() if message not in source]
+    stale = [message for message in messages() if message not in source]
+    assert not stale, "correct the quotations in docs/troubleshooting.md"
 
 
 @pytest.mark.parametrize("page", METHODS, ids=lambda page: page.stem)

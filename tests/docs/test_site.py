@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 
-from tests.docs.pages import ROOT, name_of, pages
+from tests.docs.pages import ROOT, blocks_of, name_of, pages
 
 pytest.importorskip("mkdocs", reason="the site is built by mkdocs-material: pip install tree-fairseq[dev]")
 pytest.importorskip("material", reason="the site is built by mkdocs-material: pip install tree-fairseq[dev]")
@@ -100,6 +101,21 @@ def test_no_page_asks_another_server(site, documents):
     assert not asked, asked
 
 
+def test_equations_are_pictures_with_their_text(site, documents):
+    for page in pages():
+        written = [" ".join(block.text.split()) for block in blocks_of(page) if block.language == "math"]
+        if written:
+            shown = documents[site / page.relative_to(ROOT / "docs").with_suffix(".html")].find_class("equation")
+            assert [equation.get("aria-label") for equation in shown] == written
+            assert all(equation.find("svg") is not None for equation in shown)
+
+
+def test_docstrings_are_shown_as_text(site, documents):
+    for path in (site / "api").glob("*.html"):
+        text = documents[path].find_class("md-content")[0].text_content()
+        assert not re.search(r":(class|func|meth|data):|={9}|>>>", text), path
+
+
 def test_pictures_exist_and_have_a_text(documents):
     for path, document in documents.items():
         for element in document.iter("img"):
@@ -108,3 +124,22 @@ def test_pictures_exist_and_have_a_text(documents):
                 continue
             assert path.name == "404.html" or (path.parent / unquote(source)).exists(), (path, source)
             assert element.get("alt") is not None, (path, source)
+
+
+def test_a_browser_fetches_nothing_from_elsewhere(site):
+    """Scripts of the theme fetch what a page asks for; none of ours may make them ask another server."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="drives the browser: pip install tree-fairseq[dev]")
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (browser and driver):
+        pytest.skip("Chromium and its driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"):
+        options.add_argument(flag)
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService(driver)) as chromium:
+        for name in ("index.html", "methods/tree_transformer.html", "api/nn.html"):
+            chromium.get((site / name).as_uri())
+            fetched = chromium.execute_script(
+                "return performance.getEntriesByType('resource').map(entry => entry.name)"
+            )
+            assert len(fetched) >= 3 and all(address.startswith(("file:", "data:", "blob:")) for address in fetched)
