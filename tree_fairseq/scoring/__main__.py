@@ -1,13 +1,15 @@
-"""``tree-fairseq score NAME ...`` runs a scorer.
+"""``tree-fairseq score`` scores files of hypotheses, and, with a name, the runs of a recipe.
 
-Without a name, the names are listed.
+    tree-fairseq score --hypotheses FILE --references FILE ...   any files (scoring/hypothesis_files.py)
+    tree-fairseq score NAME --run DIR ...                        runs: folders with the output of fairseq-generate
 
-Scorers of outputs read the files that fairseq-generate wrote for one or more runs. They print tables, and write the
-same figures as JSON beside the files.
+Scorers of runs print tables, and write the same figures as JSON beside the outputs. Both kinds compute their metrics
+with the same functions.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from tree_fairseq.options import run_command
@@ -33,9 +35,18 @@ SCORERS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the scorer that the first argument names; returns its exit status, 2 for an unknown name."""
+    """Scores files, or runs the scorer that the first argument names; the exit status is 2 for an unknown name."""
     given = sys.argv[1:] if arguments is None else arguments
-    return run_command("tree-fairseq score", SCORERS, given or ["--help"])
+    if given and not given[0].startswith("-"):
+        return run_command("tree-fairseq score", SCORERS, given)
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
+    from tree_fairseq.scoring import (
+        hypothesis_files,
+    )  # with all libraries of metrics, one of which configures logging, too
+
+    names = "\n".join(f"  {name:<14} {about}" for name, (_, about) in SCORERS.items())
+    about = f"scorers of the runs of recipes, tree-fairseq score NAME --run DIR (see NAME --help):\n{names}"
+    return hypothesis_files.main(given or ["--help"], epilog=about)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
-from sacrebleu.significance import PairedTest
 
 from tree_fairseq.scoring.breakdowns import by_bounds
 from tree_fairseq.scoring.outputs import detokenize, read_text
 from tree_fairseq.scoring.runs import RunScorer, bucket_lines, hypotheses_of
+from tree_fairseq.scoring.significance import BOOTSTRAP, Resampling, paired_text_test
 
 _COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
 
@@ -72,20 +72,8 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
     Returns both scores, their difference, sacreBLEU's p-value (at least 1 / (samples + 1)), 95 % intervals and
     signature.
     """
-    systems = [("baseline", list(baseline)), ("system", list(system))]
-    references = [list(side.references)]
-    signatures, scores = PairedTest(systems, {"BLEU": side.scorer()}, references, test_type="bs", n_samples=samples)()
-    first, second = scores["BLEU"]
-    return {
-        "metric": side.metric,
-        "baseline_score": first.score,
-        "system_score": second.score,
-        "difference": second.score - first.score,
-        "p_value": second.p_value,
-        "baseline_interval": [first.mean - first.ci, first.mean + first.ci],
-        "system_interval": [second.mean - second.ci, second.mean + second.ci],
-        "signature": str(signatures["BLEU"]),
-    }
+    test = Resampling(BOOTSTRAP, samples)
+    return {"metric": side.metric, **paired_text_test(side.scorer(), [side.references], baseline, system, test)}
 
 
 class TranslationScorer(RunScorer):

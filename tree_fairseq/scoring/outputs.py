@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,8 @@ from tree_fairseq.files import read_json
 from tree_fairseq.tree_insertion import UNFINISHED
 from tree_fairseq.trees.text import read_lines
 
+logger = logging.getLogger(__name__)
+
 Reference = TypeVar("Reference")
 
 
@@ -20,6 +24,7 @@ class Outputs:
     """The content of a file of fairseq-generate, by number of the sentence in the data set."""
 
     best: dict[int, str] = field(default_factory=dict)  # texts of first hypotheses
+    detokenized: dict[int, str] = field(default_factory=dict)  # the same, with subwords joined and tokens as text
     steps: dict[int, int] = field(default_factory=dict)  # their numbers of decoding steps
     unfinished: dict[int, set[str]] = field(default_factory=dict)  # their marks (partial, invalid)
     sources: set[int] = field(default_factory=set)  # all translated sentences, with or without a hypothesis
@@ -27,13 +32,14 @@ class Outputs:
 
 
 def read_outputs(path: str | Path) -> Outputs:
-    """Reads ``H-<id><TAB>score<TAB>text``, ``S-<id><TAB>text``, ``I-<id><TAB>steps`` and ``U-<id><TAB>marks`` lines,
-    which are in batch order.
+    """Reads the lines of fairseq-generate, which are in batch order.
 
+    They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text``, ``I-<id><TAB>steps`` and
+    ``U-<id><TAB>marks``.
     With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a line is malformed.
     """
     outputs = Outputs()
-    widths = {"H-": 2, "I-": 1, UNFINISHED: 1}
+    widths = {"H-": 2, "D-": 2, "I-": 1, UNFINISHED: 1}
     for number, line in enumerate(read_lines(path), 1):
         outputs.finished |= line.startswith("Generate ")
         kind, (identifier, *values) = line[:2], line[2:].split("\t")
@@ -46,6 +52,8 @@ def read_outputs(path: str | Path) -> Outputs:
             raise ScoringError(f"{path}:{number}: not an {kind} line of fairseq-generate")
         if kind == "H-":
             outputs.best.setdefault(int(identifier), values[1])
+        elif kind == "D-":
+            outputs.detokenized.setdefault(int(identifier), values[1])
         elif kind == "I-":
             outputs.steps.setdefault(int(identifier), int(values[0]))
         else:
@@ -83,6 +91,27 @@ def read_complete(path: str | Path, count: int) -> Outputs:
         problem = f"sentence {empty[0]} has no hypothesis and the closing line is missing: generation did not finish"
         raise ScoringError(f"{path}: {problem}")
     return outputs
+
+
+_HYPOTHESIS = re.compile(r"H-\d+\t")
+
+
+def read_output_texts(path: str | Path, count: int) -> list[str]:
+    """Reads the best output of each of ``count`` sentences: lines of text, or the output of fairseq-generate.
+
+    Of the latter the ``D-`` lines are read, or the ``H-`` lines if it has none; a sentence without a hypothesis has an
+    empty text, and a warning says how many these are. Raises ScoringError for another number of sentences, and as
+    :func:`read_complete`.
+    """
+    lines = list(read_lines(path))
+    if not any(map(_HYPOTHESIS.match, lines)):
+        if len(lines) != count:
+            raise ScoringError(f"{path} has {len(lines)} lines, the references are {count}: line n belongs to line n")
+        return lines
+    outputs = read_complete(path, count)
+    if lacking := count - len(outputs.best):
+        logger.warning("%s: %d of %d sentences have no output; they count as empty", path, lacking, count)
+    return [outputs.detokenized.get(index, outputs.best.get(index, "")) for index in range(count)]
 
 
 def read_text(path: str | Path, count: int) -> list[str]:

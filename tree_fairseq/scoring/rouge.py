@@ -4,8 +4,7 @@
         --against runs/transformer --result result.json
 
 Scores are F1 in percent, averaged over summaries, on the tokens of the data: without stemming, and signs such as ``#``
-count. ``--references`` is the folder with ``{subset}.{language}``. Runs are compared by a permutation test on the
-differences of their summaries.
+count. ``--references`` is the folder with ``{subset}.{language}``. Runs are compared by approximate randomization.
 """
 
 from __future__ import annotations
@@ -18,17 +17,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from scipy.stats import permutation_test
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring.breakdowns import COUNT
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, hypotheses_of
+from tree_fairseq.scoring.significance import RANDOMIZATION, Resampling, mean_test
 
 METRICS = ("rouge1", "rouge2", "rougeL")
-SAMPLES = 2000
-SIGNATURE = f"permutation test of paired differences, {SAMPLES} samples, two-sided"
+TEST = Resampling(RANDOMIZATION, samples=2000)
 
 
 def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.ndarray]:
@@ -46,11 +44,7 @@ def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> dict[str, np.
 
 def difference(baseline: np.ndarray, system: np.ndarray) -> dict:
     """Returns the mean difference of two systems in percent and the probability of a difference as large by chance."""
-    found = permutation_test(
-        (system, baseline), lambda ours, theirs, axis: np.mean(ours - theirs, axis=axis), permutation_type="samples",
-        vectorized=True, n_resamples=SAMPLES, batch=50, rng=np.random.default_rng(12345),
-    )  # fmt: skip
-    return {"difference": 100 * float(found.statistic), "p_value": float(found.pvalue), "signature": SIGNATURE}
+    return mean_test(100 * baseline, 100 * system, TEST)
 
 
 class RougeScorer(RunScorer):

@@ -1,0 +1,110 @@
+"""Paired tests, compared with the enumeration of all exchanges, with the normal approximation, and with sacreBLEU."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.stats import norm
+
+from tree_fairseq.errors import ScoringError
+from tree_fairseq.scoring.measures import text_metric
+from tree_fairseq.scoring.significance import (
+    BOOTSTRAP,
+    RANDOMIZATION,
+    SAMPLES,
+    Resampling,
+    mean_test,
+    paired_test,
+    paired_text_test,
+)
+
+
+def f1(sums):
+    """A metric that is no mean: 2 matched / (gold + test)."""
+    return {"f1": 200 * sums[..., 0] / (sums[..., 1] + sums[..., 2])}
+
+
+def f1_counts(generator, sentences, quality):
+    gold, test = generator.integers(3, 9, (2, sentences))
+    return np.stack([generator.binomial(np.minimum(gold, test), quality), gold, test], axis=1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_randomization_estimates_the_share_of_all_exchanges(seed):
+    generator = np.random.default_rng(seed)
+    baseline, system = f1_counts(generator, 10, 0.6), f1_counts(generator, 10, 0.75)
+    real = f1(system.sum(axis=0))["f1"] - f1(baseline.sum(axis=0))["f1"]
+    as_far = 0
+    for swapped in product((False, True), repeat=10):
+        ours, theirs = (sum(pair[swap] for pair, swap in zip(zip(*sides), swapped)) for sides in
+                        ((system, baseline), (baseline, system)))  # fmt: skip
+        as_far += abs(f1(ours)["f1"] - f1(theirs)["f1"]) >= abs(real) - 1e-9
+    row = paired_test(baseline, system, f1, Resampling(RANDOMIZATION, 20_000, seed=3))["f1"]
+    assert row["difference"] == pytest.approx(real)
+    assert row["p_value"] == pytest.approx(as_far / 2**10, abs=0.015)
+
+
+@pytest.mark.parametrize("kind", [BOOTSTRAP, RANDOMIZATION])
+def test_of_many_values_the_p_value_is_that_of_a_normal_distribution(kind):
+    generator = np.random.default_rng(8)
+    baseline = generator.random(400)
+    system = baseline + generator.normal(0.02, 0.25, 400)
+    change = system - baseline
+    row = mean_test(baseline, system, Resampling(kind, 5000))
+    expected = 2 * norm.sf(abs(change.mean()) / (change.std() / 20))
+    assert 0.02 < expected < 0.5 and row["p_value"] == pytest.approx(expected, abs=0.03)
+    if kind == BOOTSTRAP:
+        half = 1.96 * change.std() / 20
+        assert row["interval"] == pytest.approx([change.mean() - half, change.mean() + half], abs=0.005)
+
+
+@pytest.mark.parametrize("kind", [BOOTSTRAP, RANDOMIZATION])
+def test_clear_differences_and_none(kind):
+    values = np.random.default_rng(1).random(50)
+    test = Resampling(kind, 500)
+    assert mean_test(values, values, test)["p_value"] == 1
+    row = mean_test(values, values + 0.1, test)
+    assert row["p_value"] == pytest.approx(1 / 501) and row["difference"] == pytest.approx(0.1)
+    assert mean_test(values + 0.1, values, test)["difference"] == pytest.approx(-0.1)
+    assert f"{500} samples" in row["signature"]
+
+
+@pytest.mark.parametrize("kind", [BOOTSTRAP, RANDOMIZATION])
+def test_sparse_counts_and_batches_of_samples_change_nothing(kind, monkeypatch):
+    generator = np.random.default_rng(2)
+    baseline, system = f1_counts(generator, 30, 0.6), f1_counts(generator, 30, 0.7)
+    test = Resampling(kind, 200)
+    rows = paired_test(baseline, system, f1, test)
+    sparse = paired_test(csr_array(baseline), csr_array(system), f1, test)["f1"]
+    for name in ("difference", "p_value"):
+        assert sparse[name] == pytest.approx(rows["f1"][name])
+    assert paired_test(baseline, system, f1, Resampling(kind, 200))["f1"] == rows["f1"]
+    assert paired_test(baseline, system, f1, Resampling(kind, 200, seed=1))["f1"]["p_value"] != 1
+    monkeypatch.setattr("tree_fairseq.scoring.significance._DRAWN", 30 * 7)
+    few = paired_test(baseline, system, f1, Resampling(RANDOMIZATION, 2000))["f1"]["p_value"]
+    monkeypatch.undo()
+    assert few == pytest.approx(paired_test(baseline, system, f1, Resampling(RANDOMIZATION, 2000))["f1"]["p_value"])
+
+
+def test_systems_of_different_test_sets_are_refused():
+    with pytest.raises(ScoringError, match="3 sentences of the system, but 2"):
+        mean_test(np.ones(2), np.ones(3), Resampling())
+
+
+@pytest.mark.parametrize("kind", [BOOTSTRAP, RANDOMIZATION])
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
+def test_text_metrics_are_compared_by_sacrebleu(kind, name):
+    references = [f"the {word} man sees a dog in the garden ." for word in "old big small red sad".split()] * 4
+    worse = [line.replace("garden", "house") if n % 3 else line for n, line in enumerate(references)]
+    row = paired_text_test(text_metric(name), [references], worse, references, Resampling(kind, 60))
+    assert row["system_score"] == pytest.approx(0 if name == "ter" else 100) and row["p_value"] < 0.05
+    assert f"{'bs' if kind == BOOTSTRAP else 'ar'}:60" in row["signature"]
+    # sacreBLEU's own p-value of equal outputs is the smallest of all.
+    assert paired_text_test(text_metric(name), [references], worse, worse, Resampling(kind, 60))["p_value"] == 1
+
+
+def test_defaults():
+    assert SAMPLES[BOOTSTRAP] == Resampling().samples == 1000

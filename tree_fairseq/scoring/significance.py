@@ -1,0 +1,140 @@
+"""Whether one system is better than another: paired tests over the sentences of a test set.
+
+* ``bootstrap`` (Koehn 2004): the test set is drawn again from its sentences, with repetition. The p-value is the share
+  of samples whose difference of the systems is as far from the mean difference as the real one is from zero.
+* ``randomization`` (approximate randomization, Riezler & Maxwell 2005): each sentence's two outputs change places with
+  probability 1/2. The p-value is the share of samples whose difference is as large as the real one.
+
+Both are two-sided, and count the real test set as one more sample, so that no p-value is 0. sacreBLEU runs them for its
+own metrics; for metrics that are functions of sums over sentences, :func:`paired_test` does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest
+
+from tree_fairseq.errors import ScoringError
+
+BOOTSTRAP, RANDOMIZATION = "bootstrap", "randomization"
+SAMPLES = {BOOTSTRAP: 1000, RANDOMIZATION: 10_000}  # sacreBLEU's defaults
+_TITLES = {BOOTSTRAP: "paired bootstrap", RANDOMIZATION: "approximate randomization"}
+_SACREBLEU_NAMES = {BOOTSTRAP: "bs", RANDOMIZATION: "ar"}
+_DRAWN = 2_000_000  # sentences that are drawn at once, to bound memory
+
+Statistic = Callable[[np.ndarray], Mapping[str, np.ndarray]]
+"""Computes metrics ``[...]`` by name from sums of counts ``[..., F]``."""
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How systems are compared: ``bootstrap`` or ``randomization``, number of samples, seed."""
+
+    kind: str = BOOTSTRAP
+    samples: int = SAMPLES[BOOTSTRAP]
+    seed: int = 12345
+
+    @property
+    def signature(self) -> str:
+        """The name of the test for reports."""
+        return f"{_TITLES[self.kind]}, {self.samples} samples, seed {self.seed}, two-sided"
+
+
+def _batches(test: Resampling, sentences: int) -> Iterator[np.ndarray]:
+    """Yields weights ``[samples, sentences]``: how often a sentence is drawn, or whether its outputs change places."""
+    generator = np.random.default_rng(test.seed)
+    at_once = max(1, _DRAWN // sentences)
+    for first in range(0, test.samples, at_once):
+        rows = min(at_once, test.samples - first)
+        if test.kind == RANDOMIZATION:
+            yield generator.integers(0, 2, (rows, sentences)).astype(np.float64)
+        else:
+            drawn = generator.integers(0, sentences, (rows, sentences)) + sentences * np.arange(rows)[:, None]
+            yield np.bincount(drawn.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)
+
+
+def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampling) -> dict[str, dict]:
+    """Compares two systems by metrics that are functions of sums over sentences.
+
+    Args:
+        baseline, system: counts of each sentence, ``[sentences, F]``, dense or a sparse array of scipy
+        statistic: computes the metrics from sums of counts
+        test: how to draw samples
+
+    Returns:
+        by metric ``difference``, ``p_value`` and ``signature``; of a bootstrap also ``interval``, that of 95 % of the
+        differences
+
+    Raises:
+        ScoringError: the systems have different numbers of sentences
+    """
+    if baseline.shape != system.shape:
+        raise ScoringError(f"{system.shape[0]} sentences of the system, but {baseline.shape[0]} of the baseline")
+    ones = np.ones((1, baseline.shape[0]))
+    totals = (ones @ baseline)[0], (ones @ system)[0]  # F each
+    real = _differences(*totals, statistic)
+    drawn: dict[str, list[np.ndarray]] = {name: [] for name in real}
+    for weights in _batches(test, baseline.shape[0]):
+        ours, theirs = weights @ system, weights @ baseline  # samples x F
+        if test.kind == RANDOMIZATION:
+            ours, theirs = totals[1] - ours + theirs, totals[0] - theirs + ours
+        for name, values in _differences(theirs, ours, statistic).items():
+            drawn[name].append(values)
+    rows = {}
+    for name, difference in real.items():
+        samples = np.concatenate(drawn[name])
+        rows[name] = {"difference": float(difference), "p_value": 0.0, "signature": test.signature}
+        if test.kind == BOOTSTRAP:
+            rows[name]["interval"] = np.percentile(samples, [2.5, 97.5]).tolist()
+            samples = samples - samples.mean()
+        # Sums of floating-point numbers differ by their order.
+        as_far = np.abs(samples) >= abs(difference) - 1e-9
+        rows[name]["p_value"] = float((as_far.sum() + 1) / (len(samples) + 1))
+    return rows
+
+
+def _differences(baseline: np.ndarray, system: np.ndarray, statistic: Statistic) -> dict[str, np.ndarray]:
+    ours, theirs = statistic(system), statistic(baseline)
+    return {name: np.asarray(values) - theirs[name] for name, values in ours.items()}
+
+
+def mean_test(baseline: np.ndarray, system: np.ndarray, test: Resampling) -> dict:
+    """Compares the means of two systems' values of sentences, ``[sentences]``; see :func:`paired_test`."""
+    return paired_test(baseline[:, None], system[:, None], lambda sums: {"": sums[..., 0] / len(system)}, test)[""]
+
+
+def paired_text_test(
+    metric: Metric,
+    references: Sequence[Sequence[str]],
+    baseline: Sequence[str],
+    system: Sequence[str],
+    test: Resampling,
+) -> dict:
+    """Compares two systems by a metric of sacreBLEU and its own tests; each of the references is a list of lines.
+
+    Returns both scores, their difference, the p-value, the signature of metric and test and, of a bootstrap, intervals
+    of 95 % of the scores. Equal outputs have a p-value of 1. sacreBLEU's seed is that of ``SACREBLEU_SEED``.
+    """
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    systems = [("baseline", list(baseline)), ("system", list(system))]
+    signatures, scores = PairedTest(
+        systems, {"metric": metric}, list(map(list, references)), _SACREBLEU_NAMES[test.kind], test.samples
+    )()
+    [(name, signature)] = signatures.items()  # with sacreBLEU's name of the metric
+    first, second = scores[name]
+    row: dict[str, Any] = {
+        "baseline_score": float(first.score),
+        "system_score": float(second.score),
+        "difference": float(second.score - first.score),
+        "p_value": 1.0 if list(baseline) == list(system) else float(second.p_value),
+    }
+    if test.kind == BOOTSTRAP:
+        for side, result in (("baseline", first), ("system", second)):
+            row[f"{side}_interval"] = [float(result.mean - result.ci), float(result.mean + result.ci)]
+    return {**row, "signature": str(signature)}
