@@ -257,7 +257,7 @@ def learn_model(texts: Sequence[Path], kind: str, size: int, output: Path, separ
             )
             learned = model.getvalue()
     except ImportError as error:
-        raise InputError(f"--learn-subwords needs {error.name}", hint=f"pip install {error.name}") from error
+        raise InputError(f"--learn-subwords needs {error.name}", hint="pip install 'tree-fairseq[subwords]'") from error
     except (RuntimeError, ValueError) as error:
         raise InputError(f"{size} subwords cannot be learned from this text: {error}", texts[0]) from error
     with atomic_file(output, "wb") as file:
