@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from preprocess.corpora import CorpusError
 from preprocess.fetch import FetchError
+from tree_fairseq.error_reports import traceback_wanted
 from tree_fairseq.errors import TreeFairseqError
 
 
@@ -25,6 +26,8 @@ def run_command(command: str, run: Callable[[], None]) -> int:
     try:
         run()
     except (CorpusError, FetchError, TreeFairseqError) as error:
+        if traceback_wanted():
+            raise
         sys.stderr.write(f"{command}: {error}\n")
         return 1
     return 0

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import traceback
 from pathlib import Path
 
 CONSOLE_SCRIPTS = (
@@ -150,7 +149,7 @@ def _become(name: str, arguments: list[str], folder: str, environment: dict[str,
     except KeyboardInterrupt:
         code = 130
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         code = 1
     finally:
         for stream in (sys.stdout, sys.stderr):

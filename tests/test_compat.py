@@ -26,7 +26,7 @@ from fairseq.logging import progress_bar
 from torch.utils.data import TensorDataset
 
 import tree_fairseq  # noqa: F401
-from tree_fairseq import compat
+from tree_fairseq import compat, logs
 from tree_fairseq.errors import WorkerDiedError
 from tree_fairseq.parsing.processes import ProcessPool
 
@@ -264,10 +264,10 @@ def test_fairseq_still_calls_hydra_and_torch_in_deprecated_ways():
         warnings.simplefilter("always")
         _what_fairseq_calls()
     messages = [str(warning.message) for warning in caught]
-    unneeded = [start for start in compat._DEPRECATIONS if not any(re.match(start, message) for message in messages)]
+    unneeded = [start for start in logs.DEPRECATIONS if not any(re.match(start, message) for message in messages)]
     assert not unneeded
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        compat.ignore_deprecations()
+        logs.keep_clean()
         _what_fairseq_calls()
     assert not caught, [str(warning.message) for warning in caught]

@@ -11,7 +11,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 # A layer imports the layers above it in this list, and itself.
 LAYERS = [
     {"errors", "python_versions"},
-    {"files", "libraries", "options"},
+    {"error_reports"},
+    {"files", "libraries", "logs"},
+    {"options"},
     {"trees"},
     {"parsing", "released_model"},
     {"compat"},
@@ -37,6 +39,8 @@ FORBIDDEN = {
     "python_versions": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "files": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "libraries": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "error_reports": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "logs": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "options": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "parsing": {"fairseq", "fairseq_cli"},

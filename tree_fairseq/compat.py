@@ -18,7 +18,6 @@ import pickle
 import re
 import sys
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -28,7 +27,7 @@ from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq import binarizer, checkpoint_utils, utils
+from fairseq import binarizer, checkpoint_utils, trainer, utils
 from fairseq.data import dictionary as fairseq_dictionary
 from fairseq.data import iterators
 from fairseq.data.data_utils import post_process
@@ -44,29 +43,18 @@ _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pi
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
 _NUMPY_CORES = ("core", "_core")
-_DEPRECATIONS = (
-    "hydra.experimental",
-    r"\s*The version_base parameter is not specified",
-    r"\s*The strict flag in the compose API is deprecated",
-    "In 'config': Usage of deprecated keyword in package header",
-    r"\s*'config' is validated against ConfigStore schema",
-    r".torch\.cuda\.amp\.autocast",
-    r".torch\.nn\.utils\.weight_norm",
-    "Support for mismatched key_padding_mask and attn_mask",
-    "'pin_memory' argument is set as true",
-)
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
 
 
 def mend_fairseq() -> None:
     """Makes all lasting changes to fairseq and torch; a second call does nothing."""
-    ignore_deprecations()
     allow_checkpoint_classes()
     wrap(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: _load_with_care(_load_released_models(load)))
     wrap(iterators.EpochBatchIterator, "state_dict", lambda save: lambda self: {**save(self), "batches": len(self)})
     wrap(iterators.EpochBatchIterator, "load_state_dict", _resume_with_other_batches)
     wrap(progress_bar, "progress_bar", _open_log_files_once)
+    wrap(trainer, "_catalog_shared_params", _without_missing_parameters)
     wrap(utils, "post_process_prediction", _with_source_words)
     # Without a value, --replace-unk means a file called "@@ ".
     wrap(utils, "load_align_dict", lambda load: lambda path: load("" if path == "@@ " else path))
@@ -107,15 +95,6 @@ def command_modules(name: str) -> list[ModuleType]:
     path = getattr(started, "__file__", None)
     is_started = path is not None and os.path.realpath(path) == os.path.realpath(module.__file__)
     return [module, started] if is_started and hasattr(started, "main") else [module]
-
-
-def ignore_deprecations() -> None:
-    """Keeps warnings out of the logs that only fairseq 0.12 could mend, by calling hydra and torch as they want it now.
-
-    Pinned memory, which fairseq always asks for, is ignored by torch on machines without a GPU.
-    """
-    for beginning in _DEPRECATIONS:
-        warnings.filterwarnings("ignore", beginning)
 
 
 def allow_checkpoint_classes() -> None:
@@ -271,6 +250,24 @@ def _open_log_files_once(build: Callable) -> Callable:
         return build(iterator, log_format, log_interval, log_file, *args, **kwargs)
 
     return build_with_one_log
+
+
+def _without_missing_parameters(find: Callable) -> Callable:
+    """Leaves parameters that a module lacks, such as the bias of a layer without one, out of the shared parameters.
+
+    fairseq takes all of them for one parameter and logs a line for each.
+    """
+
+    def find_shared(module, memo=None, prefix=""):
+        shared = find(module, memo, prefix)
+        return shared and [names for names in shared if not _is_missing(module, names[0])]
+
+    return find_shared
+
+
+def _is_missing(module: torch.nn.Module, name: str) -> bool:
+    owner, _, parameter = name.rpartition(".")
+    return module.get_submodule(owner)._parameters[parameter] is None
 
 
 @contextlib.contextmanager

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from tree_fairseq.errors import InputError
+from tree_fairseq.error_reports import failed
+from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.logs import log_to_standard_error
 
 # Defaults of fairseq's and ours that switch an option off.
 _SWITCHED_OFF = (None, False, -1, "sequence")
@@ -60,4 +62,8 @@ def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments
     if name not in commands:
         sys.stderr.write(f"unknown name {name!r}\n{listing}\n")
         return 2
-    return pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}")(rest)
+    log_to_standard_error()  # before fairseq is imported, which sets its own log up
+    try:
+        return pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}")(rest)
+    except (TreeFairseqError, OSError) as error:
+        return failed(error)

@@ -31,11 +31,13 @@ import tree_fairseq.tree_positional.model
 import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
-from tree_fairseq import compat, fairseq_versions
+from tree_fairseq import compat, error_reports, fairseq_versions, logs
 from tree_fairseq.nn import output_hook
 from tree_fairseq.nn.folder_text import prepare_new_text
 from tree_fairseq.preprocessing import hook
 
+logs.keep_clean()
+error_reports.install()
 compat.mend_fairseq()
 fairseq_versions.mend_official_fairseq()
 hook.install()

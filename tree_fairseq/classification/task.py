@@ -11,7 +11,6 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum
-from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from omegaconf import II
 from torch import Tensor
@@ -173,13 +172,11 @@ class ClassificationTask(ClassTask, TreeTask):
             sample["target"] = self.target_tokens(target)
         return hypotheses
 
-    def reduce_metrics(self, logging_outputs, criterion):
-        """Also logs the confusion matrix in validation."""
-        super().reduce_metrics(logging_outputs, criterion)
-        if any("_confusion" in log for log in logging_outputs):
-            metrics.log_derived(
-                "confusion", lambda meters: confusion_line(meters["_confusion"].sum, self.classes), priority=1000
-            )
+    def post_validate(self, model, stats, agg) -> None:
+        """Logs the confusion matrix of a validation in training, on a line of its own before that of the metrics."""
+        if "_confusion" in agg:
+            matrix = confusion_line(agg["_confusion"].sum, self.classes)
+            logger.info("confusion matrix of the validation, a row of predictions for each class: %s", matrix)
 
     def checkpoint_facts(self) -> dict[str, Any]:
         """Returns the classes."""

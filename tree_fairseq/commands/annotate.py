@@ -36,6 +36,7 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import add_tree_arguments
@@ -222,8 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         size = sum(path.stat().st_size for path in plan.destination.glob("*.bin"))
         build_folder(plan, inputs, bytes_needed(size, is_bracketed=False), partial(plan.build, inputs))
     except (TreeFairseqError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        return failed(error)
     return 0
 
 

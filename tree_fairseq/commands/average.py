@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from tree_fairseq.compat import load_weights_only
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.files import atomic_file
 
@@ -101,8 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
             paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE, args.upper_bound)
         average_checkpoints(paths, args.output)
     except CheckpointError as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     return 0
 
 

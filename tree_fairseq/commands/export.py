@@ -15,6 +15,7 @@ from pathlib import Path
 import tree_fairseq
 from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.files import atomic_file
 
@@ -61,8 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
             for line in export(ExportRequest(Path(args.folder), args.split, args.words_from)):
                 file.write(line + "\n")
     except TreeFairseqError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        return failed(error)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough. What is still buffered must not be written when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -25,6 +25,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 import tree_fairseq
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.phrase_map import phrase_map_to_svg
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bracket_f1 import compare, table
@@ -118,8 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
             _check_gold(gold, inducer, args.gold)
         _run(args, inducer, gold)
     except (TreeFairseqError, OSError) as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     return 0
 
 

@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.parsing.corenlp_output import READERS
 from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
@@ -207,8 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TreeFairseqError, OSError, ValueError) as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     return 0
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 
 from tree_fairseq.compat import load_weights_only
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.released_model import SUFFIX, converted, write_released_model
@@ -100,8 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
         dtype = _DTYPES[args.dtype]
         files = release(args.data, args.path, args.output, dtype, args.card, args.parser_dir, args.checkpoint)
     except (TreeFairseqError, OSError) as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     size = sum(path.stat().st_size for path in files)
     logger.info("%s: %d files, %.1f MB", args.output, len(files), size / 1e6)
     return 0

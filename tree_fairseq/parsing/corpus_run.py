@@ -90,7 +90,7 @@ class Progress:
         """Logs the counts of the whole file, and the speed of this process."""
         logger.info(
             "%s: %d sentences on %d lines, %d parsed, %d known, %d lines with a flat tree, %.1f s, %.0f sentences/s",
-            *(self._path, sentences, lines, self.parsed_sentences, self.known_sentences, flat_lines),
+            *(self._path.name, sentences, lines, self.parsed_sentences, self.known_sentences, flat_lines),
             *(time.monotonic() - self._opened, self.sentences_per_second()),
         )
 

@@ -26,6 +26,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.files import reporting_full_disk
+from tree_fairseq.logs import naming
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, StockMain
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
@@ -113,9 +114,11 @@ def _build(
     leaves = _link_texts(plan, inputs, staging)
     dictionary_arguments = {} if symbols is None else symbols.write_text(leaves)
     dictionary_arguments |= plan.own_dictionaries(staging)
+    arguments = plan.stock_arguments(leaves, output, dictionary_arguments)
     # With one worker, fairseq does not start processes.
-    with binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext():
-        stock_main(plan.stock_arguments(leaves, output, dictionary_arguments))
+    pools = binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext()
+    with pools, naming("fairseq_cli.preprocess", _known_names(plan, inputs, leaves, output, staging), plan.args):
+        stock_main(arguments)
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.sides:
         splits = {name: trees[side.lang][name] for name in plan.written_splits}
@@ -174,6 +177,16 @@ def _link_texts(plan: PreprocessPlan, inputs: Inputs, staging: Staging) -> Path:
             path.unlink(missing_ok=True)
             path.symlink_to(os.path.abspath(file.path))
     return folder
+
+
+def _known_names(plan: PreprocessPlan, inputs: Inputs, leaves: Path, output: Path, staging: Staging) -> dict[str, str]:
+    """Returns how to name files of the staging folder, which does not stay: the user's files, or their names alone."""
+    names = {}
+    for (split, suffix), file in inputs.items():
+        is_staged = Path(staging.path).absolute() in Path(file.path).absolute().parents
+        names[str(leaves / f"{split}.{suffix}")] = Path(file.path).name if is_staged else str(file.path)
+    longest_first = sorted(names.items(), key=lambda item: -len(item[0]))
+    return {**dict(longest_first), str(output): str(plan.destination)}
 
 
 @contextlib.contextmanager

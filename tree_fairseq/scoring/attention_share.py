@@ -22,6 +22,7 @@ from fairseq import checkpoint_utils, utils
 from torch import Tensor, nn
 
 import tree_fairseq
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import write_json
 from tree_fairseq.tree_transformer.attention import TreeCrossAttention
@@ -169,8 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         shares = measure(args.path, args.data, args.subset, args.max_tokens, args.cpu)
     except TreeFairseqError as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     sys.stdout.write(table(shares) + "\n")
     if args.json is not None:
         write_json(args.json, shares)

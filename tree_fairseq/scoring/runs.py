@@ -20,6 +20,7 @@ from typing import ClassVar
 import torch
 
 from tree_fairseq.compat import load_weights_only
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import file_sha256, write_json
 from tree_fairseq.scoring.breakdowns import COUNT, Metrics, by_group, mcnemar
@@ -115,8 +116,7 @@ class RunScorer(ABC):
                 write_json(args.result, result)
                 sys.stdout.write(f"{result['metric']} = {result['score']:.2f} -> {args.result}\n")
         except TreeFairseqError as error:
-            logger.error("%s", error)
-            return 1
+            return failed(error, logger)
         return 0
 
     @classmethod
