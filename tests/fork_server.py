@@ -23,7 +23,8 @@ import threading
 from pathlib import Path
 
 CONSOLE_SCRIPTS = (
-    "fairseq-preprocess", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-score", "tree-fairseq",
+    "fairseq-preprocess", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-score",
+    "fairseq-validate", "tree-fairseq",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -162,11 +163,14 @@ def _become(name: str, arguments: list[str], folder: str, environment: dict[str,
 
 
 def _execute(name: str, arguments: list[str], environment: dict[str, str]) -> None:
+    from tree_fairseq import logs
+
     # The server's folder stays importable, because tree_fairseq and preprocess of the checkout are tested.
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = paths
     if name != "python":
         sys.argv = [name, *arguments]
+        logs.keep_clean()  # as in a process that imports the plugin now
         module = f"fairseq_cli.{name.removeprefix('fairseq-')}"
         importlib.import_module(module).cli_main()
     elif arguments[0] == "-m":

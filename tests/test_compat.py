@@ -19,7 +19,7 @@ import hydra
 import numpy as np
 import pytest
 import torch
-from fairseq import binarizer, checkpoint_utils, options, utils
+from fairseq import binarizer, checkpoint_utils, options, trainer, utils
 from fairseq.data import Dictionary, dictionary, iterators
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import progress_bar
@@ -271,3 +271,11 @@ def test_fairseq_still_calls_hydra_and_torch_in_deprecated_ways():
         logs.keep_clean()
         _what_fairseq_calls()
     assert not caught, [str(warning.message) for warning in caught]
+
+
+def test_fairseq_still_takes_missing_parameters_for_a_shared_one():
+    layers = torch.nn.ModuleList([torch.nn.Linear(2, 2, bias=False) for _ in range(3)])
+    layers[2].weight = layers[0].weight
+    stock = trainer._catalog_shared_params.__wrapped__
+    assert [["0.weight", "2.weight"]] != stock(layers)
+    assert trainer._catalog_shared_params(layers) == [["0.weight", "2.weight"]]

@@ -6,22 +6,12 @@ import logging
 import sys
 
 import pytest
-import torch
 from fairseq import checkpoint_utils, utils
+from torch._utils import ExceptionWrapper
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from tree_fairseq import error_reports
 from tree_fairseq.errors import CheckpointError, InputError, TreeFairseqError
-
-
-class BadLines(torch.utils.data.Dataset):
-    """Every item is an error of the input."""
-
-    def __len__(self) -> int:
-        return 2
-
-    def __getitem__(self, index: int):
-        raise InputError("a tree is not closed", path="train.en", line=index + 3, hint="Close it.\nThen go on.")
 
 
 def raised(function, *arguments) -> BaseException:
@@ -43,7 +33,12 @@ def test_faults_of_a_program_keep_their_traceback(error):
 
 
 def test_an_error_in_a_process_that_loads_data_is_its_message_alone():
-    error = raised(list, torch.utils.data.DataLoader(BadLines(), num_workers=1, collate_fn=list))
+    try:
+        raise InputError("a tree is not closed", path="train.en", line=3, hint="Close it.\nThen go on.")
+    except InputError:
+        # What torch sends from a worker of a DataLoader, and raises in the process that trains.
+        sent = ExceptionWrapper(sys.exc_info(), where="in DataLoader worker process 0")
+    error = raised(sent.reraise)
     assert "Original Traceback" in str(error)
     assert error_reports.message_of(error) == "train.en:3: a tree is not closed. Close it.\nThen go on."
 
