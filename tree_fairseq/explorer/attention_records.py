@@ -53,7 +53,7 @@ def recorded_attention(model: nn.Module) -> Iterator[AttentionRecord]:
         structure = getattr(given["key_padding_mask"], "rows", given["key_padding_mask"])
         states = given["query"][: structure.padding.size(1)]
         weights = module.weights_of_nodes(states, structure)
-        record.nodes.append(NodeAttention(weights.float().mean(1), module.num_heads, structure.num_leaves))
+        record.nodes.append(NodeAttention(_wide(weights).mean(1), module.num_heads, structure.num_leaves))
 
     def ask(module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         return args, {**kwargs, "need_weights": True, "need_head_weights": True}
@@ -66,7 +66,7 @@ def recorded_attention(model: nn.Module) -> Iterator[AttentionRecord]:
             weights = output[1] if output[1].dim() == 3 else output[1][:, 0]
         memory = given.get("key_padding_mask")
         structure = memory.structure if isinstance(memory, Memory) else memory
-        record.cross.append(CrossAttention(weights.detach().float().mean(0), structure))
+        record.cross.append(CrossAttention(_wide(weights.detach()).mean(0), structure))
 
     for module in model.modules():
         if isinstance(module, TreeSelfAttention):
@@ -95,3 +95,8 @@ def _weights_over(attention: SharedMemoryAttention, query: Tensor, memory: Proje
     if memory.bias is not None:
         logits = logits + memory.bias.unsqueeze(2)
     return logits.masked_fill(memory.padding[:, None, None], float("-inf")).softmax(-1).transpose(0, 1)
+
+
+def _wide(weights: Tensor) -> Tensor:
+    """The weights in single precision at least."""
+    return weights.to(torch.promote_types(weights.dtype, torch.float32))

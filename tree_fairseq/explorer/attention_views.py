@@ -58,7 +58,7 @@ def accumulation_view(
     """
     if not layers or not len(nodes):
         return None
-    weights = torch.zeros(len(layers), len(nodes), tokens + len(nodes))
+    weights = layers[0].weights.new_zeros(len(layers), len(nodes), tokens + len(nodes), device="cpu")
     row, place = torch.tensor(nodes.rows).unbind(1)
     for layer, attention in enumerate(layers):
         found = attention.weights.cpu()

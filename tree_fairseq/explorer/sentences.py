@@ -18,7 +18,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.data_bin.token_files import side_prefixes
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
-from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.trees.spans import SpanForest, decode
@@ -113,6 +113,8 @@ class SentenceReader:
             item = dataset[0]
             tokens = self._tokens(item["source"].tolist())
             return self._sentence(number, line, tokens, dataset, item, lambda: self._new_forest(line))
+        except InputError as error:
+            return Sentence(number, line, error=str(error.at(line=number + 1)))
         except TreeFairseqError as error:
             return Sentence(number, line, error=str(error))
 

@@ -110,10 +110,11 @@ class System:
             items.append(self.task.source_dictionary.eos_word)
         nodes, offsets = self._nodes(sample)
         views: dict[str, Any] = {}
-        if nodes is not None and len({*offsets}) == len(attention.nodes[0].weights if attention.nodes else ()):
+        encoders = [model.encoder for model in self.models if hasattr(model, "encoder")]
+        # Where leaves attend beyond their sentence, several sentences share a row.
+        if nodes is not None and not (len(offsets) > 1 and getattr(encoders[0], "join_leaves", False)):
             views["accumulation"] = accumulation_view(attention.nodes, nodes, len(sentence.tokens), offsets)
         views["cross_attention"] = cross_attention_view(attention.cross, rows, items, nodes)
-        encoders = [model.encoder for model in self.models if hasattr(model, "encoder")]
         if encoders and all(isinstance(encoder, TreeformerEncoder) for encoder in encoders):
             source = sample["net_input"]["src_tokens"]
             views["chart"] = chart_view(encoders, source, items, rows, attention.cross)

@@ -1,0 +1,176 @@
+"""The explorer's server: what it answers, what it refuses, one sentence at a time, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.explorer.document import OutputRecord, SentenceRecord
+from tree_fairseq.explorer.server import LONGEST_REQUEST, ExplorerServer
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Parrot:
+    """In the place of a comparison: repeats sentences, and cannot read some."""
+
+    def __init__(self):
+        self.at_once = self.most_at_once = 0
+
+    def explain_line(self, line: str, number: int) -> SentenceRecord:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        time.sleep(0.01)
+        self.at_once -= 1
+        if line == "broken":
+            raise RuntimeError("out of ideas")
+        error = None if line.strip() else "the line is blank"
+        output = OutputRecord(line.upper(), error=error)
+        return SentenceRecord(number, line, line.split(), None, len(line.split()), 0, None, [output])
+
+
+@pytest.fixture
+def server():
+    served = ExplorerServer(Parrot(), "<title>A page é</title>", 0, first=5)
+    thread = threading.Thread(target=served.run)
+    thread.start()
+    yield served
+    served.shutdown()
+    thread.join()
+
+
+def ask(server, method="POST", path="/explain", body: object = None, **headers: str):
+    """Sends a request; returns the status, the headers and the body as text."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    text = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
+    connection.request(method, path, text, {name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    content = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers, content
+
+
+def problem(answer) -> tuple[int, str]:
+    """The status and the message of an error, which is JSON."""
+    status, headers, content = answer
+    assert headers["Content-Type"] == "application/json" and headers["Connection"] == "close"
+    [(name, message)] = json.loads(content).items()
+    assert name == "error"
+    return status, message
+
+
+def test_it_serves_the_page_and_explains_sentences(server):
+    status, headers, content = ask(server, "GET", "/")
+    assert (status, content) == (200, "<title>A page é</title>")
+    assert headers["Content-Type"] == "text/html; charset=utf-8" and headers["Cache-Control"] == "no-store"
+    status, headers, content = ask(server, body={"text": "grün é"}, Content_Type="application/json; charset=utf-8")
+    record = json.loads(content)
+    assert status == 200 and headers["Content-Type"] == "application/json"
+    assert (record["id"], record["source"], record["systems"][0]["hypothesis"]) == (5, "grün é", "GRÜN É")
+    assert ask(server, "HEAD", "/")[2] == ""
+
+
+def test_one_connection_may_ask_again(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    for number in (5, 6):
+        connection.request("POST", "/explain", json.dumps({"text": "again"}), JSON)
+        assert json.loads(connection.getresponse().read())["id"] == number
+    connection.close()
+
+
+def test_it_listens_on_this_machine_alone(server):
+    assert server.server_address[0] == "127.0.0.1" and server.url == f"http://127.0.0.1:{server.server_port}/"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_other_hosts_are_refused(server, host, method):
+    """A page of another site may have its name point here."""
+    given = host.format(port=server.server_port)
+    path = "/" if method == "GET" else "/explain"
+    answer = ask(server, method, path, {"text": "x"}, Host=given, Content_Type="application/json")
+    assert problem(answer) == (403, f"this server is at {server.url}")
+
+
+def test_localhost_is_this_machine(server):
+    host = f"localhost:{server.server_port}"
+    answer = ask(server, body={"text": "x"}, Host=host, Origin=f"http://{host}", Content_Type="application/json")
+    assert answer[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1"])
+def test_pages_of_other_sites_are_refused(server, origin):
+    given = origin.format(port=server.server_port)
+    answer = ask(server, body={"text": "x"}, Origin=given, Content_Type="application/json")
+    assert problem(answer) == (403, "pages of other sites cannot use this server")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_only_json_is_read(server, kind):
+    """A form of another site can send these types without being asked for its origin."""
+    assert problem(ask(server, body='{"text": "x"}', Content_Type=kind))[0] == 415
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ("{", 400, "not JSON"),
+        (b"\xff", 400, "not JSON"),
+        ("[" * 50_000, 400, "not JSON"),
+        ('["x"]', 400, '{"text"'),
+        ('{"text": 1}', 400, '{"text"'),
+        ('{"text": "one\\ntwo"}', 400, "one sentence"),
+        ('{"text": "  "}', 422, "the line is blank"),
+        ('{"text": "broken"}', 500, "RuntimeError: out of ideas"),
+        ('{"text": "' + "x" * LONGEST_REQUEST + '"}', 413, f"{LONGEST_REQUEST} bytes"),
+    ],
+)
+def test_requests_that_cannot_be_answered_say_why(server, body, status, message):
+    found = problem(ask(server, body=body, Content_Type="application/json"))
+    assert found[0] == status and message in found[1]
+    assert ask(server, body={"text": "still here"}, Content_Type="application/json")[0] == 200
+
+
+def test_other_paths_and_methods_are_refused_as_json(server):
+    assert problem(ask(server, "GET", "/etc/passwd"))[0] == 404
+    assert problem(ask(server, "POST", "/", {"text": "x"}, Content_Type="application/json"))[0] == 404
+    assert problem(ask(server, "PUT", "/explain", {"text": "x"}))[0] == 501
+    status, message = problem(ask(server, "POST", "/explain", Content_Type="application/json", Content_Length="many"))
+    assert status == 411 and "Content-Length" in message
+
+
+def test_one_sentence_is_explained_at_a_time(server):
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(
+            pool.map(lambda text: ask(server, body={"text": text}, Content_Type="application/json"), "abcdef")
+        )
+    assert [json.loads(content)["source"] for _, _, content in answers] == list("abcdef")
+    assert server.comparison.most_at_once == 1
+    assert sorted(json.loads(content)["id"] for _, _, content in answers) == [5, 6, 7, 8, 9, 10]
+
+
+def test_a_port_that_is_taken_is_named(server):
+    with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{server.server_port}.*--port"):
+        ExplorerServer(Parrot(), "", server.server_port)
+    with pytest.raises(InputError, match="--port"):
+        ExplorerServer(Parrot(), "", 99_999)
+
+
+def test_ctrl_c_ends_it_without_a_trace(caplog):
+    served = ExplorerServer(Parrot(), "", 0)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with caplog.at_level(logging.INFO):
+        served.run()
+    assert "the server has ended" in caplog.text
+    # The port is free again.
+    ExplorerServer(Parrot(), "", served.server_port).server_close()

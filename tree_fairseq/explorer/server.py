@@ -1,0 +1,181 @@
+"""A server for the explorer's page, on this machine alone, that explains sentences as they are typed.
+
+It answers ``GET /`` with the page and ``POST /explain`` with the record of one sentence. It listens on 127.0.0.1, and
+refuses requests that name another host or come from the page of another site: neither another machine nor another page
+in the browser can use it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.explorer.comparison import Comparison
+
+logger = logging.getLogger(__name__)
+
+ADDRESS = "127.0.0.1"
+LONGEST_REQUEST = 100_000
+"""Bytes that a request may have."""
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves a page, and explains one sentence at a time, whatever the number of requests.
+
+    ``first`` is the id of the first sentence that is typed. Raises InputError if the port is taken; port 0 is any free
+    one.
+    """
+
+    daemon_threads = True
+    # A second server on the same port would take half of the requests.
+    allow_reuse_address = False
+
+    def __init__(self, comparison: Comparison, page: str, port: int, first: int = 0):
+        self.comparison, self.page = comparison, page.encode()
+        self._numbers, self._one_at_a_time = itertools.count(first), threading.Lock()
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except (OSError, OverflowError) as error:
+            problem = f"cannot listen on {ADDRESS}:{port}: {getattr(error, 'strerror', None) or error}"
+            raise InputError(problem, hint="Give another --port.") from None
+
+    @property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.server_port}/"
+
+    def explain(self, text: str) -> dict[str, Any]:
+        """The record of a sentence; raises InputError if no system has an output for it."""
+        with self._one_at_a_time:
+            record = self.comparison.explain_line(text, next(self._numbers))
+        if all(output.error for output in record.systems):
+            raise InputError(record.systems[0].error or "")
+        return record.to_dict()
+
+    def run(self) -> None:
+        """Serves until the process is interrupted (Ctrl-C)."""
+        try:
+            self.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            logger.info("the server has ended")
+        finally:
+            self.server_close()
+
+
+class _Refused(Exception):
+    """A request that is answered by an error."""
+
+    def __init__(self, status: HTTPStatus, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ExplorerServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "tree-fairseq", ""
+    timeout = 30  # seconds that a connection may be silent
+
+    def do_GET(self) -> None:
+        self._answer(self._page)
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        self._answer(self._explanation)
+
+    def _answer(self, make) -> None:
+        try:
+            self._check_host()
+            content_type, body = make()
+            self._send(HTTPStatus.OK, content_type, body)
+        except _Refused as error:
+            self._send_problem(error.status, str(error))
+        except TreeFairseqError as error:
+            self._send_problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        except OSError:
+            # The browser has gone away.
+            self.close_connection = True
+        except Exception as error:
+            logger.exception("a sentence could not be explained")
+            message = f"the sentence could not be explained: {type(error).__name__}: {error}"
+            self._send_problem(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+
+    def _page(self) -> tuple[str, bytes]:
+        if self.path.partition("?")[0] != "/":
+            raise _Refused(HTTPStatus.NOT_FOUND, f"there is no {self.path} here; the page is at /")
+        return "text/html; charset=utf-8", self.server.page
+
+    def _explanation(self) -> tuple[str, bytes]:
+        if self.path != "/explain":
+            raise _Refused(HTTPStatus.NOT_FOUND, f"there is no {self.path} here; sentences go to /explain")
+        if self.headers.get_content_type() != "application/json":
+            problem = "the content type of a request is application/json"
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, problem)
+        record = self.server.explain(self._text())
+        return "application/json", json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+
+    def _text(self) -> str:
+        """The text of the request's JSON object."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
+        if int(length) > LONGEST_REQUEST:
+            problem = f"a request has at most {LONGEST_REQUEST} bytes"
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
+        try:
+            request = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the request is not JSON") from None
+        text = request.get("text") if isinstance(request, dict) else None
+        if not isinstance(text, str):
+            raise _Refused(HTTPStatus.BAD_REQUEST, 'a request is {"text": "a sentence"}')
+        if len(text.splitlines()) > 1:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "a request has one sentence, on one line")
+        return text
+
+    def _check_host(self) -> None:
+        """Refuses requests for other hosts, and from pages of other sites."""
+        hosts = {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
+        if self.headers.get("Host") not in hosts:
+            raise _Refused(HTTPStatus.FORBIDDEN, f"this server is at {self.server.url}")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in {f"http://{host}" for host in hosts}:
+            raise _Refused(HTTPStatus.FORBIDDEN, "pages of other sites cannot use this server")
+
+    def _send_problem(self, status: HTTPStatus, message: str) -> None:
+        # The rest of the request has not been read.
+        self.close_connection = True
+        self._send(status, "application/json", json.dumps({"error": message}, ensure_ascii=False).encode())
+
+    def _send(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        try:
+            self.send_response(status)
+            headers = {
+                "Content-Type": content_type,
+                "Content-Length": str(len(body)),
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+            }
+            if self.close_connection:
+                headers["Connection"] = "close"
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+        except OSError:
+            self.close_connection = True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answers requests that HTTP itself refuses, such as unknown methods, as JSON too."""
+        status = HTTPStatus(code)
+        self._send_problem(status, message or status.phrase)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        logger.debug(format, *args)
