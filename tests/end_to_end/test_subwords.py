@@ -7,12 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import TASK, Training, train
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
 from tree_fairseq import hub
+from tree_fairseq.commands import annotate, induce
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.tree import forest_leaves
 
 DECODING = ("--cpu", "--beam", 3, "--max-len-b", 15)
 SIZES = {"train": 80, "valid": 8, "test": 12}
@@ -138,3 +143,64 @@ def test_removed_marks_stay_removed(raw_trained, text):
     output = interactive(raw_trained, lines, *flag)
     assert MARKS[kind] not in "".join(text for text, _ in hypotheses(output).values())
     assert readable(output) == readable(interactive(raw_trained, lines))
+
+
+@pytest.fixture(scope="module")
+def plain_trained(text, tmp_path_factory) -> Training:
+    """A Treeformer under fairseq's own task, on a folder without trees."""
+    folder = tmp_path_factory.mktemp("plain")
+    preprocess(text, folder / "data-bin", *FORMS["bpe"])
+    assert check_folder(folder / "data-bin") == [] and not list((folder / "data-bin").glob("*.tree.*"))
+    plain = ("--task", "translation", "--max-update", 12, "--max-epoch", 12)
+    return train(folder / "data-bin", folder / "bpe", *plain, arch="treeformer_tiny")
+
+
+def test_tasks_of_fairseq_read_raw_text_too(plain_trained, text):
+    """The last --task counts."""
+    lines, plain = raw_lines(text), ("--task", "translation")
+    typed = interactive(plain_trained, lines, *plain)
+    from_folder = generated(plain_trained, *plain, "--required-batch-size-multiple", 1)
+    assert {number: found for number, (found, _) in hypotheses(typed).items()} == {
+        number: found for number, (found, _) in hypotheses(from_folder).items()
+    }
+    assert readable(typed) == readable(from_folder)
+    assert MARKS["bpe"] not in "".join(readable(typed))
+    model = hub.from_pretrained(plain_trained.folder, data_name_or_path=plain_trained.data)
+    assert model.translate(lines, beam=3, max_len_b=15) == readable(typed)
+
+
+def test_induced_trees_of_raw_text_have_whole_words(plain_trained, text, tmp_path):
+    words = [line.replace(".", " .") for line in raw_lines(text)]
+    flags = [plain_trained.data, "--path", plain_trained.best, "--cpu"]
+    for name, more in (("typed", ("--input", text / "test.en")), ("folder", ("--gen-subset", "test"))):
+        output = tmp_path / name
+        assert induce.main([str(flag) for flag in (*flags, "-s", "en", "-t", "de", *more, "--output", output)]) == 0
+        forests = [read_forest(line) for line in output.read_text(encoding="utf-8").splitlines()]
+        assert [" ".join(forest_leaves(forest)) for forest in forests] == words
+    assert (tmp_path / "typed").read_bytes() == (tmp_path / "folder").read_bytes()
+
+
+def test_trees_that_are_added_later_bring_their_model(text, tmp_path):
+    """``annotate`` splits the words of brackets with a model, which then lies in the folder."""
+    folder, trees = tmp_path / "bin", tmp_path / "trees"
+    preprocess(text, folder, "--learn-subwords", 25)
+    trees.mkdir()
+    for split in SIZES:
+        lines = raw_lines(text, split)
+        brackets = [f"(S {' '.join(f'(X {word})' for word in line.split())})" for line in lines]
+        (trees / f"{split}.en").write_text("".join(f"{line}\n" for line in brackets), encoding="utf-8")
+    codes = shutil.copy(folder / "subwords.codes", tmp_path / "codes")
+    prefixes = [str(word) for split in SIZES for word in (f"--{split}pref", trees / split)]
+    flags = ["--tree-parser", "brackets", "--tree-subword-model", str(codes)]
+    assert annotate.main([str(folder), *flags, *prefixes]) == 0
+    assert check_folder(folder) == []
+    Path(codes).unlink()
+    args = (folder, "--task", "tree_translation", "--path", "none")
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_interactive_generation_parser(), list(map(str, args)))
+    )
+    task = tasks.setup_task(cfg.task)
+    [tree, *_] = (trees / "test.en").read_text(encoding="utf-8").splitlines()
+    [forest] = task.source_forests([tree], str)
+    assert "".join(forest_leaves(forest)).replace("@@", "") == raw_lines(text)[0].replace(" ", "")
+    assert any(leaf.endswith("@@") for leaf in forest_leaves(forest))
