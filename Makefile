@@ -7,6 +7,7 @@
 # make benchmark [NAME=...]    environment, one benchmark or all of them
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
+# make test-portable           environment, a part of the suite that shows whether a Python works, about ten minutes
 # make portability PYTHONS="python3.9 python3.11 ..."
 #                              an environment for each Python; folders and checkpoints of each are read by all others
 # make                         environment alone: requirements.lock and this package installed into .venv
@@ -37,9 +38,11 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 SOURCES := tree_fairseq preprocess examples tests docs setup.py
+PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/preprocessing tests/test_compat.py \
+  tests/test_fairseq_versions.py tests/test_python_versions.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test portability which lint docs model benchmark docker dist clean
+.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark docker dist clean
 .DEFAULT_GOAL := ready
 
 # The commands of the README then run as they are printed.
@@ -76,10 +79,13 @@ lint: environment
 test: environment
 	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
+test-portable: environment
+	@$(ONE_THREAD) $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(PORTABLE)
+
 portability: environment
 	@for python in $(PYTHONS); do $(MAKE) --no-print-directory environment PYTHON=$$python || exit 1; done
 	@TREE_FAIRSEQ_PYTHONS="$(foreach python,$(PYTHONS),$(shell $(MAKE) --silent which PYTHON=$(python)))" \
-	  $(ONE_THREAD) $(VENV)/bin/python -m pytest -rA tests/portability
+	  $(ONE_THREAD) $(VENV)/bin/python -m pytest -rA tests/portability/test_portability.py
 
 which:
 	@echo "$(CURDIR)/$(VENV)/bin/python"
