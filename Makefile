@@ -85,7 +85,7 @@ test-portable: environment
 portability: environment
 	@for python in $(PYTHONS); do $(MAKE) --no-print-directory environment PYTHON=$$python || exit 1; done
 	@TREE_FAIRSEQ_PYTHONS="$(foreach python,$(PYTHONS),$(shell $(MAKE) --silent which PYTHON=$(python)))" \
-	  $(ONE_THREAD) $(VENV)/bin/python -m pytest -rA tests/portability/test_portability.py
+	  $(ONE_THREAD) $(VENV)/bin/python -m pytest -rA -o faulthandler_timeout=0 tests/portability/test_portability.py
 
 which:
 	@echo "$(CURDIR)/$(VENV)/bin/python"

@@ -68,4 +68,5 @@ def work(states: Callable, longest: int) -> int:
 def test_the_work_grows_with_the_length_and_not_with_its_square():
     one, two, four = (work(last_states, longest) for longest in (50, 100, 200))
     assert four - two == pytest.approx(2 * (two - one), rel=0.01)
-    assert work(packed_last_states, 200) > 4 * four  # why this module exists
+    # Why this module exists: six times the work on torch 2.13, three times on torch 2.5.
+    assert work(packed_last_states, 200) > 2 * four
