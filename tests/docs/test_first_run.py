@@ -20,6 +20,7 @@ from tests.docs.commands import PLUGIN, commands_of
 from tests.docs.pages import ROOT, blocks_of, name_of, pages
 from tests.end_to_end import tiny_classes, tiny_programs
 from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.fixtures import STOCK_SIZES
 from tree_fairseq.__main__ import main
 
 STANZA = ("--parser-dir", str(ROOT / "examples/quickstart/stanza-en"), "--tree-device", "cpu")
@@ -68,8 +69,20 @@ def small(command: list[str], parser: tuple[str, ...]) -> list[str]:
     if program == "fairseq-train":
         arch = words[words.index("--arch") + 1]
         kind = re.sub(r"(_(iwslt_de_en|semantic_parsing|tiny))?$", "", arch)
-        tiny = ["--arch", f"{kind}_tiny"] if kind != "transformer" else []
-        return [program, *words, *tiny, "--cpu", "--max-update", "2", "--num-workers", "0", "--no-progress-bar"]
+        tiny = STOCK_SIZES if kind == "transformer" else ("--arch", f"{kind}_tiny")
+        return [
+            program,
+            *words,
+            *map(str, tiny),
+            "--cpu",
+            "--max-update",
+            "2",
+            "--num-workers",
+            "0",
+            "--no-progress-bar",
+        ]
+    if program in ("fairseq-generate", "fairseq-interactive") and "tree_classification" not in words:
+        return [*command, "--max-len-b", "10"]
     return command
 
 
