@@ -16,7 +16,10 @@ COMMANDS = {
     "average": ("commands.average:main", "the mean of checkpoints"),
     "release": ("commands.release:main", "packs a trained model into a folder for others"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
-    "score": ("scoring.__main__:main", "scores of outputs: BLEU, accuracy, ROUGE, ...; without a name, all names"),
+    "score": (
+        "scoring.__main__:main",
+        "scores of hypotheses: BLEU, chrF, TER, trees, brackets, classes, ROUGE, with paired tests",
+    ),
 }
 
 

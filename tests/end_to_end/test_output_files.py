@@ -13,6 +13,7 @@ from tests.end_to_end.fixtures import TASK
 from tree_fairseq.commands.export import main as export
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.output_hook import OutputOptions
+from tree_fairseq.scoring.__main__ import main as score
 
 # Stock tasks drop what remains after batches of the required multiple.
 BATCHES = ("--max-tokens", 60, "--beam", 3, "--cpu", "--required-batch-size-multiple", 1)
@@ -139,6 +140,51 @@ def test_options_that_cannot_work_are_refused_before_a_model_is_loaded(trained, 
         with pytest.raises(InputError, match=message):
             generate(trained.data, "no-checkpoint.pt", *flags)
     assert not list(tmp_path.iterdir())
+
+
+def test_processes_that_share_the_input_write_their_own_sentences(trained, tmp_path):
+    shares = []
+    for rank in range(2):
+        flags = ("--distributed-world-size", 2, "--distributed-rank", rank, "--nbest-json", tmp_path / "nbest")
+        output = generate(trained.data, trained.best, *flags, "--sorted-output")
+        shares.append([sentence["id"] for sentence in json_file(tmp_path / "nbest")])
+        assert shares[-1] == list(lines_of("H", output))
+    assert all(shares) and sorted(shares[0] + shares[1]) == list(range(16))
+
+
+def test_an_ensemble_and_detokenised_text(trained, tmp_path):
+    path = f"{trained.best}:{trained.best}"
+    flags = ("--tokenizer", "moses", "--target-lang", "de", "--source-lang", "en")
+    output = generate(trained.data, path, *flags, "--output", tmp_path / "best", "--nbest-json", tmp_path / "nbest")
+    texts = lines_of("D", output)
+    written = (tmp_path / "best").read_text(encoding="utf-8").splitlines()
+    assert written == [texts[number].partition("\t")[2] for number in range(16)]
+    for number, sentence in enumerate(json_file(tmp_path / "nbest")):
+        [best] = sentence["hypotheses"]
+        assert best.get("output", best["text"]) == hypotheses(output)[number][0] and best["text"] == written[number]
+    assert any("output" in sentence["hypotheses"][0] for sentence in json_file(tmp_path / "nbest"))
+
+
+def test_both_kinds_of_files_have_the_same_scores(trained, corpus, tmp_path):
+    flags = ("--results-path", tmp_path, "--remove-bpe", "--output", tmp_path / "best")
+    generate(trained.data, trained.best, *flags)
+    plain = (corpus / "test.de").read_text(encoding="utf-8").replace("@@ ", "")
+    (tmp_path / "references").write_text(plain, encoding="utf-8")
+    for name in ("best", "generate-test.txt"):
+        files = (
+            "--hypotheses",
+            tmp_path / name,
+            "--references",
+            tmp_path / "references",
+            "--trees",
+            corpus / "test.en",
+        )
+        files += ("--json", tmp_path / f"{name}.json", "--baseline", tmp_path / "best", "--samples", 20)
+        assert score([str(text) for text in files]) == 0
+    first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("best", "generate-test.txt"))
+    for key in ("metrics", "signatures", "differences", "by_length", "by_depth"):
+        assert first[key] == second[key]
+    assert first["metrics"]["chrf"] > 0 and all(row["p_value"] == 1 for row in first["differences"])
 
 
 def test_a_run_that_fails_leaves_no_file_and_the_old_one(trained, tmp_path, monkeypatch):

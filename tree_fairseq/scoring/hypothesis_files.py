@@ -216,8 +216,12 @@ class FileScorer:
             raise ScoringError(
                 f"{path} is missing: give a file with one hypothesis a line, or fairseq-generate's output"
             )
-        lines = read_output_texts(path, self.count)
-        return {name: self.measure(name, lines, path) for name in self.args.metrics}
+        lines, invalid = read_output_texts(path, self.count)
+        trees = ["" if number in invalid else line for number, line in enumerate(lines)]  # as the tree metrics read it
+        return {
+            name: self.measure(name, trees if name in ("tree", "brackets") else lines, path)
+            for name in self.args.metrics
+        }
 
     def measure(self, name: str, lines: list[str], path: Path) -> Measure:
         """Returns a measure of hypotheses, which come from a file."""

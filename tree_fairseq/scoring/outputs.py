@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tree_fairseq.errors import CorruptFileError, ScoringError
 from tree_fairseq.files import read_json
-from tree_fairseq.tree_insertion import UNFINISHED
+from tree_fairseq.tree_insertion import INVALID, UNFINISHED
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -96,22 +96,24 @@ def read_complete(path: str | Path, count: int) -> Outputs:
 _HYPOTHESIS = re.compile(r"H-\d+\t")
 
 
-def read_output_texts(path: str | Path, count: int) -> list[str]:
+def read_output_texts(path: str | Path, count: int) -> tuple[list[str], set[int]]:
     """Reads the best output of each of ``count`` sentences: lines of text, or the output of fairseq-generate.
 
     Of the latter the ``D-`` lines are read, or the ``H-`` lines if it has none; a sentence without a hypothesis has an
-    empty text, and a warning says how many these are. Raises ScoringError for another number of sentences, and as
-    :func:`read_complete`.
+    empty text, and a warning says how many these are. Also returns the numbers of the sentences whose output was marked
+    as invalid: their text can be read as a tree, but the model did not finish one. Raises ScoringError for another
+    number of sentences, and as :func:`read_complete`.
     """
     lines = list(read_lines(path))
     if not any(map(_HYPOTHESIS.match, lines)):
         if len(lines) != count:
             raise ScoringError(f"{path} has {len(lines)} lines, the references are {count}: line n belongs to line n")
-        return lines
+        return lines, set()
     outputs = read_complete(path, count)
     if lacking := count - len(outputs.best):
         logger.warning("%s: %d of %d sentences have no output; they count as empty", path, lacking, count)
-    return [outputs.detokenized.get(index, outputs.best.get(index, "")) for index in range(count)]
+    texts = [outputs.detokenized.get(index, outputs.best.get(index, "")) for index in range(count)]
+    return texts, {index for index, marks in outputs.unfinished.items() if INVALID in marks}
 
 
 def read_text(path: str | Path, count: int) -> list[str]:
