@@ -74,3 +74,19 @@ def test_every_picture_of_the_pages_is_drawn_by_the_script(tmp_path):
         kept = ElementTree.parse(ROOT / f"docs/images/{name}.svg").getroot()
         assert drawn.get("viewBox") == kept.get("viewBox"), f"draw it again: python docs/plugins/pictures.py {name}"
         assert len(list(drawn.iter())) > 20
+
+
+def test_the_map_names_every_folder_and_file_of_the_package():
+    shown = (
+        (ROOT / "docs/design.md")
+        .read_text(encoding="utf-8")
+        .partition("tree_fairseq/\n")[2]
+        .partition("\npreprocess/")[0]
+    )
+    package = [
+        path
+        for path in (ROOT / "tree_fairseq").iterdir()
+        if path.name not in ("__pycache__", "__init__.py", "py.typed")
+    ]
+    missing = [path.name for path in package if not re.search(rf"(?<![\w]){re.escape(path.name)}[/ ]", shown)]
+    assert len(package) > 15 and not missing, "describe them in docs/design.md"
