@@ -119,9 +119,11 @@ def read(result: Path, *others: Path) -> None:
 
 def outputs(other: Path, scratch: Path) -> dict:
     """The digests of the files of all folders, the hypotheses of all methods, and the losses of resumed trainings."""
+    import fairseq
+
     from tests.end_to_end.commands import hypotheses, run
 
-    found: dict = {"files": {}, "hypotheses": {}, "resumed": {}}
+    found: dict = {"fairseq": fairseq.__version__, "files": {}, "hypotheses": {}, "resumed": {}}
     for name, method in METHODS.items():
         folder = other / name
         found["files"][name] = {
