@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -40,6 +41,8 @@ def check(out: Path, printed: str, train_pairs: int) -> None:
     assert result["signature"] in printed and "tok:13a" in printed
     assert printed.count("  reference ") == 3
     assert str(out / "parse.svg") in printed
+    assert re.search(r"\| fairseq-interactive .* --beam 5\n +\S.*\n.*done; type sentences of your own", printed)
+    assert "@@" not in printed and (out / "data-bin/subwords.codes").is_file()
     picture = xml.etree.ElementTree.parse(out / "parse.svg").getroot()
     assert picture.tag.endswith("svg") and "NP" in [text.strip() for text in picture.itertext()]
 

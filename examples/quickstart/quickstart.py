@@ -36,6 +36,9 @@ TRAINING = """
 """
 
 
+TYPED = "the man saw the girl with the telescope."
+
+
 class Failure(Exception):
     """A command that failed; its log says why."""
 
@@ -109,16 +112,15 @@ class Quickstart:
     def main(self) -> None:
         """The whole course."""
         # What an earlier run left is made again; its parses are kept.
-        for name in ("words", "bpe", "data-bin", "tree_transformer", "transformer", "logs"):
+        for name in ("words", "data-bin", "tree_transformer", "transformer", "logs"):
             shutil.rmtree(self.out / name, ignore_errors=True)
-        for folder in (self.logs, self.out / "bpe"):
-            folder.mkdir(parents=True)
+        self.logs.mkdir(parents=True)
         parser = self.write_words()
         self.show_pairs()
-        self.split_words()
         self.preprocess(parser)
         self.train()
         self.translate()
+        self.translate_typed()
 
     def write_words(self) -> list[str]:
         """Tokenised splits, of the grammar's corpus or of somebody's text; returns the flags of the parser."""
@@ -149,28 +151,14 @@ class Quickstart:
             for line in pair:
                 print(f"          {line}", flush=True)
 
-    def split_words(self) -> None:
-        """Splits words into subwords, learnt on both languages."""
-        merges = "200" if self.toy else "8000" if self.data else "2500"
-        self.say(f"subwords: {merges} merges of subword-nmt, learnt on both languages")
-        words, pieces = self.out / "words", self.out / "bpe"
-        both, codes = pieces / "both", str(pieces / "codes")
-        both.write_text("\n".join([*self.lines(self.source), *self.lines(self.target), ""]), encoding="utf-8")
-        learn = ["subword-nmt", "learn-bpe", "-s", merges, "--input", str(both), "--output", codes]
-        self.run("bpe", learn, announce=False)
-        both.unlink()
-        for split in ("train", "valid", "test"):
-            for language in (self.source, self.target):
-                files = [str(folder / f"{split}.{language}") for folder in (words, pieces)]
-                apply = ["subword-nmt", "apply-bpe", "-c", codes, "--input", files[0], "--output", files[1]]
-                self.run("bpe", apply, announce=False)
-
     def preprocess(self, parser: list[str]) -> None:
-        """Parses the source side and writes the folder that both models read; its progress is shown."""
-        pieces = self.out / "bpe"
+        """Splits words into subwords, learnt on both languages, parses the source side, and writes the folder that both
+        models read; its progress is shown."""
+        words, merges = self.out / "words", "200" if self.toy else "8000" if self.data else "2500"
         command = ["fairseq-preprocess", "--user-dir", "tree_fairseq", "--task", "tree_translation"]
         command += ["-s", self.source, "-t", self.target]
-        command += ["--trainpref", f"{pieces}/train", "--validpref", f"{pieces}/valid", "--testpref", f"{pieces}/test"]
+        command += ["--trainpref", f"{words}/train", "--validpref", f"{words}/valid", "--testpref", f"{words}/test"]
+        command += ["--tokenizer", "moses", "--moses-no-dash-splits", "--learn-subwords", merges]
         command += ["--destdir", str(self.out / "data-bin"), "--joined-dictionary", "--workers", "2", *parser]
         command += ["--tree-lang", self.source, "--parse-cache", str(self.out / "parses")]
         self.say(" ".join(command))
@@ -244,12 +232,25 @@ class Quickstart:
             self.run(f"generate-{name}", [*command, "--results-path", str(self.out / name)])
         sides = ["--source", self.source, "--target", self.target]
         subprocess.run(["python", "examples/quickstart/report.py", "--out", str(self.out), *sides], check=True)
-        print(
-            f'\nGo on: echo "the old man the boat ." | fairseq-interactive {self.out}/data-bin --user-dir tree_fairseq'
-            f" --task tree_translation \\\n    --path {self.out}/tree_transformer/checkpoint_best.pt --bpe subword_nmt"
-            f" --bpe-codes {self.out}/bpe/codes --remove-bpe --beam 5"
-        )
-        self.say("done")
+
+    def translate_typed(self) -> None:
+        """Translates a sentence as a person types it: the folder knows how to tokenise, split and parse it."""
+        typed = TYPED
+        if self.data:
+            typed = (self.out / "words" / f"test.{self.source}").read_text(encoding="utf-8").partition("\n")[0]
+            typed = re.sub(r" ([.,;:?!])(?= |$)", r"\1", typed)
+        command = ["fairseq-interactive", str(self.out / "data-bin"), "--user-dir", "tree_fairseq"]
+        command += ["--task", "tree_translation", "--path", str(self.out / "tree_transformer" / "checkpoint_best.pt")]
+        command += ["--beam", "5"]
+        print()
+        self.say(f"echo {shlex.quote(typed)} | {' '.join(command)}")
+        output, log = self.logs / "typed.out", self.logs / "typed.log"
+        with open(output, "wb") as lines, open(log, "wb") as stream:
+            done = subprocess.run(command, input=f"{typed}\n".encode(), stdout=lines, stderr=stream)
+        self.check(done.returncode, log)
+        found = re.search(r"^D-0\t[^\t]*\t(.*)$", output.read_text(encoding="utf-8"), re.MULTILINE)
+        print(f"          {found[1] if found else ''}", flush=True)
+        self.say("done; type sentences of your own into the same command")
 
 
 def prepare_environment() -> None:
