@@ -239,7 +239,7 @@ def test_other_architectures_of_a_seed_are_compared(tmp_path):
         ("geo", ("--out", "x", "--toy", "--traversal", "zigzag"), "--traversal zigzag: give dfs bfs"),
         ("geo", ("--out", "x", "--toy", "--binarization", "lcsr"), "--binarization lcsr: give lcrs none"),
         ("geo", ("--out", "x", "--toy", "--setting", "SYN-S"), "--setting SYN-S: give none"),
-        ("for2lam", ("--out", "x", "--setting", "SYN-M"), "--setting SYN-M: give SYN-S SYN-L rebuild"),
+        ("for2lam", ("--out", "x", "--setting", "SYN-M"), "--setting SYN-M: give SMALL SYN-S SYN-L rebuild"),
         ("for2lam", ("--out", "x", "--setting", "rebuild"), "--setting rebuild needs --data"),
         ("geo", ("--out", "x", "--toy", "--seed", "1", "--seeds", "1,2"), "give --seed or --seeds, not both"),
         ("geo", ("--out", "x", "--toy", "--seeds", "1;2"), "--seed and --seeds need numbers"),
