@@ -9,9 +9,9 @@ with the same functions.
 
 from __future__ import annotations
 
-import logging
 import sys
 
+from tree_fairseq.logs import log_to_standard_error
 from tree_fairseq.options import run_command
 
 SCORERS = {
@@ -39,10 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given and not given[0].startswith("-"):
         return run_command("tree-fairseq score", SCORERS, given)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    from tree_fairseq.scoring import (
-        hypothesis_files,
-    )  # with all libraries of metrics, one of which configures logging, too
+    log_to_standard_error()  # before the libraries of metrics are imported, one of which sets logging up, too
+    from tree_fairseq.scoring import hypothesis_files
 
     names = "\n".join(f"  {name:<14} {about}" for name, (_, about) in SCORERS.items())
     about = f"scorers of the runs of recipes, tree-fairseq score NAME --run DIR (see NAME --help):\n{names}"

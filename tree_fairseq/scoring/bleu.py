@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.base import Metric
 
 from tree_fairseq.scoring.breakdowns import by_bounds
+from tree_fairseq.scoring.measures import text_metric
 from tree_fairseq.scoring.outputs import detokenize, read_text
 from tree_fairseq.scoring.runs import RunScorer, bucket_lines, hypotheses_of
 from tree_fairseq.scoring.significance import BOOTSTRAP, Resampling, paired_text_test
@@ -39,9 +40,9 @@ class Side:
     lowercase: bool = False
     tokenize: str = "13a"
 
-    def scorer(self) -> BLEU:
-        """Returns a new scorer; ``force``, because the tokenised reading is deliberate."""
-        return BLEU(lowercase=self.lowercase, tokenize=self.tokenize, force=True)
+    def scorer(self) -> Metric:
+        """Returns a new scorer."""
+        return text_metric("bleu", self.lowercase, self.tokenize)
 
 
 def split_compounds(line: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.classification.targets import is_number
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
 from tree_fairseq.files import atomic_file, write_json
 from tree_fairseq.scoring import evalb
@@ -36,6 +37,7 @@ from tree_fairseq.scoring.measures import (
 )
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_references
 from tree_fairseq.scoring.predictions import last_column, read_class
+from tree_fairseq.scoring.score_tables import tables
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
@@ -56,19 +58,6 @@ METRICS = {
     "rouge": "ROUGE-1, -2 and -L (Lin 2004) on the given tokens, by rouge-score",
 }
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
-_IN_PARTS = (
-    *(
-        "bleu",
-        "chrf",
-        "ter",
-        "exact_match",
-        "tree_match",
-        "tree_match_unordered",
-        "bracket_f1",
-        "unlabelled_bracket_f1",
-    ),
-    *("complete_match", "class_accuracy", "class_macro_f1", "pearson", "rouge1", "rouge2", "rougeL"),
-)  # metrics that are printed for parts of the test set; the JSON file has all of them
 
 
 def build_parser(epilog: str = "") -> ArgumentParser:
@@ -337,57 +326,6 @@ def _metrics(measures: Iterable[Measure], indices: Sequence[int]) -> dict[str, f
     return {name: value for measure in measures for name, value in measure.metrics(indices).items()}
 
 
-def tables(result: dict) -> str:
-    """Formats the result: metrics and differences, signatures, parts of the test set."""
-    baselines, names = list(result["baselines"]), list(result["metrics"])
-    system, *others = _short_names([result["hypotheses"], *baselines])
-    rows = [["", system]]
-    for other in others:
-        rows[0] += [other, "difference", "p"]
-    found = {(row["metric"], row["baseline"]): row for row in result["differences"]}
-    for name in names:
-        rows.append([name, f"{result['metrics'][name]:.2f}"])
-        for path in baselines:
-            row = found[name, path]
-            p_value = f"{row['p_value']:.4f}" if "p_value" in row else ""
-            rows[-1] += [f"{result['baselines'][path][name]:.2f}", f"{row['difference']:+.2f}", p_value]
-    parts = [f"{result[COUNT]} sentences", *_aligned(rows)]
-    if "bracket_sentences" in result:
-        parts.append(
-            "brackets of {valid} sentences; {error} errors, {skipped} skipped".format(**result["bracket_sentences"])
-        )
-    tests = dict.fromkeys(row["signature"] for row in result["differences"] if "signature" in row)
-    parts += [f"{name}: {text}" for name, text in result["signatures"].items()]
-    parts += [f"test: {text}" for text in tests]
-    names = [name for name in names if name in _IN_PARTS]
-    for title, key in (("words", "by_length"), ("depth", "by_depth")):
-        if key in result:
-            rows = [[title, COUNT, *names]]
-            for row in result[key]:
-                bounds = f"{row['from']}-{row['to'] if row['to'] is not None else ''}"
-                rows.append([bounds, str(row[COUNT]), *(f"{row[name]:.2f}" for name in names)])
-            parts += ["", *_aligned(rows)]
-    return "\n".join(parts) + "\n"
-
-
-def _short_names(paths: Sequence[str]) -> list[str]:
-    """The last parts of paths, as many as tell them apart."""
-    split = [Path(path).parts for path in paths]
-    for count in range(1, max(map(len, split))):
-        names = ["/".join(parts[-count:]) for parts in split]
-        if len(set(names)) == len(set(paths)):
-            return names
-    return list(paths)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
-        for row in rows
-    ]
-
-
 def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
     """Runs the command; returns its exit status."""
     args = build_parser(epilog).parse_args(arguments)
@@ -397,6 +335,5 @@ def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
         if args.json is not None:
             write_json(args.json, result)
     except (TreeFairseqError, OSError) as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     return 0
