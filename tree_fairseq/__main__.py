@@ -16,6 +16,7 @@ COMMANDS = {
     "average": ("commands.average:main", "the mean of checkpoints"),
     "release": ("commands.release:main", "packs a trained model into a folder for others"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
+    "curves": ("commands.curves:main", "learning curves, drawn from logs of training"),
     "score": (
         "scoring.__main__:main",
         "scores of hypotheses: BLEU, chrF, TER, trees, brackets, classes, ROUGE, with paired tests",

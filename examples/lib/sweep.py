@@ -3,9 +3,10 @@
     python examples/lib/sweep.py --runs RUN... --metric tokenized_bleu --layers 6 --height 10 --lengths 10 20 40 \\
         --checkpoint checkpoint_best.pt --output OUT
 
-Writes ``OUT/sweep.md`` and ``OUT/sweep.svg`` from the ``score.json`` of the runs. Runs that differ only in their seed
-are one row with their mean. The time that encoders take is measured here, on the runs with ``--layers`` layers and
-``--height``. Where all runs have the same encoder, depth is left out; without ``--lengths``, time is left out.
+Writes ``sweep.md``, ``sweep.svg`` and ``sweep.png`` to OUT, from the ``score.json`` of the runs. Runs that differ only
+in their seed are one row with their mean. The time that encoders take is measured here, on the runs with ``--layers``
+layers and ``--height``. Where all runs have the same encoder, depth is left out; without ``--lengths``, time is left
+out.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble
 
 import tree_fairseq
-from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
+from tree_fairseq.drawing.figure_files import write_figure
+from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WITHOUT, WITH = "Transformer", "Treeformer"
 SENTENCES = 32
@@ -138,8 +144,8 @@ def length_table(times: dict[str, dict[int, float]]) -> str:
     return table(["n", f"{WITHOUT}, ms a sentence", f"{WITH}, ms a sentence", "ratio"], lines)
 
 
-def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dict[str, dict[int, float]]) -> str:
-    """All of it as SVG.
+def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dict[str, dict[int, float]]) -> Figure:
+    """All of it as one picture.
 
     Args:
         times: none to leave them out
@@ -168,14 +174,19 @@ def plots(rows: Sequence[Row], layers: int, height: int, metric: str, times: dic
             ),
         ]
     by_height = [Line(WITHOUT, flat), Line(WITH, [(row.height, row.score) for row in heights])]
-    drawn.append(Plot(f"Height{_of_layers(layers)}", "h", metric, by_height, logarithmic=False))
+    drawn.append(
+        Plot(f"Height{_of_layers(layers)}", "h, the height of the chart", metric, by_height, logarithmic=False)
+    )
     if times:
         drawn.append(
             Plot(
-                "Encoder", "n", "ms a sentence", [Line(name, sorted(values.items())) for name, values in times.items()]
+                "Encoder",
+                "n, tokens of a sentence",
+                "milliseconds a sentence",
+                [Line(name, sorted(values.items())) for name, values in times.items()],
             )
         )
-    return plots_to_svg(drawn)
+    return draw_plots(drawn)
 
 
 def _depths_differ(rows: Sequence[Row]) -> bool:
@@ -224,8 +235,8 @@ def main(arguments: list[str] | None = None) -> int:
         title = f"## Time of the encoder{_of_layers(args.layers)}, h = {args.height}, by length of sentences"
         parts.append(f"{title}\n\n{length_table(times)}")
     (args.output / "sweep.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    (args.output / "sweep.svg").write_text(plots(rows, args.layers, args.height, args.metric, times), encoding="utf-8")
-    sys.stdout.write(f"{args.output / 'sweep.md'}\n{args.output / 'sweep.svg'}\n")
+    pictures = write_figure(plots(rows, args.layers, args.height, args.metric, times), args.output / "sweep")
+    sys.stdout.write("".join(f"{path}\n" for path in (args.output / "sweep.md", *pictures)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the quickstart shows at its end: BLEU of both models, three translations, and a parse as a picture."""
+"""What the quickstart shows at its end: BLEU of both models, three translations, a parse and learning curves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 
 from preprocess.own_text import SPLITS
 from tree_fairseq.data_bin.kinds import export_forests
+from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.forest import tree_to_svg
+from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bleu import Side, corpus_bleu, paired_bootstrap
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
@@ -66,6 +68,9 @@ def report(out: Path, source: str, target: str) -> dict:
     picture = out / "parse.svg"
     draw(out / "data-bin", source, shown[0], picture)
     print(f'\nthe parse of "{plain[shown[0]]}": {picture}')
+    runs = [read_curves(out / "logs" / f"{name}.log", title) for name, title in SYSTEMS.items()]
+    curves = write_figure(draw_curves(runs, ["loss"]), out / "learning_curves", "learning curves of both models")
+    print(f"the learning curves of both models: {curves[0]} and {curves[1].name}")
     result = {
         "metric": "sacrebleu",
         "score": scores["tree_transformer"],
@@ -74,6 +79,7 @@ def report(out: Path, source: str, target: str) -> dict:
         "signature": signature,
         "difference": bootstrap,
         "picture": str(picture),
+        "learning_curves": str(curves[0]),
         "pairs": {split: len((out / "words" / f"{split}.{source}").read_bytes().splitlines()) for split in SPLITS},
     }
     write_json(out / "result.json", result)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks.measuring import Timing
-from tree_fairseq.drawing.plots import Line, Plot, plots_to_svg
+from tree_fairseq.drawing.figure_files import write_figure
+from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,6 @@ def size_plot(title: str, axis: str, unit: str, measured: Mapping[str, Mapping[i
 
 
 def write_picture(folder: Path, name: str, plots: Sequence[Plot]) -> Path:
-    """Writes plots to one SVG file and returns its path."""
+    """Writes plots to one SVG file, and beside it as PNG, and returns the path of the SVG file."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
-    path.write_bytes(plots_to_svg(plots).encode())
-    return path
+    return write_figure(draw_plots(plots), (folder / name).with_suffix(""))[0]

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.drawing.pictures import pixels, size_of, texts_of
+from tree_fairseq.drawing.figure_files import figure_bytes
 from tree_fairseq.drawing.heat_maps import (
     attention,
     balanced_tree,
     code_of,
     down,
+    draw_heat_map,
     figures,
-    heat_colour,
     heat_map_to_svg,
     learned_map,
     level_weights,
@@ -25,7 +27,6 @@ from tree_fairseq.drawing.heat_maps import (
 )
 from tree_fairseq.python_versions import zip_equal
 
-SVG = "{http://www.w3.org/2000/svg}"
 NODES = balanced_tree(3)
 
 
@@ -104,39 +105,47 @@ def test_learned_decays_add_up():
     np.testing.assert_allclose(np.log(scores[5] / scores[5, 0]), likeness, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("value", "colour"),
-    [(0, "#000000"), (1 / 6, "#800000"), (1 / 3, "#ff0000"), (0.5, "#ff8000"), (2 / 3, "#ffff00"), (1, "#ffffff")],
-)
-def test_colours_run_from_black_by_red_and_yellow_to_white(value, colour):
-    assert heat_colour(value) == colour
-
-
-@pytest.mark.parametrize("depth", [0, 1, 2, 4])
-def test_a_picture_has_a_cell_for_every_pair(depth):
+@pytest.mark.parametrize("depth", [0, 2, 5])
+def test_a_picture_has_every_score_and_fits_a_page(depth):
     for heat_map in [*figures(depth), learned_map(depth, [0.9])]:
-        root = ElementTree.fromstring(heat_map_to_svg(heat_map))
-        count = 2 ** (depth + 1) - 1
-        cells = {
-            cell.find(SVG + "title").text: cell
-            for cell in root.iter(SVG + "rect")
-            if cell.find(SVG + "title") is not None
-        }
-        assert len(cells) == count**2
-        width, height = float(root.get("width")), float(root.get("height"))
-        for note, cell in cells.items():
-            query, key = (int(word) for word in note.replace(":", "").replace(",", "").split() if word.isdecimal())
-            assert cell.get("fill") == heat_colour(heat_map.scores[query, key])
-            assert 0 < float(cell.get("x")) + float(cell.get("width")) < width
-            assert 0 < float(cell.get("y")) + float(cell.get("height")) < height
-        texts = [text.text for text in root.iter(SVG + "text")]
-        assert heat_map.title in texts and {"0", "0.25", "0.5", "0.75", "1"} <= set(texts)
-        assert root.find(SVG + "title").text == heat_map.title
+        figure = draw_heat_map(heat_map)
+        axes, scale = figure.axes
+        (image,) = axes.get_images()
+        np.testing.assert_array_equal(image.get_array(), heat_map.scores)
+        assert image.get_clim() == (0, heat_map.scores.max()) and image.get_cmap().name == "hot"
+        # Queries run down and keys run to the right.
+        assert axes.get_ylim()[0] > axes.get_ylim()[1] and axes.get_xlim()[0] < axes.get_xlim()[1]
+        assert scale.get_ylabel() == "attention (softmax over the keys)"
+        assert max(pixels(figure)) < 1000
+
+
+@pytest.mark.parametrize("depth", [0, 5])
+def test_a_picture_names_its_axes_and_some_nodes(depth):
+    heat_map = learned_map(depth, [0.9])
+    shown = texts_of(heat_map_to_svg(heat_map))
+    assert {heat_map.title, "key (node, breadth first)", "query (node, breadth first)", "0"} <= set(shown)
+    assert sum(text.isdecimal() for text in shown) <= 2 * 18
+    assert max(size_of(figure_bytes(draw_heat_map(heat_map), "png"))) < 1000
 
 
 def test_command_writes_the_figures(tmp_path, capsys):
     folder = tmp_path / "new" / "maps"
-    main(["--output", str(folder), "--decays", "0.5", "-0.9", "--learned", "0.1", "0.2", "--width", "256"])
+    main(
+        [
+            "--output",
+            str(folder),
+            "--depth",
+            "1",
+            "--decays",
+            "0.5",
+            "-0.9",
+            "--learned",
+            "0.1",
+            "0.2",
+            "--width",
+            "256",
+        ]
+    )
     names = [
         "figure2",
         "figure3_parent",
@@ -147,9 +156,10 @@ def test_command_writes_the_figures(tmp_path, capsys):
         "figure4_p-0.9",
         "learned",
     ]
-    assert capsys.readouterr().out.splitlines() == [str(folder / f"{name}.svg") for name in names]
-    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.svg" for name in names)
-    for path in folder.iterdir():
+    files = [f"{name}.{form}" for name in names for form in ("svg", "png")]
+    assert capsys.readouterr().out.splitlines() == [str(folder / name) for name in files]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(files)
+    for path in folder.glob("*.svg"):
         ElementTree.parse(path)
 
 

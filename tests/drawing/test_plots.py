@@ -1,70 +1,96 @@
-"""Plots: their ticks, and the places and colours of their points."""
+"""Plots of lines."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree
+import sys
 
 import pytest
 
-from tree_fairseq.drawing.plots import Line, Plot, decades, even_steps, plots_to_svg
+from tests.drawing.pictures import pixels, size_of, texts_of
+from tree_fairseq.drawing.figure_files import figure_bytes, new_figure, shortened, write_figure
+from tree_fairseq.drawing.plots import Line, Plot, draw_plots, plots_to_svg
+from tree_fairseq.errors import MissingLibraryError
 
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (34.2, 35.4, [34.2, 34.4, 34.6, 34.8, 35, 35.2, 35.4]),
-        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (-3, 400, [-100, 0, 100, 200, 300, 400]),
-        (5, 5, [5, 6]),
-        (0, 0, [0, 1]),
-    ],
-)
-def test_even_steps(low, high, ticks):
-    found = even_steps(low, high)
-    assert found[0] <= low and found[-1] >= high
-    if low < high:
-        assert found == pytest.approx(ticks)
+LINES = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)], is_dashed=True)]
 
 
-def test_equal_differences_are_equal_distances():
-    plot = Plot("BLEU by height", "h", "BLEU", [Line("model", [(2, 30.0), (5, 31.0), (10, 32.0)])], logarithmic=False)
-    circles = xml.etree.ElementTree.fromstring(plots_to_svg([plot])).findall(f".//{SVG}circle")
-    heights = [float(circle.get("cy")) for circle in circles]
-    assert heights[0] > heights[1] > heights[2]
-    assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.01)
+def test_a_plot_names_axes_units_and_lines():
+    shown = texts_of(plots_to_svg([Plot("Encoder", "tokens", "milliseconds", LINES)]))
+    assert {"Encoder", "tokens", "milliseconds", "a & b", "c", "10", "200", "1"} <= set(shown)
 
 
-def test_negative_values_can_be_drawn():
-    line = Line("difference", [(1, -2.0), (2, 0.0), (3, 2.0)])
-    assert "polyline" in plots_to_svg([Plot("", "", "", [line], logarithmic=False)])
+def test_every_point_is_drawn_and_a_name_has_one_colour_and_one_entry():
+    figure = draw_plots([Plot("one", "n", "ms", LINES), Plot("two", "n", "ms", LINES[::-1])])
+    drawn = [line for axes in figure.axes for line in axes.get_lines()]
+    assert [list(zip(*line.get_data())) for line in drawn] == [line.points for line in (*LINES, *LINES[::-1])]
+    assert drawn[0].get_color() == drawn[3].get_color() != drawn[1].get_color() == drawn[2].get_color()
+    assert [line.get_linestyle() for line in drawn] == ["-", "--", "--", "-"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a & b", "c"]
+    for axes in figure.axes:
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        assert left < 10 and right > 200 and 0 < low < 0.7 and high > 31
 
 
-def test_plots_have_every_point_inside_and_the_same_colour_for_a_name():
-    lines = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)])]
-    root = xml.etree.ElementTree.fromstring(
-        plots_to_svg([Plot("one", "n", "ms", lines), Plot("two", "n", "ms", lines[::-1])])
-    )
-    fields = [shape for shape in root.iter(f"{SVG}rect") if shape.get("class") == "plot-frame"]
-    circles = list(root.iter(f"{SVG}circle"))
-    assert len(fields) == 2 and len(circles) == 8
-    for index, circle in enumerate(circles):
-        field = fields[index // 4]
-        for place, begin, size in (("cx", "x", "width"), ("cy", "y", "height")):
-            assert (
-                float(field.get(begin)) <= float(circle.get(place)) <= float(field.get(begin)) + float(field.get(size))
-            )
-    colours = {}
-    for circle in circles:
-        colours.setdefault(circle.find(f"{SVG}title").text.split(",")[0], set()).add(circle.get("fill"))
-    assert list(colours) == ["a & b", "c"] and len(set.union(*colours.values())) == 2
-    # Of one line, the point of the greater value is higher.
-    assert float(circles[1].get("cy")) < float(circles[0].get("cy"))
+def test_the_vertical_axis_is_logarithmic_or_linear():
+    points = [Line("x", [(1, 1.0), (2, 10.0), (3, 100.0)])]
+    (axes,) = draw_plots([Plot("", "", "", points)]).axes
+    assert axes.get_yscale() == "log" and {1, 10, 100} <= {round(tick, 6) for tick in axes.get_yticks()}
+    negative = Line("difference", [(1, -2.0), (2, 0.0), (3, 2.0)])
+    (axes,) = draw_plots([Plot("", "", "", [negative], logarithmic=False)]).axes
+    assert axes.get_yscale() == "linear" and axes.get_ylim()[0] < -2
+    # One value alone has room above and below.
+    (axes,) = draw_plots([Plot("", "", "", [Line("x", [(1, 5.0)])])]).axes
+    assert axes.get_ylim()[0] < 5 < axes.get_ylim()[1]
 
 
 @pytest.mark.parametrize(
-    "low, high, ticks", [(0.7, 31, [0.5, 1, 2, 5, 10, 20, 50]), (2, 2, [2, 5]), (10, 100, [10, 20, 50, 100])]
+    ("xs", "shown"), [([1, 2, 6], ["1", "2", "6"]), ([10.31, 11.2, 11.4, 60], None), (list(range(40)), None)]
 )
-def test_decades_enclose_the_values(low, high, ticks):
-    assert decades(low, high) == pytest.approx(ticks)
+def test_labels_that_would_touch_are_left_out(xs, shown):
+    (axes,) = draw_plots([Plot("", "", "", [Line("x", [(x, 1) for x in xs])])]).axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == shown if shown else len(labels) <= 12
+
+
+@pytest.mark.parametrize("names", [["Tree-Transformer, validation", "transformer, training"] * 2, ["x" * 90] * 9])
+def test_the_legend_stays_inside(names):
+    figure = draw_plots([Plot("", "", "", [Line(f"{k} {name}", [(1, k + 1)]) for k, name in enumerate(names)])])
+    figure.draw_without_rendering()
+    inside, box = figure.bbox, figure.legends[0].get_window_extent()
+    assert inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 30])
+def test_many_plots_fit_a_page(count):
+    figure = draw_plots([Plot(f"plot {k}", "n", "ms", [Line(f"line {k}", [(1, 2)])]) for k in range(count)])
+    assert len(figure.axes) == count and max(pixels(figure)) <= 2000
+
+
+def test_dollars_are_no_formulas_and_long_names_are_cut():
+    name = "price in $ and $" + "x" * 80
+    shown = texts_of(plots_to_svg([Plot("$ 5 to $ 6", "$n$", "ms", [Line(name, [(1, 2)])])]))
+    assert {"$ 5 to $ 6", "$n$", shortened(name, 48)} <= set(shown) and shortened(name, 48).endswith("…")
+
+
+def test_nothing_to_plot():
+    with pytest.raises(ValueError, match="no line has a point"):
+        draw_plots([Plot("", "", "", [Line("x", [])])])
+
+
+def test_files_are_the_same_each_time_and_named_by_their_form(tmp_path):
+    figures = [draw_plots([Plot("one", "n", "ms", LINES)]) for _ in range(2)]
+    assert figure_bytes(figures[0], "svg") == figure_bytes(figures[1], "svg")
+    assert write_figure(figures[0], tmp_path / "a.b") == [tmp_path / "a.b.svg", tmp_path / "a.b.png"]
+    assert write_figure(figures[0], tmp_path / "c.png") == [tmp_path / "c.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.b.png", "a.b.svg", "c.png"]
+    assert size_of(figure_bytes(new_figure(900, 1), "png")) == (2000, 100)
+
+
+def test_text_in_other_scripts_is_kept():
+    assert "日本語" in texts_of(plots_to_svg([Plot("日本語", "n", "ms", LINES)]))
+
+
+def test_without_matplotlib_the_message_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingLibraryError, match=r"needs matplotlib.*tree-fairseq\[figures\]"):
+        plots_to_svg([Plot("one", "n", "ms", LINES)])

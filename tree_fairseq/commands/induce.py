@@ -23,8 +23,9 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq
+from tree_fairseq.drawing.figure_files import new_figure, write_figure
 from tree_fairseq.drawing.forest import tree_to_svg
-from tree_fairseq.drawing.phrase_map import phrase_map_to_svg
+from tree_fairseq.drawing.phrase_map import draw_phrase_map
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import write_json
@@ -41,16 +42,21 @@ _PHRASES_DRAWN = 4
 
 
 def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path, count: int) -> None:
-    """Translates the first sentences and writes ``tree-NUMBER.svg`` and ``attention-NUMBER.svg`` for each."""
+    """Translates the first sentences and draws the tree and the attention of each.
+
+    Writes ``tree-NUMBER.svg``, and ``attention-NUMBER`` as ``.svg`` and ``.png``.
+    """
     pictures = {f"tree-{number}": tree_to_svg(forest) for number, forest in enumerate(trees[:count]) if forest}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in pictures.items():
+        (folder / f"{name}.svg").write_bytes(picture.encode())
     target_dictionary = inducer.task.target_dictionary
     for number, source, target in inducer.translations(count):
         attended = attended_phrases(inducer.models, source, target, target_dictionary.eos(), _PHRASES_DRAWN)
         written = [target_dictionary[token] for token in target.tolist()]
-        pictures[f"attention-{number}"] = phrase_map_to_svg([*inducer.tokens[number], "</s>"], written, attended)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, picture in pictures.items():
-        (folder / f"{name}.svg").write_bytes(picture.encode())
+        title = f"Phrases of sentence {number} that its translation attends to"
+        figure = draw_phrase_map([*inducer.tokens[number], "</s>"], written, attended, title)
+        write_figure(figure, folder / f"attention-{number}", title)
 
 
 def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
@@ -104,6 +110,9 @@ def main(arguments: list[str] | None = None) -> int:
         if path is not None and not path.parent.is_dir():
             parser.error(f"{path}: the folder {path.parent} does not exist")
     try:
+        if args.draw is not None:
+            # Without matplotlib the command ends now, and not after its work.
+            new_figure(1, 1)
         gold = None
         if args.gold is not None:
             lines = enumerate(read_lines(args.gold), start=1)

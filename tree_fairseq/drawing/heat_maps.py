@@ -1,8 +1,8 @@
-"""Heat maps of attention by tree positions alone: figures 2, 3 and 4 of Shiv & Quirk (2019), as SVG.
+"""Heat maps of attention by tree positions alone: figures 2, 3 and 4 of Shiv & Quirk (2019).
 
-``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures. With ``--learned p [p ...]``, the `tanh`
-of the raw decays in a checkpoint, it also writes the map of an encoding that contains one copy for each of these
-decays.
+``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures, each as SVG and as PNG. With ``--learned p
+[p ...]``, the `tanh` of the raw decays in a checkpoint, it also writes the map of an encoding that contains one copy
+for each of these decays.
 
 Rows are queries and columns are keys: the nodes of a balanced binary tree in breadth-first order. A cell is the softmax
 of query times key over its row. In figure 3 a linear map moves the query first. The paper states 0.44 and 0.16 for the
@@ -21,11 +21,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import softmax
 
-from tree_fairseq.drawing.svg import MARGIN, TITLE_SIZE, document, element, heading, text_width
+from tree_fairseq.drawing.figure_files import as_written, figure_to_svg, new_figure, shortened, write_figure
+from tree_fairseq.libraries import import_library
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BranchPath = tuple[int, ...]  # the branches from the root to a node, the most recent step last
 
@@ -67,23 +72,8 @@ def attention(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     return softmax(queries.reshape(len(queries), -1) @ keys.reshape(len(keys), -1).T, axis=1)
 
 
-_BREAKS = (0.0, 1 / 3, 2 / 3, 1.0)
-_COLOURS = np.array([[0, 0, 0], [255, 0, 0], [255, 255, 0], [255, 255, 255]])
-
-# Sizes in pixels.
-_SIDE = 420  # of the map
-_LABEL = 26  # for the numbers of the nodes
-_FONT_SIZE = 13
-_BAR_GAP = 28
-_BAR_WIDTH = 18
-_BAR_STEPS = 60
-
-_STYLE = """
-  rect { shape-rendering: crispEdges }
-  .heat-column { text-anchor: middle }
-  .heat-row { text-anchor: end }
-  .heat-frame { fill: none; stroke: #9aa5b1 }
-"""
+# Sizes in inches.
+_WIDTH, _HEIGHT = 5.6, 5.0
 
 
 @dataclass(frozen=True)
@@ -93,11 +83,6 @@ class HeatMap:
     name: str
     title: str
     scores: np.ndarray
-
-
-def heat_colour(value: float) -> str:
-    """The colour of a value from 0 to 1, from black over red and yellow to white."""
-    return "#" + "".join(f"{round(float(np.interp(value, _BREAKS, channel))):02x}" for channel in _COLOURS.T)
 
 
 def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) -> list[HeatMap]:
@@ -133,39 +118,36 @@ def learned_map(depth: int, decays: Sequence[float], width: float = 2) -> HeatMa
     return HeatMap("learned", f"Nodes, {number_of} side by side", attention(copies, copies))
 
 
-def heat_map_to_svg(heat_map: HeatMap) -> str:
-    """Draws a map, with a scale from 0 to 1 beside it, as a complete XML document."""
+def draw_heat_map(heat_map: HeatMap) -> Figure:
+    """Draws a map with the scale of its colours, from 0 (black) to the greatest score (white).
+
+    Raises MissingLibraryError without matplotlib.
+    """
+    figure = new_figure(_WIDTH, _HEIGHT)
+    axes = figure.add_subplot()
+    image = axes.imshow(heat_map.scores, cmap="hot", vmin=0, vmax=heat_map.scores.max(), interpolation="nearest")
+    ticker = import_library("matplotlib.ticker", "figures", "a heat map")
     count = len(heat_map.scores)
-    side = _SIDE / count
-    left, top = MARGIN + _LABEL, MARGIN + TITLE_SIZE + _LABEL
-    parts, _, width = heading(heat_map.title)
-    for node in range(0, count, max(1, round(_LABEL / side))):
-        middle = (node + 0.5) * side
-        parts.append(element("text", str(node), class_="heat-column", x=left + middle, y=top - 8))
-        parts.append(element("text", str(node), class_="heat-row", x=left - 8, y=top + middle + _FONT_SIZE / 3))
-    for row, scores in enumerate(heat_map.scores):
-        for column, score in enumerate(scores):
-            note = f"query {row}, key {column}: {score:.3f}"
-            parts.append(_cell(left + column * side, top + row * side, side, side, score, note))
-    bar, step = left + _SIDE + _BAR_GAP, _SIDE / _BAR_STEPS
-    for place in range(_BAR_STEPS):
-        parts.append(_cell(bar, top + place * step, _BAR_WIDTH, step, 1 - (place + 0.5) / _BAR_STEPS))
-    for x, frame_width in ((left, _SIDE), (bar, _BAR_WIDTH)):
-        parts.append(element("rect", class_="heat-frame", x=x, y=top, width=frame_width, height=_SIDE))
-    numbers = bar + _BAR_WIDTH + 6
-    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
-        parts.append(element("text", f"{value:g}", x=numbers, y=top + (1 - value) * _SIDE + _FONT_SIZE / 3))
-    width = max(width, numbers + text_width("0.75", _FONT_SIZE)) + MARGIN
-    return document(parts, width, top + _SIDE + MARGIN, style=_STYLE, title=heat_map.title, font_size=_FONT_SIZE)
+    for axis in (axes.xaxis, axes.yaxis):
+        # Numbers that would touch each other are left out.
+        few = ticker.MaxNLocator(integer=True, nbins=16, steps=[1, 2, 5, 10])
+        axis.set_major_locator(ticker.FixedLocator(range(count)) if count <= 16 else few)
+    axes.set_xlim(-0.5, len(heat_map.scores) - 0.5)
+    axes.set_ylim(len(heat_map.scores) - 0.5, -0.5)
+    labels = [axes.set_xlabel("key (node, breadth first)"), axes.set_ylabel("query (node, breadth first)")]
+    as_written([*labels, axes.set_title(shortened(heat_map.title, 60), fontsize=12)])
+    figure.colorbar(image, ax=axes, label="attention (softmax over the keys)")
+    return figure
 
 
-def _cell(x: float, y: float, width: float, height: float, value: float, note: str = "") -> str:
-    return element("rect", note=note, x=x, y=y, width=width, height=height, fill=heat_colour(value))
+def heat_map_to_svg(heat_map: HeatMap) -> str:
+    """Draws a map (see `draw_heat_map`) as a complete SVG document."""
+    return figure_to_svg(draw_heat_map(heat_map), heat_map.title)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the requested pictures and prints their paths."""
-    description = "heat maps of tree positional encodings, as SVG files"
+    description = "heat maps of tree positional encodings, as SVG and PNG files"
     parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
     add = parser.add_argument
     add("--output", type=Path, required=True, metavar="DIR", help="folder for the files; created if it does not exist")
@@ -180,9 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         maps.append(learned_map(options.depth, options.learned, options.width))
     options.output.mkdir(parents=True, exist_ok=True)
     for heat_map in maps:
-        path = options.output / f"{heat_map.name}.svg"
-        path.write_bytes(heat_map_to_svg(heat_map).encode())
-        print(path)
+        for path in write_figure(draw_heat_map(heat_map), options.output / heat_map.name, heat_map.title):
+            print(path)
 
 
 def _decay(text: str) -> float:

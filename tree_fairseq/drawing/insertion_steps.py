@@ -10,6 +10,8 @@ from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number,
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.symbols import tree_of_parents
 
+# A longer trace is cut in its middle.
+_MOST_STEPS = 12
 # Sizes in pixels.
 _FONT_SIZE = 14
 _HEADING_SIZE = 13
@@ -55,9 +57,19 @@ def trace_to_text(steps: Sequence[InsertionStep]) -> str:
 
 
 def trace_to_svg(steps: Sequence[InsertionStep], title: str | None = None) -> str:
-    """Draws the trees of all steps below one another; new nodes have green boxes and nodes to delete red ones."""
+    """Draws the trees of the steps below one another; new nodes have green boxes and nodes to delete red ones.
+
+    Of more than 12 steps the first 6 and the last 6 are drawn, and a note says which are not.
+    """
     parts, top, width = heading(title)
+    hidden = range(_MOST_STEPS // 2 + 1, len(steps) - _MOST_STEPS // 2 + 1) if len(steps) > _MOST_STEPS else range(0)
     for count, step in enumerate(steps, 1):
+        if count in hidden:
+            if count == hidden[0]:
+                note = f"not shown: steps {hidden[0]} to {hidden[-1]}"
+                parts.append(element("text", note, class_="step-heading", x=MARGIN, y=top))
+                top += _STEP_GAP
+            continue
         text = f"step {count}: {step.summary}"
         parts.append(element("text", text, class_="step-heading", x=MARGIN, y=top))
         drawn, right, bottom = _draw(step, top + 1.5 * _BOX_HEIGHT)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tree_fairseq.drawing.svg import MARGIN, document, element, heading, text_width
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.drawing.figure_files import as_written, figure_to_svg, new_figure, shortened
+from tree_fairseq.libraries import import_library
 
-# Sizes in pixels.
-_FONT_SIZE = 14
-_COLUMN_GAP = 14
-_BAR = 9
-_BAR_GAP = 3
-_ROW_GAP = 9
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-_STYLE = """
-  .phrase-source { text-anchor: middle }
-  .phrase-target { text-anchor: end }
-  .phrase-rule { stroke: #e4e7eb }
-  .phrase-bar { fill: #1d4f8c }
-"""
+_MOST_TOKENS = 40  # on either side
+_TURNED_FROM = 12  # source tokens; more would touch each other
+_BAR = 0.8  # the part of its lane that a bar fills
+_GAP = 0.6  # between two target tokens, in lanes
+# Sizes in inches.
+_COLUMN = 0.34
+_TURNED_COLUMN = 0.26
+_LANE = 0.075
+_BESIDE, _AROUND = 2.6, 1.6  # for labels and the scale of colours; for labels and titles
 
 
 class AttendedPhrase(NamedTuple):
@@ -31,34 +30,69 @@ class AttendedPhrase(NamedTuple):
     weight: float
 
 
-def phrase_map_to_svg(
+def draw_phrase_map(
     source: Sequence[str], target: Sequence[str], attended: Sequence[Sequence[AttendedPhrase]], title: str | None = None
-) -> str:
+) -> Figure:
     """Draws, for each target token, a bar under every phrase that it attends to; darker bars have greater weights.
 
     Source tokens are columns and target tokens are rows. ``attended`` has the phrases of each target token, by
-    decreasing weight. The result is a complete XML document.
+    decreasing weight. The scale of colours goes up to the greatest weight in the picture. Of a long sentence the first
+    40 tokens are shown, and a note says how many are not. Raises MissingLibraryError without matplotlib.
     """
-    target_edge = MARGIN + max((text_width(token, _FONT_SIZE) for token in target), default=0.0)
-    edges = [target_edge + _COLUMN_GAP]
-    for token in source:
-        edges.append(edges[-1] + text_width(token, _FONT_SIZE) + _COLUMN_GAP)
-    parts, top, width = heading(title)
-    top += _FONT_SIZE
-    for token, left, right in zip(source, edges, edges[1:]):
-        parts.append(element("text", token, class_="phrase-source", x=(left + right) / 2, y=top))
-    top += _ROW_GAP
-    for token, phrases in zip_equal(target, attended):
-        height = max(len(phrases) * (_BAR + _BAR_GAP), _FONT_SIZE) + _ROW_GAP
-        parts.append(element("line", class_="phrase-rule", x1=MARGIN, x2=edges[-1], y1=top, y2=top))
-        middle = top + height / 2 + _FONT_SIZE / 3
-        parts.append(element("text", token, class_="phrase-target", x=target_edge, y=middle))
-        y = top + (_ROW_GAP + _BAR_GAP) / 2
-        for start, end, weight in phrases:
-            note = f"{token}: {' '.join(source[start:end])}, {weight:.3f}"
-            box = {"x": edges[start] + 2, "y": y, "width": edges[end] - edges[start] - 4, "height": _BAR}
-            parts.append(element("rect", note=note, class_="phrase-bar", **box, fill_opacity=weight))
-            y += _BAR + _BAR_GAP
+    columns, rows = source[:_MOST_TOKENS], target[:_MOST_TOKENS]
+    shown = [[phrase for phrase in phrases if phrase.start < len(columns)] for phrases in attended[: len(rows)]]
+    lanes = [max(len(phrases), 2) + _GAP for phrases in shown]
+    is_turned = len(columns) > _TURNED_FROM
+    longest = max((len(shortened(token)) for token in columns), default=0)
+    column = _TURNED_COLUMN if is_turned else max(_COLUMN, 0.09 * longest + 0.1)
+    figure = new_figure(
+        max(5.0, len(columns) * column + _BESIDE),
+        max(2.2, sum(lanes) * _LANE + _AROUND + (0.08 * longest if is_turned else 0)),
+    )
+    axes = figure.add_subplot()
+    colours = import_library("matplotlib", "figures", "a picture of attention").colormaps["Blues"]
+    normalize = import_library("matplotlib.colors", "figures", "a picture of attention").Normalize
+    greatest = max((phrase.weight for phrases in shown for phrase in phrases), default=1.0)
+    scale = normalize(0, greatest or 1.0)
+    top, middles = 0.0, []
+    for phrases, height in zip(shown, lanes):
+        middles.append(top + height / 2)
+        for lane, phrase in enumerate(phrases):
+            left, width = phrase.start + 0.05, min(phrase.end, len(columns)) - phrase.start - 0.1
+            y = top + _GAP / 2 + lane + 0.5
+            axes.barh(
+                y, width, _BAR, left=left, color=colours(scale(phrase.weight)), edgecolor="#9fb3c8", linewidth=0.4
+            )
         top += height
-    width = max(edges[-1], width) + MARGIN
-    return document(parts, width, top + MARGIN, style=_STYLE, title=title, font_size=_FONT_SIZE)
+        axes.axhline(top, color="#e4e7eb", linewidth=0.8)
+    axes.set_xlim(0, max(len(columns), 1))
+    axes.set_ylim(top or 1, 0)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    turned = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if is_turned else {}
+    axes.set_xticks([place + 0.5 for place in range(len(columns))], list(map(shortened, columns)), **turned)
+    axes.set_yticks(middles, list(map(shortened, rows)))
+    axes.tick_params(length=0)
+    labels = [axes.set_xlabel("source tokens"), axes.set_ylabel("target tokens")]
+    as_written([*labels, *axes.get_xticklabels(), *axes.get_yticklabels()])
+    mappable = import_library("matplotlib.cm", "figures", "a picture of attention").ScalarMappable(scale, colours)
+    figure.colorbar(mappable, ax=axes, label="share of the token's attention", aspect=30, shrink=0.9)
+    if title is not None:
+        as_written([figure.suptitle(shortened(title, 90), fontsize=12)])
+    if note := _note(source, columns, target, rows):
+        as_written([figure.supxlabel(note, fontsize=9, color="#616e7c")])
+    return figure
+
+
+def phrase_map_to_svg(
+    source: Sequence[str], target: Sequence[str], attended: Sequence[Sequence[AttendedPhrase]], title: str | None = None
+) -> str:
+    """Draws a picture (see `draw_phrase_map`) as a complete SVG document."""
+    return figure_to_svg(draw_phrase_map(source, target, attended, title), title)
+
+
+def _note(source: Sequence[str], columns: Sequence[str], target: Sequence[str], rows: Sequence[str]) -> str:
+    """Returns a sentence about the tokens that are not shown, if there are any."""
+    hidden = ((len(source) - len(columns), "source"), (len(target) - len(rows), "target"))
+    parts = [f"{count} more {side} token{'s' if count > 1 else ''}" for count, side in hidden if count]
+    return f"not shown: {' and '.join(parts)}" if parts else ""

@@ -1,40 +1,49 @@
-"""Plots of lines as SVG: the horizontal axis is linear, the vertical one logarithmic or linear."""
+"""Plots of lines with a legend, drawn by matplotlib: the horizontal axis is linear, the vertical one logarithmic or
+linear."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from tree_fairseq.drawing.svg import MARGIN, TITLE_SIZE, document, element
+from tree_fairseq.drawing.figure_files import COLOURS, as_written, figure_to_svg, new_figure, shortened
+from tree_fairseq.libraries import import_library
 
-# Sizes in pixels.
-_WIDTH, _HEIGHT = 420, 320  # of the area of a plot
-_LEFT = 62  # for the ticks and the name of the vertical axis
-_BELOW = 52  # for those of the horizontal axis
-_ROW = 20  # of the legend
-_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-_STYLE = """
-  .plot-middle { text-anchor: middle }
-  .plot-end { text-anchor: end }
-  .plot-grid { stroke: #e4e7eb }
-  .plot-frame { fill: none; stroke: #9aa5b1 }
-  polyline { fill: none; stroke-width: 2 }
-"""
+# Sizes in inches.
+_WIDTH, _HEIGHT = 4.6, 3.6  # of a plot with its axes
+_LEGEND_ROW = 0.22
+_LEGEND_LINE, _LETTER = 0.6, 0.085  # widths of an entry of the legend
+_NAME = 48  # letters of a name in the legend
+_PLOTS_IN_A_ROW = 3
+_MOST_TICKS = 10  # on the horizontal axis, if every value has one
+_MARKERS_UP_TO = 30  # points of a line
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points that are connected; on a logarithmic axis their values are greater than 0."""
+    """Points that are connected; on a logarithmic axis their values are greater than 0.
+
+    Lines of one ``group`` have the same colour; without it, lines of one name have.
+    """
 
     name: str
     points: Sequence[tuple[float, float]]
+    is_dashed: bool = False
+    group: str = ""
+
+    @property
+    def colour_key(self) -> str:
+        """The name that decides the colour."""
+        return self.group or self.name
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines over the same axes."""
+    """Lines over the same axes; the names of the axes contain their units."""
 
     title: str
     across: str  # the name of the horizontal axis
@@ -43,72 +52,84 @@ class Plot:
     logarithmic: bool = True  # whether the vertical axis is
 
 
-def plots_to_svg(plots: Sequence[Plot]) -> str:
-    """Draws plots side by side as a complete XML document; lines of the same name have the same colour in all plots."""
+def draw_plots(plots: Sequence[Plot]) -> Figure:
+    """Draws plots side by side, at most three in a row, with one legend; a name has the same colour in all of them.
+
+    Raises ValueError if there is no point to draw, and MissingLibraryError without matplotlib.
+    """
+    if not any(line.points for plot in plots for line in plot.lines):
+        raise ValueError("there is nothing to plot: no line has a point")
     names = list(dict.fromkeys(line.name for plot in plots for line in plot.lines))
-    colours = {name: _COLOURS[k % len(_COLOURS)] for k, name in enumerate(names)}
-    parts, left, rows = [], MARGIN, max(len(plot.lines) for plot in plots)
-    for plot in plots:
-        parts += _plot(plot, left + _LEFT, colours)
-        left += _LEFT + _WIDTH + MARGIN
-    height = MARGIN + TITLE_SIZE + _HEIGHT + _BELOW + rows * _ROW + MARGIN
-    return document(parts, left, height, style=_STYLE, title=", ".join(plot.title for plot in plots))
+    keys = dict.fromkeys(line.colour_key for plot in plots for line in plot.lines)
+    colours = {key: COLOURS[k % len(COLOURS)] for k, key in enumerate(keys)}
+    columns = 2 if len(plots) == 4 else min(len(plots), _PLOTS_IN_A_ROW)
+    rows = -(-len(plots) // columns)
+    entry = _LEGEND_LINE + _LETTER * max(len(shortened(name, _NAME)) for name in names)
+    legend_columns = min(max(1, int(columns * _WIDTH / entry)), len(names))
+    legend_rows = -(-len(names) // legend_columns)
+    figure = new_figure(columns * _WIDTH, rows * _HEIGHT + legend_rows * _LEGEND_ROW)
+    for place, plot in enumerate(plots, start=1):
+        _draw(figure.add_subplot(rows, columns, place), plot, colours)
+    handles = {line.get_label(): line for axes in figure.axes for line in axes.get_lines()}
+    legend = figure.legend(
+        handles=[handles[shortened(name, _NAME)] for name in names if shortened(name, _NAME) in handles],
+        loc="outside lower center",
+        ncols=legend_columns,
+        frameon=False,
+    )
+    as_written(legend.get_texts())
+    return figure
 
 
-def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, just enough to enclose ``[low, high]``."""
-    steps = _round_numbers(math.floor(math.log10(low)), math.ceil(math.log10(high)))
-    first = max(k for k, step in enumerate(steps) if step <= low * (1 + 1e-9))
-    last = min(k for k, step in enumerate(steps) if step >= high * (1 - 1e-9))
-    return steps[first : max(last, first + 1) + 1]
+def plots_to_svg(plots: Sequence[Plot]) -> str:
+    """Draws plots (see `draw_plots`) as a complete SVG document."""
+    return figure_to_svg(draw_plots(plots), ", ".join(plot.title for plot in plots))
 
 
-def even_steps(low: float, high: float) -> list[float]:
-    """Ticks of a linear axis: multiples of 1, 2 or 5 times a power of ten, just enough to enclose ``[low, high]``."""
-    spread = (high - low) or abs(high) or 1.0
-    power = math.log10(spread)
-    step = next(step for step in _round_numbers(math.floor(power) - 2, math.ceil(power)) if spread / step <= 8)
-    first = math.floor(low / step + 1e-9)
-    last = max(math.ceil(high / step - 1e-9), first + 1)
-    return [round(k * step, 12) for k in range(first, last + 1)]
-
-
-def _round_numbers(first_power: int, last_power: int) -> list[float]:
-    return [mantissa * 10.0**power for power in range(first_power, last_power + 1) for mantissa in (1, 2, 5)]
-
-
-def _plot(plot: Plot, left: float, colours: dict[str, str]) -> list[str]:
-    """The elements of a plot whose area begins at ``left``."""
-    top = MARGIN + TITLE_SIZE
-    bottom = top + _HEIGHT
+def _draw(axes: Any, plot: Plot, colours: dict[str, str]) -> None:
     xs = sorted({x for line in plot.lines for x, _ in line.points})
-    ys = [y for line in plot.lines for _, y in line.points]
-    ticks = (decades if plot.logarithmic else even_steps)(min(ys), max(ys))
-    scale = math.log if plot.logarithmic else float
-    low, high = scale(ticks[0]), scale(ticks[-1])
+    for line in plot.lines:
+        axes.plot(
+            [x for x, _ in line.points],
+            [y for _, y in line.points],
+            label=shortened(line.name, _NAME),
+            color=colours[line.colour_key],
+            linestyle="--" if line.is_dashed else "-",
+            marker="o" if len(line.points) <= _MARKERS_UP_TO else "",
+            markersize=4,
+        )
+    if plot.logarithmic:
+        _scale_logarithmically(axes, [y for line in plot.lines for _, y in line.points])
+    if len(xs) <= _MOST_TICKS and not _are_crowded(xs):
+        axes.set_xticks(xs, [f"{x:g}" for x in xs])
+    axes.grid(color="#e4e7eb")
+    axes.set_axisbelow(True)
+    as_written(
+        [
+            axes.set_title(shortened(plot.title, 60), fontsize=11),
+            axes.set_xlabel(shortened(plot.across, 60)),
+            axes.set_ylabel(shortened(plot.upwards, _NAME)),
+        ]
+    )
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        return left + _WIDTH * x / xs[-1], bottom - _HEIGHT * (scale(y) - low) / (high - low)
 
-    parts = [element("text", plot.title, class_="picture-title", x=left, y=MARGIN + 4)]
-    for tick in ticks:
-        _, y = place(0, tick)
-        parts.append(element("line", class_="plot-grid", x1=left, x2=left + _WIDTH, y1=y, y2=y))
-        parts.append(element("text", f"{tick:g}", class_="plot-end", x=left - 6, y=y, dy=4))
-    for x in xs:
-        parts.append(element("text", f"{x:g}", class_="plot-middle", x=place(x, ticks[0])[0], y=bottom + 18))
-    parts.append(element("rect", class_="plot-frame", x=left, y=top, width=_WIDTH, height=_HEIGHT))
-    parts.append(element("text", plot.across, class_="plot-middle", x=left + _WIDTH / 2, y=bottom + 38))
-    side, middle = left - 46, top + _HEIGHT / 2
-    turned = f"rotate(-90 {side:g} {middle:g})"
-    parts.append(element("text", plot.upwards, class_="plot-middle", x=side, y=middle, transform=turned))
-    for row, line in enumerate(plot.lines):
-        colour, below = colours[line.name], bottom + _BELOW + row * _ROW
-        places = [place(x, y) for x, y in line.points]
-        parts.append(element("polyline", stroke=colour, points=" ".join(f"{x:.2f},{y:.2f}" for x, y in places)))
-        for (x, y), (across, value) in zip(places, line.points):
-            note = f"{line.name}, {across:g}: {value:.3g}"
-            parts.append(element("circle", note=note, cx=x, cy=y, r=3, fill=colour))
-        parts.append(element("rect", x=left, y=below, width=18, height=4, fill=colour))
-        parts.append(element("text", line.name, x=left + 26, y=below + 7))
-    return parts
+def _are_crowded(values: list[float]) -> bool:
+    """Returns whether the labels of two values would touch each other."""
+    spread = (values[-1] - values[0]) or 1.0
+    widest = max(len(f"{value:g}") for value in values)
+    gaps = [(right - left) / spread for left, right in zip(values, values[1:])]
+    return min(gaps, default=1.0) < 0.025 * widest + 0.02
+
+
+def _scale_logarithmically(axes: Any, values: list[float]) -> None:
+    """Makes the vertical axis logarithmic, with plain numbers at 1, 2 and 5 times powers of ten."""
+    ticker = import_library("matplotlib.ticker", "figures", "a plot")
+    axes.set_yscale("log")
+    low, high = min(values), max(values)
+    # Over many decades, powers of ten are enough.
+    steps = (1, 2, 5) if high < 1000 * low else (1,)
+    if high < 2 * low:
+        axes.set_ylim(low / 1.5, high * 1.5)
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=steps))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, place: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())

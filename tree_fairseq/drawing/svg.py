@@ -10,6 +10,9 @@ MARGIN = 24
 TITLE_SIZE = 17
 """The margin of a picture and the font size of its title, in pixels."""
 
+LONGEST_SIDE = 2000
+"""The most pixels that a side of a picture has."""
+
 _FONT = "Helvetica Neue, Helvetica, Arial, Noto Sans, sans-serif"
 _TITLE_STYLE = f".picture-title {{ font-size: {TITLE_SIZE}px; font-weight: 600; fill: #323f4b }}"
 
@@ -22,9 +25,12 @@ def document(
 ) -> str:
     """A complete XML document of elements, from back to front, which browsers scale to the available width.
 
-    Sizes are in pixels. Screen readers read the title. ``font_size`` is for texts whose style sets no other.
+    Sizes are in pixels; a picture with a side over `LONGEST_SIDE` is scaled down to it. Screen readers read the title.
+    ``font_size`` is for texts whose style sets no other.
     """
-    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    scale = min(1.0, LONGEST_SIDE / width, LONGEST_SIDE / height)
+    size = f'width="{number(scale * width)}" height="{number(scale * height)}"'
+    size += f' viewBox="0 0 {number(width)} {number(height)}"'
     font = f'font-family="{_FONT}" font-size="{font_size}" fill="#1f2933"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
