@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.learning_curves import Curves, draw_curves, read_curves
+from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import TreeFairseqError
 
 logger = logging.getLogger(__name__)
@@ -49,8 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ):
             print(path)
     except (TreeFairseqError, OSError) as error:
-        logger.error("%s", error)
-        return 1
+        return failed(error, logger)
     return 0
 
 
