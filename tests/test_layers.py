@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 LAYERS = [
     {"errors", "python_versions"},
     {"error_reports"},
-    {"files", "libraries", "logs"},
+    {"files", "libraries", "logs", "progress"},
     {"options"},
     {"trees"},
     {"parsing", "released_model"},
@@ -40,6 +40,7 @@ FORBIDDEN = {
     "files": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "libraries": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "error_reports": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "progress": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "logs": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "options": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},

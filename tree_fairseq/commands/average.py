@@ -21,6 +21,7 @@ from tree_fairseq.compat import load_weights_only
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.files import atomic_file
+from tree_fairseq.progress import with_progress
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     first, task = newest["model"], newest.get("task_state")
     shapes = {name: tensor.shape for name, tensor in first.items()}
     sums = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
-    for path in paths[1:]:
+    for path in with_progress(paths[1:], "average", unit="checkpoints"):
         state = load_weights_only(path)
         model = state["model"]
         if state.get("task_state") != task:

@@ -15,6 +15,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, FileRecord, Manifest
 from tree_fairseq.data_bin.staging import staging_path
 from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.files import file_sha256
+from tree_fairseq.progress import with_progress
 
 
 def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
@@ -31,7 +32,7 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
     if staging.exists() and any(staging.iterdir()):
         problems = [f"{staging} is there: a command that builds this folder is running or was stopped; give it again"]
     problems += [f"{MANIFEST_NAME} has a section that this version does not know: {name}" for name in manifest.unread]
-    for name, record in manifest.files.items():
+    for name, record in with_progress(manifest.files.items(), "check", unit="files"):
         problems += with_last_error(_file_problems(folder / name, record, quick))
     for kind in () if quick else registered_kinds():
         problems += with_last_error(kind.problems(folder, manifest))

@@ -18,6 +18,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.files import atomic_file
+from tree_fairseq.progress import with_progress
 
 
 def find_export(folder: str | os.PathLike, side: str | None = None, examples: bool = False) -> Export:
@@ -39,6 +40,13 @@ def find_export(folder: str | os.PathLike, side: str | None = None, examples: bo
     return exports[side]
 
 
+def _lines_of(folder: str | os.PathLike, split: str) -> int | None:
+    """Returns how many lines a split has."""
+    manifest = Manifest.load(folder)
+    records = (*manifest.languages.values(), *manifest.sections.values())
+    return next((record.splits[split].lines for record in records if split in record.splits), None)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 if the trees cannot be written."""
     parser = argparse.ArgumentParser(
@@ -56,10 +64,11 @@ def main(arguments: list[str] | None = None) -> int:
     add("--examples", action="store_true", help=examples + "without it, the trees as a model reads them")
     args = parser.parse_args(arguments)
     try:
-        export = find_export(args.folder, args.side, args.examples)
+        export, split = find_export(args.folder, args.side, args.examples), args.split
+        lines = export(ExportRequest(Path(args.folder), split, args.words_from))
         output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
         with output as file:
-            for line in export(ExportRequest(Path(args.folder), args.split, args.words_from)):
+            for line in with_progress(lines, f"export {split}", _lines_of(args.folder, split), "lines"):
                 file.write(line + "\n")
     except TreeFairseqError as error:
         return failed(error)

@@ -130,7 +130,7 @@ class EncodedChunk(NamedTuple):
 
 def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[EncodedChunk]:
     """Yields the encoded chunks in order; of several malformed lines the first raises its error."""
-    return pool.map(_encode_chunk, tasks, f"encoded {tasks[0].source if tasks else ''}")
+    return pool.map(_encode_chunk, tasks, f"encoded {tasks[0].source if tasks else ''}", progress=False)
 
 
 def _encode_chunk(task: ChunkTask) -> EncodedChunk:

@@ -9,8 +9,6 @@ as a whole. Only sentences that the cache lacks are parsed.
 from __future__ import annotations
 
 import logging
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +16,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from tqdm import tqdm
-
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
+from tree_fairseq.progress import progress_bar
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines
 
@@ -33,16 +30,6 @@ Answer = Callable[[Iterable[Request]], Iterator[tuple[Request, Any]]]
 """Answers requests, in any order."""
 
 _POLL_SECONDS = 0.5
-_SECONDS_BETWEEN_LOG_LINES = 30
-
-
-class _Bar(tqdm):
-    """Has no thread, and shares no lock with forked processes: one that dies while it draws would keep the lock."""
-
-    monitor_interval = 0
-
-
-_Bar.set_lock(threading.RLock())
 
 
 class Progress:
@@ -54,10 +41,8 @@ class Progress:
         self._path = path
         self._opened = time.monotonic()
         self._started: float | None = None
-        # Until its sentences are counted, a line is taken for one. In a log file the bar is a line now and then.
-        seconds = 0.5 if sys.stderr.isatty() else _SECONDS_BETWEEN_LOG_LINES
-        times = {"mininterval": seconds, "maxinterval": 2 * seconds, "smoothing": 0.05}
-        self._bar = _Bar(total=lines, desc=path.name, unit="sent", disable=not shown, **times)
+        # Until its sentences are counted, a line is taken for one.
+        self._bar = progress_bar(path.name, lines, "sentences", shown)
 
     def planned(self, lines: int, sentences: int, known: int) -> None:
         """Counts the sentences of some lines; the known ones need not be parsed."""

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Callable, NoReturn, TypeVar
 
 from tree_fairseq.errors import TreeFairseqError, WorkerDiedError
+from tree_fairseq.progress import progress_bar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -63,16 +64,26 @@ class ProcessPool:
         self._forked = _Group(_start_forked, ("cpu",) * workers)
         self._fresh = _Group(_start_fresh, ("cpu",) * workers)
 
-    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str) -> Iterator[Result]:
+    def map(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str, progress: bool = True
+    ) -> Iterator[Result]:
         """Yields the results of a function, in the order of the tasks, from forked processes; or, with one worker or
         task, from this process.
 
         The function, the tasks and the results can be pickled. ``work`` names the work in errors: "encoded train.en".
+        Its last part, such as the name of the file, is shown with the progress, unless the caller shows that itself.
 
         Raises:
             WorkerDiedError: a process was killed.
             Exception: what the function raises; for several tasks that fail, the error of the first one.
         """
+        bar = progress_bar(Path(work).name, len(tasks), "parts", progress)
+        with bar:
+            for result in self._map(function, tasks, work):
+                yield result
+                bar.update()
+
+    def _map(self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str) -> Iterator[Result]:
         if min(self.workers, len(tasks)) <= 1:
             yield from map(function, tasks)
             return

@@ -20,6 +20,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.folder_text import folder_text
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
+from tree_fairseq.progress import with_progress
 from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree, binary_tree
@@ -124,7 +125,8 @@ class Inducer:
             max_positions=utils.resolve_max_positions(*positions),
             ignore_invalid_inputs=self.cfg.dataset.skip_invalid_size_inputs_valid_test,
         ).next_epoch_itr(shuffle=False)
-        return (utils.move_to_cuda(batch) if self.cuda else batch for batch in batches)
+        shown = with_progress(batches, "induce", len(batches), "batches")
+        return (utils.move_to_cuda(batch) if self.cuda else batch for batch in shown)
 
     def words(self, number: int) -> SplitWords:
         """Returns the words of a sentence and their pieces, which the marks of subwords identify."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
+from tree_fairseq.progress import progress_bar
 from tree_fairseq.python_versions import zip_equal
 
 CHUNK_LINES = 4096
@@ -122,8 +123,9 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
         file = open(path, "rb")
     except FileNotFoundError:
         raise InputError("there is no such file", path) from None
-    with file:
+    with file, progress_bar(f"read {path.name}", path.stat().st_size, "B") as bar:
         while block := file.read(_BLOCK):
+            bar.update(len(block))
             digest.update(block)
             block = rest + block
             end = block.rfind(b"\n") + 1
