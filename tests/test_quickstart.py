@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -83,3 +84,29 @@ def test_a_folder_without_text_is_refused_at_once(tmp_path):
     done = quickstart("--data", str(tmp_path), "--out", str(tmp_path / "out"), succeeds=False)
     assert "it needs train.SOURCE and train.TARGET" in done.stderr
     assert not (tmp_path / "out/data-bin").exists()
+
+
+def quickstart_module():
+    spec = importlib.util.spec_from_file_location("quickstart", ROOT / "examples/quickstart/quickstart.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_training_shows_how_far_it_is_and_the_time_that_is_left(tmp_path, capsys, monkeypatch):
+    module = quickstart_module()
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0)
+    run = module.Quickstart({"out": str(tmp_path)})
+    run.logs.mkdir()
+    line = module.Line()
+    for name, updates in (("tree_transformer", ()), ("transformer", (10,)), ("tree_transformer", (10, 20))):
+        lines = [f"2026 | INFO | train_inner | epoch 001: loss=5.5, ppl=45, num_updates={n}, lr=0.1\n" for n in updates]
+        (run.logs / f"{name}.log").write_text("".join(lines))
+        (run.logs / "transformer.log").touch()
+        line.show(lambda: run.progress(["tree_transformer", "transformer"], 100, 30.0))
+    line.end()
+    assert capsys.readouterr().out.splitlines() == [
+        "the trainings start",
+        "transformer 10 of 100 updates, loss 5.5",
+        "tree_transformer 20 of 100 updates, loss 5.5; transformer 10 of 100 updates, loss 5.5, about 4:30 left",
+    ]

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,7 @@ USAGE = """usage: {script} [options]
   --updates N        training updates of each model (600)
   --toy              tiny sizes, to see that everything runs
 """
+SECONDS_BETWEEN_LINES = 10
 OPTIONS = ("data", "out", "source", "target", "parser-dir", "subset", "updates")
 LOSS = re.compile(r"\| train_inner \|.* loss=([\d.]*),.*num_updates=(\d*),")
 TRAINING = """
@@ -65,6 +67,34 @@ def read_options(arguments: list[str]) -> dict[str, str]:
             raise UsageError(f"{word} needs a value")
         found[word[2:]] = words.pop(0)
     return found
+
+
+class Line:
+    """One line that changes in a terminal; elsewhere a new line every ten seconds."""
+
+    def __init__(self) -> None:
+        self.shown, self.next = "", time.monotonic() + SECONDS_BETWEEN_LINES
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Shows a text, which is made only if it is time for it."""
+        if sys.stdout.isatty():
+            before, self.shown = self.shown, text()
+            print(f"\r{self.shown.ljust(len(before))}", end="", flush=True)
+        elif time.monotonic() >= self.next:
+            print(text(), flush=True)
+            self.next = time.monotonic() + SECONDS_BETWEEN_LINES
+
+    def end(self) -> None:
+        """Begins a new line in a terminal."""
+        if self.shown:
+            print(flush=True)
+            self.shown = ""
+
+
+def time_left(seconds: float, done: int, all_of_it: int) -> str:
+    """Minutes and seconds that the rest takes at the same speed."""
+    minutes, rest = divmod(round(seconds * (all_of_it - done) / done), 60)
+    return f"{minutes}:{rest:02d}"
 
 
 class Quickstart:
@@ -175,7 +205,7 @@ class Quickstart:
     def train(self) -> None:
         """Trains both models at the same time, and shows how far they are."""
         updates = "6" if self.toy else self.options.get("updates", "600")
-        width, inner, interval = (16, 16, 2) if self.toy else (128, 256, 50)
+        width, inner, interval = (16, 16, 2) if self.toy else (128, 256, 10)
         size = "--encoder-layers 2 --decoder-layers 2 --encoder-attention-heads 4 --decoder-attention-heads 4".split()
         for name, value in (("embed", width), ("ffn-embed", inner)):
             size += [f"--encoder-{name}-dim", str(value), f"--decoder-{name}-dim", str(value)]
@@ -202,23 +232,29 @@ class Quickstart:
                 command = [*command, *size, *training, *saving, "--save-dir", str(self.out / name)]
                 running[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         self.training = list(running.values())
-        shown = ""
+        line, start = Line(), time.monotonic()
         while running:
             time.sleep(2)
             for name, process in list(running.items()):
                 if process.poll() is not None:
+                    line.end()
                     self.check(process.returncode, self.logs / f"{name}.log")
                     del running[name]
-            states = self.state("tree_transformer"), self.state("transformer")
-            now = f"Tree-Transformer: {states[0]}; transformer: {states[1]}"
-            if any(states) and now != shown:
-                self.say(f"of {updates} updates, {now}")
-            shown = now
+            line.show(lambda: self.progress(list(models), int(updates), time.monotonic() - start))
+        line.end()
 
-    def state(self, name: str) -> str:
-        """The last update of a log and its loss."""
+    def progress(self, names: list[str], updates: int, seconds: float) -> str:
+        """How far the trainings are after so many seconds, and how long the slower one still takes."""
+        found = {name: self.state(name) for name in names}
+        least = min(done for done, _ in found.values())
+        left = f", about {time_left(seconds, least, updates)} left" if least else ""
+        parts = [f"{name} {done} of {updates} updates, loss {loss}" for name, (done, loss) in found.items() if done]
+        return "; ".join(parts or ["the trainings start"]) + left
+
+    def state(self, name: str) -> tuple[int, str]:
+        """The last update of a log, 0 before the first, and its loss."""
         found = LOSS.findall((self.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace"))
-        return f"update {found[-1][1]}, loss {found[-1][0]}" if found else ""
+        return (int(found[-1][1]), found[-1][0]) if found else (0, "")
 
     def translate(self) -> None:
         """Translates the test set with both models and reports."""
@@ -255,7 +291,7 @@ class Quickstart:
 
 def prepare_environment() -> None:
     """One thread a process, as two of them train at a time; no GPU, so that the output is the same everywhere."""
-    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", PYTHONWARNINGS="ignore")
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     if (ROOT / ".venv" / "bin").is_dir() and not shutil.which("fairseq-train"):
         os.environ["PATH"] = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
