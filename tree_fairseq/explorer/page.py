@@ -1,0 +1,179 @@
+"""Turns an explorer document into one HTML page that needs no network and no server.
+
+The page contains everything: the files of the folder ``browser`` and the document. A policy in its head lets the
+browser run only this script and this style sheet, and load nothing from elsewhere. The list of sentences is plain JSON;
+the views of each sentence are compressed, and the browser unpacks them when a reader chooses the sentence.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import struct
+import zlib
+from functools import cache
+from importlib import resources
+from string import Template
+from typing import Any
+
+from tree_fairseq.files import atomic_file
+
+FORMAT = 1
+"""The format of documents that the page reads."""
+
+LIMIT = 2_000_000
+"""The size of a page, in bytes, above which views of long sentences are left out."""
+
+# What the list of sentences shows; the rest of a sentence is packed.
+_IN_LIST = ("id", "source", "reference", "length", "depth")
+
+
+def write_page(document: dict, path: str | os.PathLike, limit: int = LIMIT) -> None:
+    """Writes the page of a document to a file, which is complete or absent; see `page_html`."""
+    page = page_html(document, limit)
+    with atomic_file(path) as file:
+        file.write(page)
+
+
+def page_html(document: dict, limit: int = LIMIT) -> str:
+    """Returns the page of a document.
+
+    If the page is larger than ``limit`` bytes, views are left out from the longest sentences on, the largest view of a
+    sentence first. The page names them where they would be.
+
+    Args:
+        document: the systems, and the sentences with the views of each system, see ``explorer/document.py``
+
+    Raises:
+        ValueError: the document has another format, or a number that is not finite
+    """
+    if document.get("format") != FORMAT:
+        raise ValueError(f"the explorer's page reads documents of format {FORMAT}, not {document.get('format')!r}")
+    head = {key: value for key, value in document.items() if key != "sentences"}
+    shell = len(_fill(head, []).encode())
+    entries = _fit(document["sentences"], limit - shell)
+    return _fill(head, entries)
+
+
+def _fit(sentences: list[dict], room: int) -> list[str]:
+    """The packed sentences, as JSON, without the views that have no room."""
+    entries = [_entry(sentence) for sentence in sentences]
+    size = sum(len(entry) + 1 for entry in entries)
+    longest = sorted(range(len(sentences)), key=lambda index: -len(sentences[index].get("tokens") or ()))
+    for index in longest:
+        reduced = sentences[index]
+        while size > room:
+            smaller = _without_largest_view(reduced)
+            if smaller is None:
+                break
+            reduced = smaller
+            size -= len(entries[index])
+            entries[index] = _entry(reduced)
+            size += len(entries[index])
+        if size <= room:
+            break
+    return entries
+
+
+def _without_largest_view(sentence: dict) -> dict | None:
+    """A copy of the sentence without its largest view, or None if it has no view."""
+    systems = [dict(system) for system in sentence["systems"]]
+    sizes = [(len(_json(view)), number, name) for number, system in enumerate(systems) for name, view in _views(system)]
+    if not sizes:
+        return None
+    _, number, name = max(sizes)
+    system = systems[number]
+    system["views"] = {key: view for key, view in system["views"].items() if key != name}
+    system["omitted"] = [*system.get("omitted", ()), name]
+    return {**sentence, "systems": systems}
+
+
+def _views(system: dict) -> list[tuple[str, Any]]:
+    return list((system.get("views") or {}).items())
+
+
+def _entry(sentence: dict) -> str:
+    """A sentence as JSON: the fields of the list as they are, all others under ``packed``.
+
+    ``packed`` is base64 of zlib of a length in four bytes (little-endian), a JSON text of that length, and the bytes of
+    all matrices. In the text, a matrix has the ``offset`` of its first byte in the place of its ``data``.
+    """
+    entry = {key: sentence[key] for key in _IN_LIST if key in sentence}
+    scores = ("hypothesis", "score", "metric")
+    entry["systems"] = [{key: system.get(key) for key in scores} for system in sentence["systems"]]
+    rest = {key: value for key, value in sentence.items() if key not in entry}
+    rest["systems"] = [
+        {key: value for key, value in system.items() if key not in scores} for system in sentence["systems"]
+    ]
+    matrices = bytearray()
+    text = _json(_move_matrices(rest, matrices)).encode()
+    packed = zlib.compress(struct.pack("<I", len(text)) + text + matrices, 9)
+    entry["packed"] = base64.b64encode(packed).decode("ascii")
+    return _json(entry)
+
+
+def _move_matrices(value: Any, matrices: bytearray) -> Any:
+    """A copy of a record whose matrices have offsets. Records nest a few levels: trees are flat lists in them."""
+    if isinstance(value, list):
+        return [_move_matrices(element, matrices) for element in value]
+    if not isinstance(value, dict):
+        return value
+    if "shape" in value and "data" in value:
+        moved = {key: part for key, part in value.items() if key != "data"}
+        moved["offset"] = len(matrices)
+        matrices += base64.b64decode(value["data"])
+        return moved
+    return {key: _move_matrices(part, matrices) for key, part in value.items()}
+
+
+def _fill(head: dict, entries: list[str]) -> str:
+    """The page with a document whose sentences are JSON texts already."""
+    style, script = _style(), _script()
+    connect = "'self'" if head.get("live") else "'none'"
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_digest(script)}'",
+            f"style-src '{_digest(style)}'",
+            "img-src data:",
+            f"connect-src {connect}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    opening = _json(head)[:-1]
+    data = f'{opening},"sentences":[{",".join(entries)}]}}'
+    return Template(_file("page.html")).substitute(policy=policy, style=style, script=script, data=data)
+
+
+def _json(value: Any) -> str:
+    """JSON in ASCII without the characters that mean something to HTML: no text of a sentence can end its element.
+
+    These characters occur in JSON only inside strings, where their escapes mean the same.
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _digest(text: str) -> str:
+    """The source of a script or style sheet as a Content Security Policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _style() -> str:
+    return _file("page.css")
+
+
+@cache
+def _script() -> str:
+    """All scripts in one scope; each only declares, and ``start`` in main.js begins."""
+    folder = resources.files(__package__) / "browser"
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".js"))
+    return '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in names) + "\nstart();\n})();\n"
+
+
+@cache
+def _file(name: str) -> str:
+    return (resources.files(__package__) / "browser" / name).read_text(encoding="utf-8")
