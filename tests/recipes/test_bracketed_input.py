@@ -21,7 +21,10 @@ def out(tmp_path_factory):
 
 
 def test_leaves_are_the_pieces_of_the_text(out):
-    done = bash('tree-fairseq export "$OUT/data-bin" --split test --words-from "$OUT/bpe/test.fr"', OUT=str(out))
+    apply = 'subword-nmt apply-bpe -c "$OUT/bpe/codes" < "$OUT/words/test.fr" > "$OUT/bpe/test.fr"'
+    done = bash(
+        f'{apply} && tree-fairseq export "$OUT/data-bin" --split test --words-from "$OUT/bpe/test.fr"', OUT=str(out)
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     pieces = (out / "bpe" / "test.fr").read_text().splitlines()
     assert any("@@" in line for line in pieces)

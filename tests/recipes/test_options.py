@@ -186,7 +186,7 @@ def test_parser_options_reach_preprocessing(tmp_path):
     control = flags("iwslt14_de_en", "--parser", "random")
     assert "--tree-parser random" in control and "data-bin-random" in control
     brackets = flags("iwslt13_fr_en", "--trees", tmp_path)
-    assert "--tree-parser brackets" in brackets and "--tree-subword-model" in brackets and "ssplit" not in brackets
+    assert "--tree-parser brackets" in brackets and "--bpe-codes" in brackets and "ssplit" not in brackets
 
 
 @pytest.mark.parametrize(
