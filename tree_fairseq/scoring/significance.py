@@ -63,7 +63,8 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
     """Compares two systems by metrics that are functions of sums over sentences.
 
     Args:
-        baseline, system: counts of each sentence, ``[sentences, F]``, dense or a sparse array of scipy
+        baseline: counts of each sentence, ``[sentences, F]``, dense or a sparse array of scipy
+        system: the same of the other system
         statistic: computes the metrics from sums of counts
         test: how to draw samples
 
