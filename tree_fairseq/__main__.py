@@ -17,6 +17,7 @@ COMMANDS = {
     "release": ("commands.release:main", "packs a trained model into a folder for others"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
     "curves": ("commands.curves:main", "learning curves, drawn from logs of training"),
+    "explore": ("commands.explore:main", "a page that shows what models do with sentences"),
     "score": (
         "scoring.__main__:main",
         "scores of hypotheses: BLEU, chrF, TER, trees, brackets, classes, ROUGE, with paired tests",

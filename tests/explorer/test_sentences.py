@@ -25,6 +25,7 @@ def test_a_split_has_its_parses_and_references(tree_system, corpus):
 def test_words_are_joined_for_people_and_split_for_models(tree_system):
     sentence = tree_system.reader.read_line("(S (NP (NN (NN_sub light@@) (NN_sub house))) (VP (VBZ sings)))")
     assert sentence.tokens == ["light@@", "house", "sings"] and sentence.length == 2
+    assert sentence.source == "lighthouse sings"
     split = next(each for each in tree_system.reader.read_split("test") if "@@" in " ".join(each.tokens))
     assert "@@" not in split.source and split.length < len(split.tokens)
 
@@ -66,13 +67,13 @@ def test_a_sentence_beyond_the_positions_of_a_model_is_named(data_bin):
 
 def test_deep_trees_and_forests_have_all_views(tree_system):
     tree = Tree("NN", [Tree("dog")])
-    for _ in range(120):
+    for _ in range(60):
         tree = Tree("NP", [Tree("DT", [Tree("the")]), tree])
     line = f"{write_forest((tree,))} (S (VP (VBZ sings)))"
     record = Comparison([tree_system]).explain_line(line)
-    assert record.depth == 121 and len(record.tokens) == 122
-    assert len(record.systems[0].views["accumulation"]["nodes"]) == 120
-    assert record.parse["children"].count(2) == 120
+    assert record.depth == 61 and len(record.tokens) == 62
+    assert len(record.systems[0].views["accumulation"]["nodes"]) == 60
+    assert record.parse["children"].count(2) == 60
 
 
 def test_a_single_word_has_no_nodes(tree_system):

@@ -37,12 +37,25 @@ def demo_model(folder: Path = FOLDER) -> DemoModel:
     ``baseline`` in it may have another model. Raises DataFolderError if there is no model, as in a checkout where none
     has been made.
     """
-    found = DemoModel(folder, folder / _MODEL, folder / _SENTENCES)
+    found = _files(folder)
     if not found.model.is_file() or not found.sentences.is_file():
         raise DataFolderError(
             f"there is no demo model in {folder}. Explore a model of yours (tree-fairseq explore data-bin --path "
             f"checkpoint.pt), or make one: tree-fairseq release data-bin --path checkpoint.pt --output {folder}, and "
             f"sentences for it, one a line, in {found.sentences}"
         )
+    return found
+
+
+def demo_arguments(folder: Path = FOLDER) -> list[str]:
+    """The arguments that stand for ``--demo``, whether or not there is such a model."""
+    demo = _files(folder)
+    arguments = [str(demo.folder), "--path", str(demo.model), "--input", str(demo.sentences)]
+    if demo.baseline is not None:
+        arguments += ["--baseline", str(demo.baseline), "--baseline-data", str(demo.baseline.parent)]
+    return arguments
+
+
+def _files(folder: Path) -> DemoModel:
     baseline = folder / _BASELINE / _MODEL
-    return DemoModel(folder, found.model, found.sentences, baseline if baseline.is_file() else None)
+    return DemoModel(folder, folder / _MODEL, folder / _SENTENCES, baseline if baseline.is_file() else None)

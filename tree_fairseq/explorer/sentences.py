@@ -22,7 +22,7 @@ from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.trees.spans import SpanForest, decode
-from tree_fairseq.trees.tree import Forest
+from tree_fairseq.trees.tree import Forest, forest_leaves
 
 logger = logging.getLogger(__name__)
 
@@ -111,8 +111,11 @@ class SentenceReader:
                 read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
                 dataset = self.task.build_dataset_for_inference(read, lengths)
             item = dataset[0]
-            tokens = self._tokens(item["source"].tolist())
-            return self._sentence(number, line, tokens, dataset, item, lambda: self._new_forest(line))
+            tokens, forest = self._tokens(item["source"].tolist()), self._new_forest(line)
+            source = line
+            if forest and line.startswith("(") and not isinstance(self.dictionary, TreeDictionary):
+                source = readable(self.interface, " ".join(forest_leaves(forest)))
+            return self._sentence(number, source, tokens, dataset, item, lambda: forest)
         except InputError as error:
             return Sentence(number, line, error=str(error.at(line=number + 1)))
         except TreeFairseqError as error:

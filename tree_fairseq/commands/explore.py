@@ -1,0 +1,181 @@
+"""Shows what one or two models do with sentences, in one HTML page that needs no network.
+
+    tree-fairseq explore data-bin --path checkpoint.pt --output explore.html
+    tree-fairseq explore data-bin --path tree.pt --baseline stock.pt --gen-subset test --sentences 100 --beam 4
+    tree-fairseq explore data-bin --path checkpoint.pt --input sentences.txt
+    tree-fairseq explore data-bin --path checkpoint.pt --serve
+
+Models are those of any task and architecture; the page has the views that each method has. The flags are those of
+``fairseq-generate`` and a few more. The task is the checkpoint's, and flags that are given replace its options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, options
+
+import tree_fairseq
+from tree_fairseq import hub
+from tree_fairseq.error_reports import failed
+from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
+from tree_fairseq.explorer.document import Document, page_module
+from tree_fairseq.explorer.server import ExplorerServer
+from tree_fairseq.explorer.systems import System
+from tree_fairseq.files import write_json
+from tree_fairseq.trees.text import read_lines
+
+logger = logging.getLogger(__name__)
+
+_OUTPUT = Path("explore.html")
+_SENTENCES, _SENTENCES_SERVED = 200, 20
+_PORT = 8017
+# Flags that say where things are, or are handled here; all others replace options of the checkpoints.
+_NOT_OPTIONS = (
+    "data path task arch user_dir input output nbest_json sorted_output gen_subset buffer_size cpu model_overrides "
+    "num_workers"
+).split()
+
+
+def task_of(path: str | None) -> str:
+    """The task that the first checkpoint of a path was trained under; fairseq's default if there is no such file."""
+    first = None if path is None else path.split(os.pathsep)[0]
+    if first is None or not Path(first).is_file():
+        return "translation"
+    return checkpoint_utils.load_checkpoint_to_cpu(first)["cfg"]["task"]["_name"]
+
+
+def load_system(name: str, path: str, data: str, overrides: dict[str, Any], cpu: bool) -> System:
+    """Loads a checkpoint, or an ensemble joined by ``:``, with the folder of its data."""
+    files = [Path(part).absolute() for part in path.split(os.pathsep)]
+    interface = hub.from_pretrained(files[0].parent, os.pathsep.join(map(str, files)), data, **overrides)
+    return System(interface if cpu or not torch.cuda.is_available() else interface.cuda(), name)
+
+
+def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
+    """Loads the systems, explains the sentences, and writes or serves the page."""
+    names = args.names or ("model", "baseline")
+    systems = [load_system(names[0], args.path, args.data, overrides, args.cpu)]
+    if args.baseline is not None:
+        systems.append(load_system(names[1], args.baseline, args.baseline_data or args.data, overrides, args.cpu))
+    comparison = Comparison(systems, args.title, progress=not args.no_progress_bar)
+    count = args.sentences
+    if count is None:
+        count = _SENTENCES_SERVED if args.serve else _SENTENCES
+    if args.input != "-":
+        document = comparison.document_of_lines(list(read_lines(args.input))[:count])
+    elif count:
+        document = comparison.document_of_split(args.gen_subset, count)
+    else:
+        document = comparison.document()
+    _write(args, document)
+    if args.serve:
+        server = ExplorerServer(
+            comparison, page_module().page_html(document.to_dict(live=True)), args.port, len(document.sentences)
+        )
+        logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
+        server.run()
+
+
+def _write(args: argparse.Namespace, document: Document) -> None:
+    if args.json is not None:
+        write_json(args.json, document.to_dict())
+    output = args.output
+    if output is None and not args.serve and args.json is None:
+        output = _OUTPUT
+    if output is not None:
+        page_module().write_page(document.to_dict(), output)
+        size = output.stat().st_size / 1e6
+        logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document.sentences), size)
+
+
+def _parser(task: str) -> tuple[argparse.ArgumentParser, set[str]]:
+    """The parser of the flags of fairseq and of this command, and the names of those of this command."""
+    parser = options.get_interactive_generation_parser(default_task=task)
+    parser.prog, parser.description = "tree-fairseq explore", __doc__.splitlines()[0]
+    title = (
+        "Explorer (--input FILE reads sentences, one a line, instead of --gen-subset; --output FILE is the page, "
+        f"{_OUTPUT} unless --json or --serve is given)"
+    )
+    add = parser.add_argument_group(title).add_argument
+    sentences = f"the first N sentences (default: {_SENTENCES}, with --serve {_SENTENCES_SERVED})"
+    served = "serve the page on this machine alone (127.0.0.1), for typed sentences"
+    own = [
+        add("--baseline", "--path2", metavar="CHECKPOINT", help="a second system to compare with"),
+        add("--baseline-data", metavar="DIR", help="the folder of the second system, if it is another"),
+        add("--names", nargs=2, metavar=("NAME", "NAME"), help="of the systems (default: model baseline)"),
+        add("--sentences", type=_count, metavar="N", help=sentences),
+        add("--json", type=Path, metavar="FILE", help="write what the page shows as JSON"),
+        add("--title", default="tree-fairseq explorer", help="of the page (default: %(default)s)"),
+        add("--serve", action="store_true", help=served),
+        add("--port", type=int, default=_PORT, help="of --serve; 0 is any free one (default: %(default)s)"),
+        add("--demo", action="store_true", help="explore the model that comes with the package"),
+    ]
+    return parser, {action.dest for action in own}
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of sentences")
+    return int(text)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    tree_fairseq.register()
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
+    arguments = sys.argv[1:] if arguments is None else list(map(str, arguments))
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--path")
+    early.add_argument("--demo", action="store_true")
+    try:
+        known = early.parse_known_args(arguments)[0]
+        if known.demo:
+            if known.path is not None:
+                raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
+            arguments += demo_arguments()
+            known = early.parse_known_args(arguments)[0]
+        # The flags are those of the checkpoint's task.
+        task = task_of(known.path)
+        parser, own = _parser(task)
+        args = options.parse_args_and_arch(parser, input_args=arguments)
+        _check(args)
+        given = vars(options.parse_args_and_arch(_parser(task)[0], input_args=arguments, suppress_defaults=True))
+        overrides = {name: value for name, value in given.items() if name not in {*own, *_NOT_OPTIONS}}
+        explore(args, {**overrides, **ast.literal_eval(args.model_overrides)})
+    except (TreeFairseqError, OSError) as error:
+        return failed(error, logger)
+    except KeyboardInterrupt:
+        logger.error("interrupted")
+        return 130
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuses flags that do not fit before any work is done."""
+    if args.demo:
+        demo_model()
+    if args.path is None:
+        raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
+    if args.nbest_json is not None:
+        raise InputError("--nbest-json is for hypotheses of fairseq-generate", hint="Give --json FILE.")
+    if args.baseline_data is not None and args.baseline is None:
+        raise InputError("--baseline-data is the folder of --baseline CHECKPOINT, which is missing")
+    if args.output is not None or args.serve or args.json is None:
+        page_module()
+    for path in (args.output, args.json):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InputError(f"the folder {path.parent} does not exist", path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
