@@ -26,7 +26,7 @@ from tree_fairseq.trees.bracket import write_forest
 ROOT = Path(__file__).resolve().parent.parent
 BUILT_FROM = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate")
-EXTRAS = ("stanza", "pretrained", "figures", "scores", "subwords", "dev")
+EXTRAS = ("stanza", "pretrained", "figures", "scores", "subwords", "nltk", "dev")
 TINY = """--arch tree_transformer_tiny --criterion label_smoothed_cross_entropy --optimizer adam --lr 1e-3
     --max-tokens 500 --max-update 2 --disable-validation --num-workers 0 --no-progress-bar --save-dir checkpoints"""
 
