@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ def chromium(width: int = 1280, height: int = 900) -> Iterator:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
+    # Every request to the browser would fill the report of a failed test.
+    for name in ("selenium", "urllib3"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     with _profile() as profile:
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM

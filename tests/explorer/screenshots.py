@@ -1,0 +1,86 @@
+"""Makes the pictures of the explorer in the documentation: ``python -m tests.explorer.screenshots docs/images``.
+
+With ``--document FILE`` the pictures show another explorer document than the sample of the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from PIL import Image
+
+from tests.explorer.browser import address, chromium, problems, why_not
+from tests.explorer.sample import sample_document
+from tree_fairseq.explorer.page import write_page
+
+# A picture: the colours, what the address opens, and what is clicked then.
+PICTURES = {
+    "parse": ("light", {"sentence": 1, "view": "parse"}, ".tree .inner:nth-of-type(3)"),
+    "accumulation": ("light", {"sentence": 0, "view": "accumulation"}, None),
+    "accumulation-dark": ("dark", {"sentence": 0, "view": "accumulation"}, None),
+    "attention": ("light", {"sentence": 0, "view": "attention"}, ".heat tbody tr:nth-child(5) td:nth-child(6)"),
+    "chart": ("light", {"sentence": 2, "view": "chart"}, ".words button:nth-child(4)"),
+    "beam": ("light", {"sentence": 3, "view": "beam"}, ".stepper .icon:last-of-type, .stepper input"),
+    "insertion": ("dark", {"sentence": 4, "view": "insertion"}, ".stepper .icon"),
+    "classes": ("light", {"sentence": 5, "view": "classification"}, None),
+    "comparison": ("light", {"page": "comparison"}, None),
+}
+WIDTH = 1280
+
+
+def take(folder: Path, document: dict) -> None:
+    """Writes one PNG file a picture; each is as high as its page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary, chromium(WIDTH, 900) as driver:
+        page = Path(temporary) / "page.html"
+        write_page(document, page)
+        for name, (colours, choice, clicked) in PICTURES.items():
+            driver.get("about:blank")
+            driver.get(address(page, **choice))
+            driver.execute_script("document.documentElement.setAttribute('data-theme', arguments[0])", colours)
+            _resize(driver, 900)
+            time.sleep(0.4)
+            if clicked:
+                element = driver.find_element("css selector", clicked)
+                driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+                element.click()
+            height = driver.execute_script(
+                "const last = document.querySelector(arguments[0]).lastElementChild;"
+                "return Math.ceil(last.getBoundingClientRect().bottom + window.scrollY + 28)",
+                "#comparison-page > main" if "page" in choice else "#main",
+            )
+            _resize(driver, max(560, min(1100, height)))
+            driver.execute_script("window.scrollTo(0, 0)")
+            time.sleep(0.6)
+            picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+            picture = picture.quantize(128, dither=Image.Dither.NONE)
+            path = folder / f"explorer-{name}.png"
+            picture.save(path, optimize=True)
+            print(f"{path}: {picture.width} x {picture.height}, {path.stat().st_size} bytes", *problems(driver))
+
+
+def _resize(driver, height: int) -> None:
+    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="the folder of the pictures")
+    parser.add_argument("--document", type=Path, help="an explorer document as JSON")
+    arguments = parser.parse_args()
+    if why_not():
+        parser.error(why_not())
+    document = sample_document()
+    if arguments.document:
+        document = json.loads(arguments.document.read_text(encoding="utf-8"))
+    take(arguments.folder, document)
+
+
+if __name__ == "__main__":
+    main()
