@@ -126,8 +126,13 @@ def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
         4,
         "--max-tokens",
         200,
+        "--nbest-json",
+        tmp_path / "interactive",
         stdin="".join(f"{line}\n" for line in lines),
     )
+    for number, sentence in enumerate(map(json.loads, (tmp_path / "interactive").open(encoding="utf-8"))):
+        [best] = sentence["hypotheses"]
+        assert (best["text"], best["steps"]) == (generated[number][0], steps[number])
     interactive, brackets = hypotheses(output), lines_of("B", output)
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
     translated, trees = model.translate(lines), model.translate_to_trees(lines)

@@ -13,6 +13,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 from fairseq import options, tasks
@@ -142,21 +143,75 @@ def _interact(stock: Callable) -> Callable:
         if not wanted.files:  # sentences are printed in the order of the input
             return stock(cfg, *args, **kwargs)
         wanted.check(cfg)
-        lines, read, sources = OutputLines(sys.stdout), module.buffered_read, []
-
-        def buffered_read(*settings) -> Iterator[list[str]]:
-            for batch in read(*settings):
-                sources.extend(batch)
-                yield batch
-
-        trees: list[str | None] = []
-        with _tasks(lambda task: _remember_trees(task, trees) if wanted.nbest_json else None) as found:
-            with replaced(module, "buffered_read", buffered_read), contextlib.redirect_stdout(lines):
+        lines, text = OutputLines(sys.stdout), _NewText(module)
+        with _tasks(text.watch if wanted.nbest_json else lambda task: None) as found, text.watching(module):
+            with contextlib.redirect_stdout(lines):
                 stock(cfg, *args, **kwargs)
         lines.finish()
-        _write(wanted, lines, found[-1], range(len(sources)), lambda number: trees[number] if trees else None)
+        text.add_steps(lines.sentences)
+        _write(wanted, lines, found[-1], range(len(text.lines)), text.tree)
 
     return main
+
+
+class _NewText:
+    """The lines that ``fairseq-interactive`` reads, and what it does not print of them: trees, and numbers of steps."""
+
+    def __init__(self, module: ModuleType):
+        self.lines: list[str] = []
+        self._trees: list[str | None] = []
+        self._steps: dict[int, list[int | None]] = {}
+        self._first, self._numbers = 0, []  # of the lines that are being translated, and of those of the batch
+        self._read, self._make = module.buffered_read, module.make_batches
+
+    @contextlib.contextmanager
+    def watching(self, module: ModuleType) -> Iterator[None]:
+        """Counts the lines that a command reads while the ``with`` block runs."""
+        with (
+            replaced(module, "buffered_read", self._buffered_read),
+            replaced(module, "make_batches", self._make_batches),
+        ):
+            yield
+
+    def _buffered_read(self, *settings) -> Iterator[list[str]]:
+        for lines in self._read(*settings):
+            self._first = len(self.lines)
+            self.lines.extend(lines)
+            yield lines
+
+    def _make_batches(self, *settings) -> Iterator:
+        for batch in self._make(*settings):
+            self._numbers = [self._first + number for number in batch.ids.tolist()]
+            yield batch
+
+    def watch(self, task: FairseqTask) -> None:
+        """Makes a task remember the trees of the lines, if it reads any, and the steps of its hypotheses."""
+        read, generate = task.get_interactive_tokens_and_lengths, task.inference_step
+
+        def get_interactive_tokens_and_lengths(lines: list[str], encode_fn: Callable[[str], str]):
+            self._trees.extend(map(_in_brackets, task.source_forests(list(lines), encode_fn)))
+            return read(lines, encode_fn)
+
+        def inference_step(*args, **kwargs):
+            found = generate(*args, **kwargs)
+            for number, ranked in zip(self._numbers, found):
+                self._steps[number] = [hypothesis.get("steps") for hypothesis in ranked]
+            return found
+
+        if hasattr(task, "source_forests"):
+            task.get_interactive_tokens_and_lengths = get_interactive_tokens_and_lengths
+        task.inference_step = inference_step
+
+    def tree(self, number: int) -> str | None:
+        """The tree of a line in brackets."""
+        return self._trees[number] if self._trees else None
+
+    def add_steps(self, sentences: dict[int, dict]) -> None:
+        """Adds the numbers of steps to the hypotheses of sentences."""
+        for number, counts in self._steps.items():
+            for hypothesis, steps in zip(sentences.get(number, {}).get("hypotheses", ()), counts):
+                if steps is not None:
+                    hypothesis["steps"] = steps
 
 
 @contextlib.contextmanager
@@ -230,16 +285,3 @@ def _stored_tree(task: FairseqTask, dataset: Any, number: int) -> str | None:
     leaves = [dictionary[index] for index in words.tolist()][: stored.num_leaves]
     # A text that is longer than the model's input is read in part.
     return _in_brackets(stored.forest(labels, leaves)) if len(leaves) == stored.num_leaves else None
-
-
-def _remember_trees(task: FairseqTask, trees: list[str | None]) -> None:
-    """Makes a task remember the trees of new lines that it reads."""
-    if not hasattr(task, "source_forests"):
-        return
-    read = task.get_interactive_tokens_and_lengths
-
-    def get_interactive_tokens_and_lengths(lines: list[str], encode_fn: Callable[[str], str]):
-        trees.extend(map(_in_brackets, task.source_forests(list(lines), encode_fn)))
-        return read(lines, encode_fn)
-
-    task.get_interactive_tokens_and_lengths = get_interactive_tokens_and_lengths
