@@ -26,7 +26,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer.comparison import Comparison
-from tree_fairseq.explorer.document import page_module
+from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.nn.tasks import TranslationWithTreesTask
 from tree_fairseq.nn.unknown_tokens import count_typed
@@ -150,7 +150,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         Options such as ``beam`` go to generation.
         """
         comparison = Comparison([System(self, **options)], title)
-        page_module().write_page(comparison.document_of_lines(sentences).to_dict(), path)
+        write_page(comparison.document_of_lines(sentences).to_dict(), path)
 
     def _segment(self, sentence: str) -> str:
         return self.apply_bpe(self.tokenize(sentence))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import json
-import sys
 import threading
 
 import pytest
@@ -23,9 +21,6 @@ from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
 
 QUIET = ("--cpu", "--no-progress-bar")
 TREE = make_pairs(1, 2)[0].tree
-needs_page = pytest.mark.skipif(
-    importlib.util.find_spec("tree_fairseq.explorer.page") is None, reason="the package was built without a page"
-)
 
 
 def explored(tmp_path, *arguments: object) -> dict:
@@ -57,7 +52,6 @@ def test_two_systems_translate_as_generate_does(trained, stock_trained, tmp_path
             assert 0 <= output["metric"] <= 100
 
 
-@needs_page
 def test_a_page_has_the_title(trained, tmp_path):
     page = tmp_path / "page.html"
     explored(tmp_path, trained.data, "--path", trained.best, "--sentences", 1, "--title", "A & b", "--output", page)
@@ -74,7 +68,6 @@ def test_lines_of_a_file(trained, tmp_path):
     assert document["systems"][0]["metric"] is None
 
 
-@needs_page
 def test_the_page_is_the_default(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = [str(trained.data), "--path", str(trained.best), *QUIET, "--sentences", "1", "--beam", "1"]
@@ -106,7 +99,6 @@ def test_errors_are_one_message(trained, tmp_path, monkeypatch, caplog, argument
     assert not list(tmp_path.iterdir())
 
 
-@needs_page
 def test_the_server_explains_typed_sentences(trained, monkeypatch):
     answers = []
 
@@ -137,18 +129,10 @@ def test_the_hub_explains(trained, tmp_path):
     assert set(record["systems"][0]["views"]) == {"accumulation", "cross_attention"}
 
 
-@needs_page
 def test_the_hub_writes_pages(trained, tmp_path):
     model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
     model.explore([TREE], tmp_path / "page.html", beam=2)
     assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_a_build_without_a_page_says_so_before_any_work(trained, tmp_path, monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "tree_fairseq.explorer.page", None)
-    monkeypatch.setattr(explore, "explore", lambda *_: pytest.fail("it has begun"))
-    assert explore.main([str(trained.data), "--path", str(trained.best)]) == 1
-    assert "has no explorer page. Write what it would show with --json FILE." in caplog.text
 
 
 def test_a_demo_model_is_found_or_its_making_described(tmp_path):

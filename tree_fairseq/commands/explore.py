@@ -28,7 +28,8 @@ from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
-from tree_fairseq.explorer.document import Document, page_module
+from tree_fairseq.explorer.document import Document
+from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.files import write_json
@@ -79,9 +80,7 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
         document = comparison.document()
     _write(args, document)
     if args.serve:
-        server = ExplorerServer(
-            comparison, page_module().page_html(document.to_dict(live=True)), args.port, len(document.sentences)
-        )
+        server = ExplorerServer(comparison, page_html(document.to_dict(live=True)), args.port, len(document.sentences))
         logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
         server.run()
 
@@ -93,7 +92,7 @@ def _write(args: argparse.Namespace, document: Document) -> None:
     if output is None and not args.serve and args.json is None:
         output = _OUTPUT
     if output is not None:
-        page_module().write_page(document.to_dict(), output)
+        write_page(document.to_dict(), output)
         size = output.stat().st_size / 1e6
         logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document.sentences), size)
 
@@ -170,8 +169,6 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--nbest-json is for hypotheses of fairseq-generate", hint="Give --json FILE.")
     if args.baseline_data is not None and args.baseline is None:
         raise InputError("--baseline-data is the folder of --baseline CHECKPOINT, which is missing")
-    if args.output is not None or args.serve or args.json is None:
-        page_module()
     for path in (args.output, args.json):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist", path)

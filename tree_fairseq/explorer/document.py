@@ -8,7 +8,6 @@ row by row, each a 255th of the maximum.
 from __future__ import annotations
 
 import base64
-import importlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Optional, Union
@@ -17,20 +16,8 @@ import numpy as np
 from torch import Tensor
 
 import tree_fairseq
-from tree_fairseq.errors import InputError
+from tree_fairseq.explorer.page import FORMAT
 from tree_fairseq.trees.tree import Tree
-
-FORMAT = 1
-"""The format of documents; a page reads those of its own format."""
-
-
-def page_module() -> Any:
-    """The module that makes pages of documents; raises InputError if the package was built without it."""
-    try:
-        return importlib.import_module("tree_fairseq.explorer.page")
-    except ModuleNotFoundError as error:
-        problem = "this build of the package has no explorer page"
-        raise InputError(problem, hint="Write what it would show with --json FILE.") from error
 
 
 def tree_record(forest: Iterable[Tree]) -> dict[str, list]:
