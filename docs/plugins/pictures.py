@@ -141,9 +141,9 @@ PICTURES = {
 
 
 def _figure(width: float, height: float, count: int):
-    from matplotlib.figure import Figure
+    from tree_fairseq.drawing.figure_files import new_figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = new_figure(width, height)
     return figure, figure.subplots(1, count, squeeze=False)[0]
 
 
@@ -153,14 +153,9 @@ def _ticks(axes, columns: list[str], rows: list[str]) -> None:
 
 
 def _svg(figure) -> str:
-    import io
+    from tree_fairseq.drawing.figure_files import figure_to_svg
 
-    from matplotlib import rc_context
-
-    file = io.BytesIO()
-    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "tree-fairseq"}):
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return file.getvalue().decode()
+    return figure_to_svg(figure)
 
 
 def main(arguments: list[str] | None = None) -> int:
