@@ -121,6 +121,8 @@ def test_all_commands_agree(texts, data, tmp_path, kind, arch):
     lines = lines_to_classify(texts, kind)
     assert len(found) == len(lines) == 13
     assert_same(in_order(interactive(data[kind], best, lines, "--buffer-size", 6, "--batch-size", 4)), found)
+    (tmp_path / "typed").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert_same(in_order(generate(data[kind], best, "--raw", tmp_path / "typed")), found)
     model = hub.from_pretrained(tmp_path, data_name_or_path=data[kind])
     assert_same([Example(one.label, one.probabilities) for one in model.classify(lines)], found)
     assert model.classify(lines[0]) == model.classify(lines[:1])[0] and model.classify([]) == []

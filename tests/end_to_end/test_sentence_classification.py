@@ -100,8 +100,14 @@ def test_all_commands_agree(folders, tmp_path, kind):
         2,
         stdin="".join(f"{text}\n" for text in texts),
     )
+    (tmp_path / "typed").write_text("".join(f"{text}\n" for text in texts))
+    raw = hypotheses(run("generate", data, *common, "--raw", tmp_path / "typed"))
     model = hub.from_pretrained(tmp_path, data_name_or_path=data)
     classified = model.classify(texts)
+    assert sorted(raw) == list(range(len(texts)))
+    for number, (spoken, _) in hypotheses(typed).items():
+        found = raw[number][0]
+        assert found == spoken or float(found) == pytest.approx(float(spoken), abs=1e-4)
     for number, ours in enumerate(classified):
         spoken = hypotheses(typed)[number][0]
         if kind == "rated":

@@ -167,6 +167,8 @@ def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
     interactive = hypotheses(output)
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
     translated = model.translate(lines, beam=2)
+    raw = hypotheses(generate(system, "--beam", 2, "--raw", system.data.parent / "text/test.source"))
+    assert {number: text for number, (text, _) in raw.items()} == dict(enumerate(translated))
     for number in range(len(lines)):
         assert interactive[number][0] == generated[number][0] == translated[number]
         assert interactive[number][1] == pytest.approx(generated[number][1], abs=1e-4)

@@ -16,6 +16,7 @@ from tests.end_to_end.tiny_corpus import leaves, make_pairs
 from tree_fairseq import hub
 from tree_fairseq.commands import annotate, induce
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.errors import InputError
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -204,3 +205,31 @@ def test_trees_that_are_added_later_bring_their_model(text, tmp_path):
     [forest] = task.source_forests([tree], str)
     assert "".join(forest_leaves(forest)).replace("@@", "") == raw_lines(text)[0].replace(" ", "")
     assert any(leaf.endswith("@@") for leaf in forest_leaves(forest))
+
+
+def test_folders_of_raw_data_sets_translate_likewise(raw_trained, text, tmp_path):
+    """``--dataset-impl raw`` keeps the pieces as text."""
+    folder, kind = tmp_path / "bin", raw_trained.folder.name
+    preprocess(text, folder, *TASK, "--tree-parser", "right-branching", *FORMS[kind], "--dataset-impl", "raw")
+    assert MARKS[kind] in (folder / "test.en-de.en").read_text(encoding="utf-8")
+    output = run("generate", folder, *TASK, "--path", raw_trained.best, *DECODING, "--dataset-impl", "raw")
+    assert readable(output) == readable(generated(raw_trained))
+
+
+def test_generate_translates_a_file_of_raw_text(raw_trained, text, tmp_path):
+    """No line is dropped, although the default of fairseq would leave out those that do not fill a batch of eight."""
+    output = tmp_path / "translations"
+    flags = ("--raw", text / "test.en", "--output", output, "--sorted-output", "--max-tokens", 60)
+    printed = generated(raw_trained, *flags)
+    expected = readable(interactive(raw_trained, raw_lines(text)))
+    assert output.read_text(encoding="utf-8").splitlines() == readable(printed) == expected
+    assert not lines_of("T", printed)
+
+
+def test_generate_refuses_a_file_that_it_cannot_translate(raw_trained, tmp_path):
+    (tmp_path / "empty").touch()
+    for name, message in (("nowhere", "there is no such file"), ("empty", "the file is empty")):
+        with pytest.raises(InputError, match=message):
+            generated(raw_trained, "--raw", tmp_path / name)
+    with pytest.raises(InputError, match="--raw does not work with fairseq-interactive; use --input"):
+        interactive(raw_trained, ["the man sleeps."], "--raw", tmp_path / "empty")

@@ -1,4 +1,4 @@
-"""The extension of ``fairseq-generate`` and ``fairseq-interactive``: sorted output, and files of hypotheses.
+"""The extension of ``fairseq-generate`` and ``fairseq-interactive``: raw text, sorted output, files of hypotheses.
 
 Both commands print while they generate, and offer no hook there. ``fairseq-generate`` prints to a file that its
 ``main`` gives to its ``_main``; ``fairseq-interactive`` prints to standard output. Each gets a stream of ours in its
@@ -26,12 +26,13 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.nn.generating import in_brackets
 from tree_fairseq.nn.output_lines import OutputLines, best_texts, json_lines
+from tree_fairseq.nn.raw_input import check_raw_file, read_raw_file
 from tree_fairseq.options import refuse_flags
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
 
-_NAMES = ("sorted_output", "output", "nbest_json")
+_NAMES = ("sorted_output", "output", "nbest_json", "raw")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class OutputOptions:
     sorted_output: bool = False
     output: Path | None = None
     nbest_json: Path | None = None
+    raw: Path | None = None
 
     @classmethod
     def of(cls, cfg: Any) -> OutputOptions:
@@ -95,6 +97,8 @@ def _with_output_flags(stock: Callable) -> Callable:
         add("--sorted-output", action="store_true", help="print sentences in the order of the input")
         output = "write the best hypotheses there: one line for each line of the input, empty where there is none"
         add("--output", type=Path, metavar="FILE", help=output)
+        raw = "generate from the lines of a text file, which is prepared like typed text, in place of --gen-subset"
+        add("--raw", type=Path, metavar="FILE", help=raw)
         nbest = "write a line of JSON for each sentence there: source, and --nbest hypotheses with scores and brackets"
         add("--nbest-json", type=Path, metavar="FILE", help=nbest)
         return group
@@ -121,9 +125,11 @@ def _generate(stock: Callable) -> Callable:
         if wanted == OutputOptions():
             return stock(cfg, output_file)
         wanted.check(cfg)
+        if wanted.raw is not None:
+            check_raw_file(wanted.raw, cfg)
         lines = OutputLines(output_file, wanted.sorted_output, cfg.common_eval.quiet, bool(wanted.files))
         cfg.common_eval.quiet = False  # our stream swallows what --quiet would not print
-        with _tasks() as found:
+        with _tasks(lambda task: wanted.raw and read_raw_file(task, wanted.raw, cfg)) as found:
             result = stock(cfg, lines)
         lines.finish()
         if wanted.files:
@@ -140,6 +146,7 @@ def _interact(stock: Callable) -> Callable:
 
     def main(cfg, *args, **kwargs):
         wanted = OutputOptions.of(cfg)
+        refuse_flags({"--raw": wanted.raw is not None}, "fairseq-interactive", advice="use --input")
         if not wanted.files:  # sentences are printed in the order of the input
             return stock(cfg, *args, **kwargs)
         wanted.check(cfg)
