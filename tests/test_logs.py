@@ -37,6 +37,14 @@ def test_a_command_logs_as_fairseq_means_to(root, monkeypatch):
     assert root.level == logging.INFO
 
 
+def test_a_program_of_ours_may_take_the_form_on(root, monkeypatch):
+    """matplotlib says much at the level of debugging."""
+    monkeypatch.setattr(sys, "argv", ["report.py"])
+    logs.log_to_standard_error()
+    assert shown(root, "loading").endswith(" | INFO | fairseq_cli.generate | loading")
+    assert root.level == logging.INFO
+
+
 def test_another_program_keeps_its_own_form(root, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["own_program.py"])
     logs.keep_clean()

@@ -31,6 +31,7 @@ def quickstart(*arguments: str, succeeds: bool = True) -> subprocess.CompletedPr
         [ROOT / "examples/quickstart/run.sh", *arguments], env=environment, capture_output=True, text=True, timeout=900
     )
     assert (done.returncode == 0) == succeeds, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "DEBUG" not in done.stdout + done.stderr and ".building/" not in done.stdout
     return done
 
 

@@ -60,7 +60,8 @@ def keep_clean() -> None:
 
 
 def log_to_standard_error() -> None:
-    """Makes a command of this package log as fairseq's commands do, unless logging is set up already."""
+    """Makes a program of this package log as fairseq's commands do, unless logging is set up already."""
+    _undo_debug_form()
     logging.basicConfig(format=FORMAT["fmt"], datefmt=FORMAT["datefmt"], level=logging.INFO, stream=sys.stderr)
 
 

@@ -27,6 +27,7 @@ import tree_fairseq
 from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import ScoringError
+from tree_fairseq.logs import log_to_standard_error
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def read_rows(runs: Iterable[Path], metric: str) -> list[Row]:
 
 def load_encoder(checkpoint: Path) -> torch.nn.Module:
     """The encoder of a checkpoint in evaluation mode, on the GPU where there is one."""
+    log_to_standard_error()
     tree_fairseq.register()
     (model,), _ = load_model_ensemble([str(checkpoint)])
     device = "cuda" if torch.cuda.is_available() else "cpu"

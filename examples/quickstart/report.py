@@ -14,6 +14,7 @@ from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.files import write_json
+from tree_fairseq.logs import log_to_standard_error
 from tree_fairseq.scoring.bleu import Side, corpus_bleu, paired_bootstrap
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
 from tree_fairseq.trees.subwords import join_words
@@ -93,6 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", required=True, help="source language")
     parser.add_argument("--target", required=True, help="target language")
     options = parser.parse_args(arguments)
+    log_to_standard_error()
     report(options.out, options.source, options.target)
     return 0
 

@@ -160,7 +160,7 @@ def parse_in_order(
     """
     job = CorpusJob(Path(input), count_lines(input), SHARD_LINES)
     parser, taken = LineParser(options), _InOrder(run, take)
-    logger.info("%s: %d lines", job.input, job.lines)
+    logger.info("%s: %d lines", job.input.name, job.lines)
     keeping = ParseCache(cache) if registered_parser(options.name).expensive else contextlib.nullcontext()
     with Progress(job.input, job.lines) as progress, keeping as store:
         _parse(job, parser, pool, store, taken, progress)
