@@ -127,3 +127,12 @@ def test_text_is_cut_below_the_given_depth():
 
 def test_the_picture_is_the_same_every_time():
     assert tree_to_svg(SENTENCE, "x") == tree_to_svg(SENTENCE, "x")
+
+
+@pytest.mark.parametrize("tree", [deep_tree(300), Tree("S", [Tree("NN", [Tree("word")])] * 400)], ids=["deep", "wide"])
+def test_a_large_picture_is_scaled_to_2000_pixels(tree):
+    root = ElementTree.fromstring(tree_to_svg((tree,)))
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert max(width, height) == 2000
+    _, _, whole_width, whole_height = map(float, root.get("viewBox").split())
+    assert max(whole_width, whole_height) > 2000 and abs(width / height - whole_width / whole_height) < 0.01 * width

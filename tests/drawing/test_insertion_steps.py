@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,3 +83,13 @@ def test_nothing_overlaps_and_all_is_inside(tree, random):
     for (from_x, from_y, to_x, to_y), (parent, node) in zip(lines, wanted):
         assert abs(from_x - middles[parent][0]) < 0.2 and abs(to_x - middles[node][0]) < 0.2
         assert middles[parent][1] < from_y < to_y < middles[node][1]
+
+
+@pytest.mark.parametrize(("count", "hidden"), [(12, None), (13, "not shown: step 7"), (30, "not shown: steps 7 to 24")])
+def test_a_long_trace_is_cut_in_its_middle(count, hidden):
+    steps = [InsertionStep([f"s{k}"], [-1], [True], [False]) for k in range(1, count + 1)]
+    root = ElementTree.fromstring(trace_to_svg(steps))
+    texts = ["".join(found.itertext()) for found in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert sum(text.startswith("step ") for text in texts) == 12 and {"s1", "s6", f"s{count}"} <= set(texts)
+    assert [text for text in texts if text.startswith("not shown")] == ([hidden] if hidden else [])
+    assert max(float(root.get("width")), float(root.get("height"))) <= 2000

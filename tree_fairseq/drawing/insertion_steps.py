@@ -66,7 +66,8 @@ def trace_to_svg(steps: Sequence[InsertionStep], title: str | None = None) -> st
     for count, step in enumerate(steps, 1):
         if count in hidden:
             if count == hidden[0]:
-                note = f"not shown: steps {hidden[0]} to {hidden[-1]}"
+                which = f"steps {hidden[0]} to {hidden[-1]}" if len(hidden) > 1 else f"step {count}"
+                note = f"not shown: {which}"
                 parts.append(element("text", note, class_="step-heading", x=MARGIN, y=top))
                 top += _STEP_GAP
             continue
