@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -220,8 +221,10 @@ def test_generate_translates_a_file_of_raw_text(raw_trained, text, tmp_path):
     """No line is dropped, although the default of fairseq would leave out those that do not fill a batch of eight."""
     output = tmp_path / "translations"
     flags = ("--raw", text / "test.en", "--output", output, "--sorted-output", "--max-tokens", 60)
-    printed = generated(raw_trained, *flags)
-    expected = readable(interactive(raw_trained, raw_lines(text)))
+    printed = generated(raw_trained, *flags, "--nbest-json", tmp_path / "nbest")
+    expected = readable(interactive(raw_trained, raw_lines(text), "--nbest-json", tmp_path / "typed"))
+    both = [[json.loads(line) for line in open(tmp_path / name, encoding="utf-8")] for name in ("nbest", "typed")]
+    assert [line["source_brackets"] for line in both[0]] == [line["source_brackets"] for line in both[1]]
     assert output.read_text(encoding="utf-8").splitlines() == readable(printed) == expected
     assert not lines_of("T", printed)
 

@@ -129,13 +129,24 @@ def _generate(stock: Callable) -> Callable:
             check_raw_file(wanted.raw, cfg)
         lines = OutputLines(output_file, wanted.sorted_output, cfg.common_eval.quiet, bool(wanted.files))
         cfg.common_eval.quiet = False  # our stream swallows what --quiet would not print
-        with _tasks(lambda task: wanted.raw and read_raw_file(task, wanted.raw, cfg)) as found:
+        forests: list[Forest] = []  # of raw text
+
+        def prepare(task: FairseqTask) -> None:
+            if wanted.raw is not None:
+                read_raw_file(task, wanted.raw, cfg, forests if wanted.nbest_json else None)
+
+        def tree(number: int) -> str | None:
+            if wanted.raw is not None:
+                return _in_brackets(forests[number]) if forests else None
+            return _stored_tree(found[-1], dataset, number)
+
+        with _tasks(prepare) as found:
             result = stock(cfg, lines)
         lines.finish()
         if wanted.files:
             dataset = found[-1].dataset(cfg.dataset.gen_subset)
             numbers = sorted(lines.sentences) if is_shard(cfg) else range(len(dataset))
-            _write(wanted, lines, found[-1], numbers, lambda number: _stored_tree(found[-1], dataset, number))
+            _write(wanted, lines, found[-1], numbers, tree)
         return result
 
     return _main
