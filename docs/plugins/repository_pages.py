@@ -26,26 +26,15 @@ def other_pages() -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lists the recipes in the navigation, and only pages that exist."""
+    """Lists the recipes in the navigation, in the place of ``examples/``."""
     recipes = [page for page in other_pages() if page.startswith("examples/")]
     entries = [{Path(page).parent.name: page} for page in recipes if page != "examples/README.md"]
-    config.nav = _existing([*config.nav], ["examples/README.md", *entries])
+    config.nav = _with_recipes([*config.nav], ["examples/README.md", *entries])
     return config
 
 
-def _existing(entries: list, recipes: list) -> list:
-    kept = []
-    for entry in entries:
-        name, value = next(iter(entry.items())) if isinstance(entry, dict) else (None, entry)
-        if value == "examples/":
-            value = recipes
-        elif isinstance(value, list):
-            value = _existing(value, recipes)
-        elif not (ROOT / _path_of(value)).exists():
-            continue
-        if value:
-            kept.append({name: value} if name else value)
-    return kept
+def _with_recipes(entries: list, recipes: list) -> list:
+    return [{name: recipes if pages == "examples/" else pages for name, pages in entry.items()} for entry in entries]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
