@@ -20,15 +20,15 @@ from tree_fairseq.explorer.page import write_page
 
 # A picture: the colours, what the address opens, and what is clicked then.
 PICTURES = {
-    "parse": ("light", {"sentence": 1, "view": "parse"}, ".tree .inner:nth-of-type(3)"),
-    "accumulation": ("light", {"sentence": 0, "view": "accumulation"}, None),
-    "accumulation-dark": ("dark", {"sentence": 0, "view": "accumulation"}, None),
-    "attention": ("light", {"sentence": 0, "view": "attention"}, ".heat tbody tr:nth-child(5) td:nth-child(6)"),
-    "chart": ("light", {"sentence": 2, "view": "chart"}, ".words button:nth-child(4)"),
-    "beam": ("light", {"sentence": 3, "view": "beam"}, ".stepper .icon:last-of-type, .stepper input"),
-    "insertion": ("dark", {"sentence": 4, "view": "insertion"}, ".stepper .icon"),
-    "classes": ("light", {"sentence": 5, "view": "classification"}, None),
-    "comparison": ("light", {"page": "comparison"}, None),
+    "parse": ("Light", {"sentence": 1, "view": "parse"}, ".tree .inner:nth-of-type(3)"),
+    "accumulation": ("Light", {"sentence": 0, "view": "accumulation"}, None),
+    "accumulation-dark": ("Dark", {"sentence": 0, "view": "accumulation"}, None),
+    "attention": ("Light", {"sentence": 0, "view": "attention"}, ".heat tbody tr:nth-child(5) td:nth-child(6)"),
+    "chart": ("Light", {"sentence": 2, "view": "chart"}, ".words button:nth-child(4)"),
+    "beam": ("Light", {"sentence": 3, "view": "beam"}, ".stepper .icon:last-of-type, .stepper input"),
+    "insertion": ("Dark", {"sentence": 4, "view": "insertion"}, ".stepper .icon"),
+    "classes": ("Light", {"sentence": 5, "view": "classification"}, None),
+    "comparison": ("Light", {"page": "comparison"}, None),
 }
 WIDTH = 1280
 
@@ -42,7 +42,7 @@ def take(folder: Path, document: dict) -> None:
         for name, (colours, choice, clicked) in PICTURES.items():
             driver.get("about:blank")
             driver.get(address(page, **choice))
-            driver.execute_script("document.documentElement.setAttribute('data-theme', arguments[0])", colours)
+            driver.find_element("xpath", f"//button[text()='{colours}']").click()
             _resize(driver, 900)
             time.sleep(0.4)
             if clicked:
@@ -54,11 +54,12 @@ def take(folder: Path, document: dict) -> None:
                 "return Math.ceil(last.getBoundingClientRect().bottom + window.scrollY + 28)",
                 "#comparison-page > main" if "page" in choice else "#main",
             )
-            _resize(driver, max(560, min(1100, height)))
+            _resize(driver, max(560, min(1500, height)))
             driver.execute_script("window.scrollTo(0, 0)")
             time.sleep(0.6)
             picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
-            picture = picture.quantize(128, dither=Image.Dither.NONE)
+            # A palette of colours that occur halves the file; k-means keeps the few that carry meaning.
+            picture = picture.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE)
             path = folder / f"explorer-{name}.png"
             picture.save(path, optimize=True)
             print(f"{path}: {picture.width} x {picture.height}, {path.stat().st_size} bytes", *problems(driver))

@@ -170,7 +170,7 @@ def test_chart_shows_splits_and_the_attention_of_a_word(driver, show):
     assert "the old man sees … the garden ." in text_of(driver, ".beside h3")
     driver.execute_script("document.querySelector('.chart .cell[tabindex=\"0\"]').focus()")
     press(driver, "ARROW_DOWN")
-    assert len(all_of(driver, ".beside tbody tr")) == 8
+    assert len(all_of(driver, ".beside tbody tr")) == 7 and "and 1 smaller weight" in text_of(driver, ".beside")
     before = [cell.get_attribute("style") for cell in all_of(driver, ".chart .cell")]
     all_of(driver, ".words button")[3].click()
     until(lambda: [cell.get_attribute("style") for cell in all_of(driver, ".chart .cell")] != before)

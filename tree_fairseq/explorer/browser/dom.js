@@ -51,7 +51,7 @@ function quoted(text, attributes = {}) {
 /** A number for readers: at most ``digits`` decimals, a real minus, "–" if there is none. */
 function shown(value, digits = 2) {
   if (value === null || value === undefined) return "–";
-  return value.toFixed(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace(/^-/, "−");
+  return value.toFixed(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace(/^-0$/, "0").replace(/^-/, "−");
 }
 
 /** A share as a percentage. */

@@ -41,7 +41,7 @@ function bars(caption, heads, rows, greatest) {
           "tr",
           { class: row.kind ?? "" },
           html("th", { scope: "row" }, row.name),
-          html("td", {}, bar(greatest ? row.value / greatest : 0), html("span", { class: "number" }, shown(row.value, 3))),
+          html("td", {}, bar(greatest ? row.value / greatest : 0), html("span", { class: "number" }, row.value.toFixed(3))),
           heads.length > 2 ? html("td", { class: "quiet" }, row.note ?? "") : null,
         ),
       ),

@@ -50,7 +50,7 @@ function texts(sentence, systems) {
     }
     rows.push([systems[index].name, withDifferences(output.hypothesis, sentence.reference), facts.join(" · "), won]);
   });
-  const marked = sentence.reference && sentence.systems.some((output) => !output.error && output.hypothesis !== sentence.reference);
+  const marked = rows.some(([name, text]) => text.querySelector("mark"));
   return html(
     "section",
     { class: "texts", "aria-label": "Texts" },

@@ -1,6 +1,7 @@
 // Treeformer's chart: a triangle with a cell for every phrase, wide phrases above the narrow ones that they contain.
 
-const CELL = { least: 46, most: 80, half: 22 };
+const CELL = { least: 46, most: 60, half: 22 };
+const MOST_SPLITS = 7;
 
 function drawChart({ data, settings, redraw }) {
   const { tokens, cells } = data;
@@ -19,7 +20,8 @@ function drawChart({ data, settings, redraw }) {
   if (!data.rows || settings.row >= data.rows.length) settings.row = 0;
   const values = shadesOf();
   const greatest = values && greatestOf(values.filter((value) => value !== null));
-  let current = nodes.length ? inside(nodes[0]) ?? cells.length - 1 : 0;
+  // A chart of limited height lacks the widest phrases of the tree.
+  let current = [...chosen].sort((a, b) => cells[b][1] - cells[b][0] - cells[a][1] + cells[a][0])[0] ?? 0;
 
   const polygons = cells.map((cell, index) => polygon(cell, index));
   const picture = svg(
@@ -40,7 +42,7 @@ function drawChart({ data, settings, redraw }) {
       "g",
       { "aria-hidden": "true" },
       tokens.map((token, index) =>
-        svg("text", { x: (index + 0.5) * unit, y: (widest + 1) * CELL.half + 18 }, shortened(token, Math.floor(unit / 6.5))),
+        svg("text", { x: (index + 0.5) * unit, y: (widest + 1) * CELL.half + 18 }, shortened(token, Math.max(7, Math.floor(unit / 6.5)))),
       ),
     ),
   );
@@ -143,7 +145,14 @@ function drawChart({ data, settings, redraw }) {
       value,
       kind: at === best ? "best" : "",
     }));
-    detail.replaceChildren(heading, attended, bars("Weights of its splits", ["Split", "Weight"], rows, greatestOf(splits[index])));
+    rows.sort((a, b) => b.value - a.value);
+    const more = rows.length - MOST_SPLITS;
+    detail.replaceChildren(
+      heading,
+      attended,
+      bars("Weights of its splits", ["Split", "Weight"], rows.slice(0, MOST_SPLITS), greatestOf(splits[index])),
+      more > 0 ? html("p", { class: "quiet small" }, `and ${counted(more, "smaller weight")}`) : "",
+    );
   }
 
   function key(event) {

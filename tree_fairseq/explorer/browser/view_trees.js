@@ -74,7 +74,7 @@ function drawAccumulation({ data, sentence, settings, redraw }) {
       note: row.word ? "word" : spanText(leavesOf(tree), nodes[row.index].firstLeaf, nodes[row.index].lastLeaf),
     }));
     const caption = `${tree.labels[chosen]} “${spanText(tokens, nodes[chosen].firstLeaf, nodes[chosen].lastLeaf)}”`;
-    const more = ordered.length > listed.length ? html("p", { class: "quiet" }, `and ${ordered.length - listed.length} smaller weights`) : null;
+    const more = ordered.length > listed.length ? html("p", { class: "quiet small" }, `and ${counted(ordered.length - listed.length, "smaller weight")}`) : null;
     values.replaceChildren(bars(caption, ["Item", "Weight", "Covers"], listed, greatest), more ?? "");
     if (speak && ordered.length) {
       announce(`${caption}: greatest weight ${shown(ordered[0].value, 3)} on ${tree.labels[ordered[0].index]}`);
