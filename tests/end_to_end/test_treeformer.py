@@ -99,13 +99,18 @@ def test_training_learns_and_resumes_where_it_ended(data_bin, trained, tmp_path)
 def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     flags = ("--finetune-from-model", stock_trained.best, "--max-update", 1, "--lr", "1e-9")
     tuned = train(data_bin, tmp_path, *flags)
-    said = re.search(r"weights that the checkpoint does not have, left as initialised: (.*)", tuned.log)[1]
+    lines = re.findall(r"weights that the checkpoint does not have, left as initialised: (.*)", tuned.log)
+    named = {name for line in lines for name in line.split(", ")}
     model, stock = weights(tuned.folder / "checkpoint_last.pt"), weights(stock_trained.best)
-    assert set(said.split(", ")) == set(model) - set(stock) == {"encoder.chart.weight", "encoder.chart.query"}
+    biases = {f"decoder.layers.{layer}.encoder_attn.phrase_bias.weight" for layer in range(2)}
+    assert named == set(model) - set(stock) == {"encoder.chart.weight", "encoder.chart.query", *biases}
     for name, weight in stock.items():
         torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
-    # As long as the chart is initialised, so that the first step is not one from nothing.
-    assert model["encoder.chart.weight"].std() == pytest.approx(64**-0.5, rel=0.05)
+    # As the chart is initialised: phrases are the mean of their parts.
+    [composition] = model["encoder.chart.weight"]
+    for part in composition.split(64, dim=1):
+        torch.testing.assert_close(part.diagonal(), torch.full((64,), 0.5), rtol=0, atol=0.1)
+    assert model["decoder.layers.0.encoder_attn.phrase_bias.weight"].tolist() == pytest.approx([-3] * 4)
 
 
 @pytest.mark.parametrize("arch", ["treeformer_tiny", "transformer"])
