@@ -26,6 +26,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer.demo_model import demo_model
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.nn.tasks import TranslationWithTreesTask
@@ -154,6 +155,16 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
     def _segment(self, sentence: str) -> str:
         return self.apply_bpe(self.tokenize(sentence))
+
+
+def demo(**kwargs) -> TreeHubInterface:
+    """Loads the small model that comes with the package, which translates a grammar's English to German.
+
+    >>> hub.demo().translate(["has the father lived in the museum?"])
+
+    It parses with Stanza. Options are those of :func:`from_pretrained`.
+    """
+    return from_pretrained(demo_model().folder, **kwargs)
 
 
 def from_pretrained(
