@@ -165,7 +165,15 @@ def test_a_port_that_is_taken_is_named(server):
         ExplorerServer(Parrot(), "", 99_999)
 
 
-def test_ctrl_c_ends_it_without_a_trace(caplog):
+@pytest.fixture
+def heeding_interrupts():
+    """Python ignores interrupts where its parent did, as a shell's background jobs do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_it_without_a_trace(caplog, heeding_interrupts):
     served = ExplorerServer(Parrot(), "", 0)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
