@@ -9,12 +9,14 @@ from types import CodeType, FrameType
 from typing import Any, Callable
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
+# They stand around the work and say nothing about it: nobody opens them to understand what happens to a line.
+AROUND = {"logs.py", "progress.py", "python_versions.py"}
 
 
 def files_executed(function: Callable[[], Any]) -> set[str]:
     """Calls a function and returns the files of the package whose functions ran, such as ``nn/tree_batch.py``.
 
-    Only functions in this thread and this process count. Imports and the bodies of classes do not count: a file that is
+    Files :data:`AROUND` the work do not count. Only functions in this thread and this process count. Imports and the bodies of classes do not count: a file that is
     only imported does not count.
     """
     prefix = f"{PACKAGE}/"
@@ -32,7 +34,8 @@ def files_executed(function: Callable[[], Any]) -> set[str]:
         sys.setprofile(earlier)
     # Only code of functions has this flag; the bodies of modules and classes lack it.
     functions = [code for code in seen if code.co_flags & inspect.CO_OPTIMIZED]
-    return {code.co_filename.removeprefix(prefix) for code in functions if code.co_filename.startswith(prefix)}
+    files = {code.co_filename[len(prefix) :] for code in functions if code.co_filename.startswith(prefix)}
+    return files - AROUND
 
 
 def folders_of(files: set[str]) -> set[str]:

@@ -113,4 +113,5 @@ def test_from_a_line_to_its_bytes_on_disk(tmp_path, parser):
 
     files = files_executed(run)
     assert (tmp_path / "bin/train.en-de.en.tree.bin").exists()
-    assert len(files) <= 22, sorted(files)
+    # Stanza's models have three files of their own.
+    assert len(files) <= (25 if parser == "stanza" else 22), sorted(files)

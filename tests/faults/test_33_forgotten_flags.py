@@ -11,11 +11,10 @@ from tree_fairseq.errors import InputError
 
 PARSER = ("--tree-parser", "right-branching")
 FORGOTTEN = [
-    ("tree_translation", (), "needs trees of the source", "Add --tree-parser stanza"),
-    ("tree_translation", ("--learn-subwords", 10), "needs trees of the source", "Add --tree-parser stanza"),
-    ("tree_translation", (*PARSER, "--tree-sides", "target"), "needs trees of the source", "Add --tree-parser stanza"),
-    ("tree_translation", ("--target-modality", "tree"), "needs trees of the source", "Add --tree-parser stanza"),
-    ("tree_translation", (*PARSER, "--source-modality", "constituency"), "needs trees of the source", "Add"),
+    ("tree_translation", (), "needs constituency trees", "Add --tree-parser stanza"),
+    ("tree_translation", ("--learn-subwords", 10), "needs constituency trees", "Add --tree-parser stanza"),
+    ("tree_translation", ("--target-modality", "tree"), "needs constituency trees", "Add --tree-parser stanza"),
+    ("tree_translation", (*PARSER, "--source-modality", "constituency"), "needs constituency trees", "Add"),
     ("structural_translation", (), "needs symbol trees", "Add --source-modality tree"),
     ("structural_translation", PARSER, "needs symbol trees", "Add --source-modality tree"),
     ("tree_classification", (), "--input-format tsv needs the trees of a parser", "Give --tree-parser"),

@@ -31,7 +31,7 @@ def matrix_record(values: Union[Tensor, np.ndarray]) -> dict[str, Any]:
     array = values.detach().cpu().double().numpy() if isinstance(values, Tensor) else np.asarray(values, np.float64)
     array = np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
     largest = float(array.max()) if array.size else 0.0
-    steps = np.rint(array * (255 / largest)) if largest > 0 else np.zeros_like(array)
+    steps = np.rint(array / largest * 255) if largest > 0 else np.zeros_like(array)
     data = base64.b64encode(steps.clip(0, 255).astype(np.uint8).tobytes()).decode("ascii")
     return {"shape": list(array.shape), "max": round(largest, 6), "data": data}
 

@@ -167,11 +167,11 @@ def _require_trees(args: Namespace, has_symbols: bool) -> None:
     """Raises InputError if the task needs trees that no flag asks for."""
     task = getattr(args, "task", None)
     if task == "tree_translation":
-        # Trees of the source, beside its tokens.
-        is_parsed = getattr(args, "tree_parser", None) is not None and "source" in args.tree_sides
+        # Trees beside tokens; those of the target are for training in the other direction.
+        is_parsed = getattr(args, "tree_parser", None) is not None
         is_enough = is_parsed and modality(args, "source") == "sequence"
     else:
         is_enough = has_symbols
     if not is_enough and task in _WAYS_TO_TREES:
-        what = "trees of the source" if task == "tree_translation" else "symbol trees"
+        what = "constituency trees" if task == "tree_translation" else "symbol trees"
         raise InputError(f"--task {task} needs {what}, but no flag asks for them", hint=_WAYS_TO_TREES[task])
