@@ -16,9 +16,10 @@ AROUND = {"logs.py", "progress.py", "python_versions.py"}
 def files_executed(function: Callable[[], Any]) -> set[str]:
     """Calls a function and returns the files of the package whose functions ran, such as ``nn/tree_batch.py``.
 
-    Files :data:`AROUND` the work do not count. Only functions in this thread and this process count. Imports and the bodies of classes do not count: a file that is
-    only imported does not count.
+    Files :data:`AROUND` the work do not count. Only functions in this thread and this process count. Imports and the
+    bodies of classes do not: a file that is only imported does not count.
     """
+
     prefix = f"{PACKAGE}/"
     seen: set[CodeType] = set()
 

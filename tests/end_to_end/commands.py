@@ -66,9 +66,14 @@ def lines_of(kind: str, output: str) -> dict[int, str]:
 
 
 def _forget_earlier_runs() -> None:
-    """fairseq keeps the best score so far on its functions, where a process is meant to train once."""
+    """fairseq keeps the best score so far on its functions, and tasks may replace a command's ``print``: a process is
+    meant to run one command.
+    """
     from fairseq import checkpoint_utils
-    from fairseq_cli import train
+    from fairseq_cli import generate, interactive, train
+
+    for module in (generate, interactive):
+        module.__dict__.pop("print", None)
 
     for function in (checkpoint_utils.save_checkpoint, train.should_stop_early):
         function.__dict__.pop("best", None)
