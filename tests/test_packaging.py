@@ -21,14 +21,13 @@ from packaging.utils import canonicalize_name
 
 import tree_fairseq
 from preprocess.english_german.__main__ import pairs
-from tree_fairseq.trees.bracket import write_forest
+from tests.docs.pages import blocks_of
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT_FROM = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
-CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate")
+CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-interactive")
 EXTRAS = ("stanza", "pretrained", "figures", "scores", "subwords", "nltk", "dev")
-TINY = """--arch tree_transformer_tiny --criterion label_smoothed_cross_entropy --optimizer adam --lr 1e-3
-    --max-tokens 500 --max-update 2 --disable-validation --num-workers 0 --no-progress-bar --save-dir checkpoints"""
+TINY = "--arch tree_transformer_tiny --max-tokens 500 --max-update 2 --num-workers 0 --no-progress-bar"
 
 
 @pytest.fixture(scope="module")
@@ -150,35 +149,60 @@ def test_the_extras_install_by_the_command_that_messages_name(installed):
     assert "Requirement already satisfied" in install(installed, f"tree-fairseq[{','.join(EXTRAS)}]")
 
 
-def test_an_installed_wheel_preprocesses_trains_and_generates(installed, tmp_path):
+@pytest.fixture(scope="module")
+def folder_of_text(tmp_path_factory) -> Path:
+    """A folder with nothing but parallel text, in words that the bundled parser knows."""
+    folder = tmp_path_factory.mktemp("text")
+    drawn = list(islice(pairs(seed=3, max_length=10), 48))
+    for split, part in (("train", drawn[:32]), ("valid", drawn[32:40]), ("test", drawn[40:])):
+        for language, lines in (
+            ("en", [" ".join(tree.leaves()) for tree, _ in part]),
+            ("de", [text for _, text in part]),
+        ):
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shell(installed, folder_of_text):
+    """Runs a line of shell with the installed programs, in the folder of text."""
     environment = {**os.environ, "PATH": f"{installed}{os.pathsep}{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
     environment = {**environment, "OMP_NUM_THREADS": "1"}
     for name in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME"):
         environment.pop(name, None)
-    drawn = list(islice(pairs(seed=3, max_length=10), 40))
-    for split, part in (("train", drawn[:32]), ("test", drawn[32:])):
-        for language, lines in (
-            ("en", [write_forest((tree,)) for tree, _ in part]),
-            ("de", [text for _, text in part]),
-        ):
-            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return lambda line: run("bash", "-euc", line, cwd=folder_of_text, env=environment)
 
-    def shell(command: str) -> str:
-        return run("bash", "-euc", command.replace("\n", " "), cwd=tmp_path, env=environment)
 
+def test_an_installed_wheel_has_its_programs(installed, shell):
     path = Path(shell("tree-fairseq path").strip())
     assert path.is_dir() and installed.parent.resolve() in path.parents
     assert shell("python -m tree_fairseq path").strip() == str(path)
-    plugin = "--user-dir $(tree-fairseq path) --task tree_translation"
-    shell(
-        f"fairseq-preprocess {plugin} -s en -t de --trainpref train --testpref test --destdir data-bin"
-        " --tree-parser brackets --tree-lang en"
-    )
-    shell(f"fairseq-train data-bin {plugin} {TINY}")
-    printed = shell(
-        f"fairseq-generate data-bin {plugin} --path checkpoints/checkpoint_last.pt --beam 2 --num-workers 0"
-    )
-    assert sorted(re.findall(r"^H-(\d+)\t", printed, re.MULTILINE), key=int) == list(map(str, range(8)))
+
+
+def lines_of_readme() -> list[str]:
+    """README's commands but for those of a checkout: make, recipes, and the installation itself."""
+    blocks = [block for block in blocks_of(ROOT / "README.md") if block.language == "bash"]
+    text = "\n".join(block.text for block in blocks).replace("\\\n", " ")
+    return [line for line in text.splitlines() if not re.match(r"make |pip |examples/|\s*$", line)]
+
+
+def test_an_installed_wheel_runs_the_commands_of_the_readme(shell, folder_of_text):
+    """From a folder without the repository, in order; trainings are tiny, and the bundled parser needs no download."""
+    pytest.importorskip("stanza", reason="README's commands parse with Stanza")
+    added = {
+        "--tree-parser stanza": " --parser-dir $(tree-fairseq path)/explorer/demo/parser --tree-device cpu",
+        "fairseq-train data-bin": f" {TINY}",
+        "fairseq-interactive": " --max-len-b 10",
+    }
+    printed = []
+    for line in lines_of_readme():
+        printed.append(shell(line + "".join(more for words, more in added.items() if words in line)))
+    assert {re.match(r"\S+", line)[0] for line in lines_of_readme()} == {
+        "fairseq-train", "tree-fairseq", "fairseq-preprocess", "echo",
+    }  # fmt: skip
+    assert "NN man" in "".join(printed) and re.search(r"^H-0\t", printed[-1], re.MULTILINE)
+    shell("tree-fairseq explore --demo --sentences 2")
+    assert "explore.html" in os.listdir(folder_of_text)
     assert shell("tree-fairseq check data-bin") == "data-bin: all is well\n"
-    for file in tmp_path.rglob("*"):
+    for file in folder_of_text.rglob("*"):
         assert ROOT not in file.resolve().parents
