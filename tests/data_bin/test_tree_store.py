@@ -170,7 +170,7 @@ def test_labels_are_replaced_in_place(tmp_path_factory, forests, lines_at_a_time
     names = write_store(folder / "store", forests)
     ids = np.arange(len(names), dtype=np.int32)[::-1] + 7
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_store, "_RELABELLED_LINES", lines_at_a_time)
+        patch.setattr(tree_store, "_LINES_AT_A_TIME", lines_at_a_time)
         tree_store.relabel(folder / "store", ids)
     before = [block_of([forest], names.copy()) for forest in forests]
     after = TreeStore(folder / "store")

@@ -19,7 +19,7 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, require_same_tokens, token_words
-from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, load_label_dictionary
+from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, line_blocks, load_label_dictionary
 from tree_fairseq.errors import SymbolTreeError, TreeFairseqError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
@@ -27,7 +27,6 @@ from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Forest
 
 _PROBLEMS_SHOWN = 5
-_LINES_AT_A_TIME = 20_000
 
 
 class ExportRequest(NamedTuple):
@@ -163,8 +162,8 @@ def _tree_problems(tokens: Path, labels: Dictionary, record: SplitRecord) -> Ite
 
 def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int, str]]:
     """Yields the lines whose arrays do not make up a tree, or whose labels do not exist."""
-    for first in range(0, len(trees), _LINES_AT_A_TIME):
-        block = trees.block(first, first + _LINES_AT_A_TIME)
+    for group in line_blocks(len(trees)):
+        block = trees.block(group.start, group.stop)
         ids = block.rows[:, 0]
         wrong = (ids >= len(labels)) | ((ids < labels.nspecial) & (ids != labels.unk()))
         mislabelled = np.zeros(len(block.leaf_counts), bool)
@@ -174,7 +173,7 @@ def _malformed_trees(trees: TreeStore, labels: Dictionary) -> Iterator[tuple[int
             (mislabelled, f"a label id is outside the label dictionary of {len(labels)} symbols"),
         ):
             for line in np.flatnonzero(lines).tolist():
-                yield first + line + 1, problem
+                yield group.start + line + 1, problem
 
 
 def malformed_lines(block: TreeBlock) -> np.ndarray:

@@ -52,13 +52,15 @@ def found_impl(prefix: str | os.PathLike) -> str:
 
 def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
     """Returns the number of tokens of every line, without EOS, ``[lines]`` int64; damaged files are errors."""
-    prefix = os.fspath(prefix)
+    return _sizes(os.fspath(prefix)).astype(np.int64) - 1
+
+
+def _sizes(prefix: str) -> np.ndarray:
+    """Returns the number of tokens of every line, with EOS, ``[lines]`` int; damaged files are errors."""
     impl = found_impl(prefix)
     if impl == "raw":
-        return np.array([len(tokens(line)) for line in read_lines(prefix)], np.int64)
-    if impl == "mmap":
-        return _mmap_sizes(prefix) - 1
-    return np.asarray(_open_indexed(prefix, impl).sizes, np.int64) - 1
+        return np.array([len(tokens(line)) + 1 for line in read_lines(prefix)], np.int64)
+    return _mmap_sizes(prefix) if impl == "mmap" else np.asarray(_open_indexed(prefix, impl).sizes)
 
 
 def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
@@ -112,23 +114,26 @@ def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dict
 
 def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
     """Checks that every line has as many leaves as tokens; LeafMismatchError names the first that has not."""
-    lengths = token_lengths(prefix)
-    if len(lengths) != len(trees):
-        raise CorruptFileError(f"{prefix} has {len(lengths)} lines, {trees.prefix} has {len(trees)}")
-    differing = np.flatnonzero(lengths != trees.leaf_counts)
-    if len(differing):
-        line = int(differing[0])
-        raise LeafMismatchError(
-            f"{prefix}, line {line + 1}: {lengths[line]} tokens, but {trees.leaf_counts[line]} leaves "
-            f"({len(differing)} such lines)"
-        )
+    sizes = _sizes(os.fspath(prefix))
+    if len(sizes) != len(trees):
+        raise CorruptFileError(f"{prefix} has {len(sizes)} lines, {trees.prefix} has {len(trees)}")
+    found, message = 0, ""
+    for lines, leaves in trees.leaf_count_blocks():
+        differing = np.flatnonzero(sizes[lines] - 1 != leaves)
+        if len(differing) and not found:
+            first = int(differing[0])
+            line = lines.start + first
+            message = f"{prefix}, line {line + 1}: {sizes[line] - 1} tokens, but {leaves[first]} leaves"
+        found += len(differing)
+    if found:
+        raise LeafMismatchError(f"{message} ({found} such lines)")
 
 
 def _mmap_sizes(prefix: str) -> np.ndarray:
-    """Checks that the files are whole and returns the number of tokens of every line, with EOS, ``[lines]`` int64."""
+    """Checks that the files are whole and returns the number of tokens of every line, with EOS, ``[lines]`` int32."""
     value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
     require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
-    return sizes.astype(np.int64)
+    return sizes
 
 
 def _open_indexed(prefix: str, impl: str):

@@ -16,8 +16,9 @@ import io
 import os
 import re
 import struct
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +38,8 @@ _INT32_CODE = 4
 _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
 _ROW = 4
-_RELABELLED_LINES = 20_000
+# Memory for that many lines at a time, however many there are.
+_LINES_AT_A_TIME = 16_384
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
@@ -86,24 +88,39 @@ def store_bytes(lines: int, nodes: int) -> int:
 class TreeStoreWriter:
     """Writes a store block by block; the index is written, and both files are on disk, when the ``with`` block ends.
 
-    The path ``prefix`` lacks ``.bin`` and ``.idx``.
+    The path ``prefix`` lacks ``.bin`` and ``.idx``. Memory does not grow with the number of lines.
     """
 
     def __init__(self, prefix: str | os.PathLike):
         self._data_path, self._index_path = tree_file_paths(prefix)
-        self._sizes: list[np.ndarray] = []
 
     def __enter__(self) -> TreeStoreWriter:
         self._file = open(self._data_path, "wb")
+        # The sizes wait here for their number, which comes before them in the index.
+        self._sizes = tempfile.TemporaryFile(dir=self._data_path.parent)
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        with self._file:
+        with self._file, self._sizes:
             if kind is None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
-                sizes = np.concatenate([np.zeros(0, np.int32), *self._sizes])
-                write_index(self._index_path, sizes, np.cumsum(sizes, dtype=np.int64) - sizes)
+                lines = self._sizes.tell() // 4
+                with open(self._index_path, "wb") as index:
+                    index.write(_HEADER.pack(_MAGIC, _VERSION, _INT32_CODE, lines))
+                    for sizes in self._written_sizes():
+                        index.write(sizes)
+                    end = 0
+                    for sizes in self._written_sizes():
+                        ends = end + np.cumsum(np.frombuffer(sizes, np.int32), dtype=np.int64)
+                        index.write((4 * (ends - np.frombuffer(sizes, np.int32))).tobytes())
+                        end = int(ends[-1])
+                    index.flush()
+                    os.fsync(index.fileno())
+
+    def _written_sizes(self) -> Iterator[bytes]:
+        self._sizes.seek(0)
+        return iter(lambda: self._sizes.read(4 * _LINES_AT_A_TIME), b"")
 
     def add(self, block: TreeBlock) -> None:
         """Appends the forests of a block."""
@@ -117,25 +134,33 @@ class TreeStoreWriter:
         values[is_count] = block.leaf_counts
         values[~is_count] = block.rows.reshape(-1)
         self._file.write(values.data)
-        self._sizes.append(sizes.astype(np.int32))
+        self._sizes.write(sizes.astype(np.int32).data)
 
 
 def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
     """Replaces the labels of a store in place: label ``i`` becomes ``ids[i]``, ``[L]`` int32."""
     data_path, index_path = tree_file_paths(prefix)
-    sizes = _read_sizes(index_path)
-    ends = np.cumsum(sizes, dtype=np.int64)
-    if not len(sizes):
-        return
-    values = np.memmap(data_path, np.int32, "r+")
-    for first in range(0, len(sizes), _RELABELLED_LINES):
-        lines = slice(first, first + _RELABELLED_LINES)
-        starts = ends[lines] - sizes[lines]
-        block = values[starts[0] : ends[lines][-1]]
-        place = np.arange(len(block)) - np.repeat(starts - starts[0], sizes[lines])
-        is_label = place % _ROW == 1
-        block[is_label] = ids[block[is_label]]
-    values.flush()
+    sizes, _ = _read_sizes(index_path)
+    # Read and written, for the pages of a map would count as memory of this process.
+    with open(data_path, "r+b") as file:
+        position = 0
+        for lines in line_blocks(len(sizes)):
+            ends = np.cumsum(sizes[lines], dtype=np.int64)
+            block = np.fromfile(file, np.int32, int(ends[-1]))
+            is_label = np.ones(len(block), bool)
+            is_label[ends - sizes[lines]] = False
+            labels = np.flatnonzero(is_label)[::_ROW]
+            block[labels] = ids[block[labels]]
+            file.seek(position)
+            file.write(block.data)
+            position += block.nbytes
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def line_blocks(lines: int) -> Iterator[slice]:
+    """Yields slices that cover a number of lines."""
+    return (slice(first, min(first + _LINES_AT_A_TIME, lines)) for first in range(0, lines, _LINES_AT_A_TIME))
 
 
 class TreeStore:
@@ -151,10 +176,15 @@ class TreeStore:
     def _open(self, prefix: str) -> None:
         self.prefix = prefix
         data_path, index_path = tree_file_paths(prefix)
-        self._sizes = _read_sizes(index_path)
-        self._offsets = np.zeros(len(self._sizes) + 1, np.int64)
-        np.cumsum(self._sizes, out=self._offsets[1:])
-        self._values = map_values(data_path, int(self._offsets[-1]))
+        # Both are views of the mapped file, so that processes share them.
+        self._sizes, self._pointers = _read_sizes(index_path)
+        self._values = map_values(data_path, self._start(len(self._sizes)))
+
+    def _start(self, line: int) -> int:
+        """Where the item of a line starts in the data, or the end of the data for the number of lines."""
+        if line < len(self._sizes):
+            return int(self._pointers[line]) // 4
+        return self._start(line - 1) + int(self._sizes[line - 1]) if line else 0
 
     def __getstate__(self) -> str:
         return self.prefix
@@ -168,13 +198,18 @@ class TreeStore:
     def __getitem__(self, index: int) -> StoredTree:
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
-        item = self._values[self._offsets[index] : self._offsets[index + 1]]
+        start = self._start(index)
+        item = self._values[start : start + int(self._sizes[index])]
         return StoredTree(int(item[0]), *item[1:].reshape(-1, _ROW).T)
 
     @property
     def leaf_counts(self) -> np.ndarray:
         """Leaves of every line, without EOS, ``[lines]`` int32."""
-        return self._values[self._offsets[:-1]]
+        return np.concatenate([np.zeros(0, np.int32), *(counts for _, counts in self.leaf_count_blocks())])
+
+    def leaf_count_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yields the leaves of every line some lines at a time: which lines, and their counts, int32."""
+        return ((lines, self.block(lines.start, lines.stop).leaf_counts) for lines in line_blocks(len(self)))
 
     @property
     def node_counts(self) -> np.ndarray:
@@ -182,13 +217,19 @@ class TreeStore:
         return (self._sizes - 1) // _ROW
 
     def block(self, first: int = 0, last: int | None = None) -> TreeBlock:
-        """Returns a copy of the forests of lines ``first`` to ``last`` (half-open, all by default)."""
+        """Returns a copy of the forests of lines ``first`` to ``last`` (half-open, all by default).
+
+        They are read and not mapped, since the pages of a map that were read count as memory of the process.
+        """
         first, last, _ = slice(first, last).indices(len(self))
-        values = self._values[self._offsets[first] : self._offsets[last]]
+        begin = self._start(first)
+        size = self._start(max(first, last)) - begin
+        values = np.fromfile(tree_file_paths(self.prefix)[0], np.int32, size, offset=4 * begin)
         is_row = np.ones(len(values), bool)
-        starts = self._offsets[first:last] - self._offsets[first]
+        starts = self._pointers[first:last] // 4 - begin
         is_row[starts] = False
-        return TreeBlock(values[starts], self.node_counts[first:last], values[is_row].reshape(-1, _ROW))
+        node_counts = (self._sizes[first:last] - 1) // _ROW
+        return TreeBlock(values[starts], node_counts, values[is_row].reshape(-1, _ROW))
 
 
 def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
@@ -205,38 +246,49 @@ def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
 
 def read_index(path: Path) -> tuple[int, np.ndarray]:
     """Reads the index of a dataset whose items follow each other, as :func:`read_index_with_pointers`."""
-    value_bytes, sizes, pointers = read_index_with_pointers(path)
-    if not np.array_equal(pointers, value_bytes * (np.cumsum(sizes, dtype=np.int64) - sizes)):
-        raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
+    value_bytes, sizes, _ = _read_consecutive(path)
     return value_bytes, sizes
 
 
+def _read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
+    value_bytes, sizes, pointers = read_index_with_pointers(path)
+    end = 0
+    for lines in line_blocks(len(sizes)):
+        ends = end + np.cumsum(sizes[lines], dtype=np.int64)
+        if not np.array_equal(pointers[lines], value_bytes * (ends - sizes[lines])):
+            raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
+        end = ends[-1]
+    return value_bytes, sizes, pointers
+
+
 def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """Reads the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
+    """Maps the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
     without data. Items may be anywhere in the data file, also in the same place.
 
     Returns:
         the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
-        int64 in bytes
+        int64 in bytes; the arrays are views of the mapped file
 
     Raises:
         CorruptFileError: the file is missing, cut off or not such an index.
     """
     try:
-        content = path.read_bytes()
+        size = path.stat().st_size
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
-    if len(content) < _HEADER.size:
-        raise CorruptFileError(f"{path} is cut off: {len(content)} bytes, shorter than its header. {_REPAIR}")
-    magic, version, code, lines = _HEADER.unpack_from(content)
+    if size < _HEADER.size:
+        raise CorruptFileError(f"{path} is cut off: {size} bytes, shorter than its header. {_REPAIR}")
+    content = np.asarray(np.memmap(path, np.uint8, "r"))
+    header = content[: _HEADER.size].tobytes()
+    magic, version, code, lines = _HEADER.unpack(header)
     if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
-        raise CorruptFileError(f"{path} is not an index: its header is {content[: _HEADER.size]!r}. {_REPAIR}")
+        raise CorruptFileError(f"{path} is not an index: its header is {header!r}. {_REPAIR}")
     expected = _HEADER.size + 12 * lines
-    if len(content) != expected:
-        raise CorruptFileError(f"{path} has {len(content)} bytes where its {lines} lines take {expected}. {_REPAIR}")
+    if size != expected:
+        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {expected}. {_REPAIR}")
     sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
     pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
-    if (sizes < 0).any() or (pointers < 0).any():
+    if any((sizes[lines] < 0).any() or (pointers[lines] < 0).any() for lines in line_blocks(len(sizes))):
         raise CorruptFileError(f"{path} has sizes or offsets below zero. {_REPAIR}")
     return _VALUE_BYTES[code], sizes, pointers
 
@@ -251,11 +303,12 @@ def require_data_size(path: Path, size: int) -> None:
         raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
 
 
-def _read_sizes(path: Path) -> np.ndarray:
-    value_bytes, sizes = read_index(path)
-    if value_bytes != 4 or (sizes % _ROW != 1).any():
+def _read_sizes(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the number of values of each item, and where it begins in bytes."""
+    value_bytes, sizes, pointers = _read_consecutive(path)
+    if value_bytes != 4 or any((sizes[lines] % _ROW != 1).any() for lines in line_blocks(len(sizes))):
         raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
-    return sizes
+    return sizes, pointers
 
 
 def map_values(path: Path, length: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
+from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore, line_blocks
 from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, unary_chains
 
 
@@ -83,9 +83,6 @@ class TreeBatch:
         )
 
 
-_LINES_AT_A_TIME = 100_000
-
-
 def as_stored(forest: SpanForest, labels: Dictionary) -> StoredTree:
     """A forest as it would be stored."""
     label = np.array([labels.index(label) for label in forest.labels], np.int32)
@@ -129,8 +126,8 @@ def kept_counts(store) -> np.ndarray:
         repeated = zip(store.datasets, store.sample_ratios)
         return np.concatenate([np.tile(kept_counts(part), ratio) for part, ratio in repeated])
     counts = []
-    for first in range(0, len(store), _LINES_AT_A_TIME):
-        block = store.block(first, first + _LINES_AT_A_TIME)
+    for lines in line_blocks(len(store)):
+        block = store.block(lines.start, lines.stop)
         # The last node of a line is a preterminal, so that the first of the next never looks like its child.
         kept = reduce_spans(block.rows[:, 1:3])
         last = block.node_counts.astype(np.int64).cumsum()

@@ -8,6 +8,7 @@ as a whole. Only sentences that the cache lacks are parsed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
+from tree_fairseq.parsing.seen_keys import SeenKeys
 from tree_fairseq.progress import progress_bar
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines
@@ -186,13 +188,20 @@ class SentenceRun:
 
     def __post_init__(self) -> None:
         self._keys = self.parser.parse_keys()
-        self._seen: set[bytes] = set()
         self._deferred: list[_OpenShard] = []
         self._failed = 0
 
     def run(self) -> None:
         """Makes all missing shards of this rank."""
-        for request, answers in self.answer(self._requests()):
+        with contextlib.closing(SeenKeys()) as seen:
+            self._parse(seen)
+        if self.progress.parsed_sentences and self.parser.needs_labels(self.cache):
+            # The models are loaded there and need not be loaded here.
+            [(_, labels)] = self.answer([Request("labels", None)])
+            self.parser.note_labels(labels, self.cache)
+
+    def _parse(self, seen: SeenKeys) -> None:
+        for request, answers in self.answer(self._requests(seen)):
             shard = request.context
             self._keep(shard, dict(zip_equal(request.payload, answers)))
             shard.awaited -= 1
@@ -203,20 +212,16 @@ class SentenceRun:
             self._settle()
             if self._deferred:
                 time.sleep(_POLL_SECONDS)
-        if self.progress.parsed_sentences and self.parser.needs_labels(self.cache):
-            # The models are loaded there and need not be loaded here.
-            [(_, labels)] = self.answer([Request("labels", None)])
-            self.parser.note_labels(labels, self.cache)
 
-    def _requests(self) -> Iterator[Request]:
+    def _requests(self, seen: SeenKeys) -> Iterator[Request]:
         """Yields the batches to be parsed, shard by shard, and finishes the shards that need none."""
         path = self.job.input
         for number, first_line, lines in self.job.blocks():
             prepared = [self.parser.prepare(line, index, path) for index, line in enumerate(lines, start=first_line)]
             texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
             keys = {text: self._keys.key(text) for text in texts}
-            own = [text for text in texts if keys[text] not in self._seen]
-            self._seen.update(keys.values())
+            new = seen.add(list(keys.values()))
+            own = [text for text in texts if keys[text] in new]
             if not self.job.is_mine(number):
                 continue
             # The sentences of a finished shard are in the cache: the shard was written after them.

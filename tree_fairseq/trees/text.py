@@ -17,7 +17,7 @@ from tree_fairseq.errors import InputError, LineBreakError, LineCountError, Text
 from tree_fairseq.progress import progress_bar
 from tree_fairseq.python_versions import zip_equal
 
-CHUNK_LINES = 4096
+CHUNK_LINES = 1024
 
 # Python's text mode ends a line at "\r", and str.splitlines at all of these, so different readers count different
 # numbers of lines in a file that contains one.
