@@ -4,7 +4,8 @@
 # make lint                    environment, format and lint by ruff, types by mypy
 # make docs                    environment, the documentation as a site in out/site; warnings are errors
 # make model NAME=geo DATA=DIR  a small model of examples/released, trained by its recipe and packed with a model card
-# make benchmark [NAME=...]    environment, one benchmark or all of them
+# make benchmark [NAME=...]    environment, one benchmark or all of them, in one table and in out/benchmarks; OPTIONS=--page
+#                              puts the figures into the documentation
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
 # make test-portable           environment, a part of the suite that shows whether a Python works, about ten minutes
@@ -104,7 +105,7 @@ model: environment
 	  $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(OPTIONS)
 
 benchmark: environment
-	@$(VENV)/bin/python -m tests.benchmarks $(NAME)
+	@$(ONE_THREAD) $(VENV)/bin/python -m tests.benchmarks $(or $(NAME),all) $(OPTIONS)
 
 docker:
 	@docker/build.sh $(or $(BASE),cpu)

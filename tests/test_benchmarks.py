@@ -9,16 +9,17 @@ import random
 import pytest
 import torch
 
-from tests.benchmarks import gathered_chart
+from tests.benchmarks import gathered_chart, records
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.accumulation import descendants_first
 from tests.benchmarks.classification_models import Task
 from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.direct_tensor import DirectAccumulation
 from tests.benchmarks.documents import Steps
-from tests.benchmarks.measuring import peak_bytes, side_by_side
+from tests.benchmarks.figures import Figure, byte_ratio, markdown, time_ratio
+from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
-from tests.benchmarks.reporting import Figure, Report
+from tests.benchmarks.reporting import Report
 from tests.benchmarks.tree_positions import random_places
 from tree_fairseq.nn.tree_batch import TreeBatch, collate_trees
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
@@ -66,6 +67,9 @@ def test_each_benchmark_ends_in_a_line_of_json_with_its_figures(name, capsys, sa
     assert all(math.isfinite(value) and value > 0 for value in last.values())
     assert sum(line.startswith("{") for line in lines) == 1
     assert any(line.startswith("--") for line in lines), "no table is printed"
+    (record,) = records.load(tmp_path / "benchmarks.json").values()
+    assert [figure["figure"] for figure in record["figures"]] == FIGURES[name]
+    assert record["quick"] and all(figure["what"] for figure in record["figures"])
 
 
 def test_names_are_listed_if_none_is_given(capsys):
@@ -177,3 +181,53 @@ def test_goals_are_lower_or_upper_bounds():
     speed, share = report.text().splitlines()[-4:-2]
     assert speed.endswith("missed") and "at least 6" in speed
     assert share.endswith("met") and "at most 0.05" in share
+
+
+def test_a_ratio_of_times_has_the_spread_of_its_pairs():
+    ours, peer = Timing((1.0, 2.0, 4.0), (1.0, 1.0, 1.0)), Timing((2.0, 2.0, 2.0), (3.0, 3.0, 3.0))
+    slower, faster = time_ratio("x", ours, peer, 1.5, at_most=True), time_ratio("x", ours, peer, 1.5)
+    assert (slower.value, slower.spread, slower.met) == (1, (0.5, 2), True)
+    assert (faster.value, faster.spread, faster.met) == (1, (0.5, 2), False)
+    assert time_ratio("x", ours, peer, 1, processor=True).value == 3
+    assert (slower.ours, slower.peer) == ("2000 ms", "2000 ms")
+    assert byte_ratio("x", 2e6, 8e6, 3).value == 4 and byte_ratio("x", 2e6, 8e6, 3, at_most=True).value == 0.25
+
+
+def test_records_keep_figures_and_become_a_table(tmp_path):
+    path = tmp_path / "out" / "benchmarks.json"
+    figures = [Figure("speed", 2.0, 3, what="times as fast", ours="1 ms", peer="2 ms", spread=(1.5, 2.5))]
+    for value in (1, 2):
+        records.add(path, Report("first", f"sizes {value}", figures), quick=False)
+        records.add(path, Report("second", "sizes", [Figure("count", value, None)]), quick=False)
+    found = records.load(path)
+    assert list(found) == ["first", "second"] and found["first"]["setting"] == "sizes 2"
+    assert Figure.of_record(found["first"]["figures"][0]) == figures[0]
+    table = records.table(found)
+    assert table[1:] == [
+        ("first: times as fast", "1 ms", "2 ms", "2 (1.5 to 2.5)", "at least 3", "missed"),
+        ("second: count", "", "", "2", "", ""),
+    ]
+    assert "| **missed** |" in markdown(table) and markdown(table).count("\n") == 4
+
+
+def test_quick_figures_do_not_reach_the_page(tmp_path):
+    path = tmp_path / "benchmarks.json"
+    records.add(path, Report("accumulation", "sizes", [Figure("speedup", 1.0, 6)]), quick=True)
+    with pytest.raises(ValueError, match="quick runs are not for the page: accumulation"):
+        records.publish(path, BENCHMARKS)
+
+
+def test_publishing_replaces_the_table_of_the_page(tmp_path, monkeypatch):
+    page = tmp_path / "benchmarks.md"
+    page.write_text(f"before\n{records.BEGIN}old\n{records.END}after\n", encoding="utf-8")
+    monkeypatch.setattr(records, "PAGE", page)
+    monkeypatch.setattr(records, "PAGE_RECORDS", tmp_path / "page.json")
+    for name in ("scale", "accumulation"):
+        records.add(tmp_path / "run.json", Report(name, "sizes", [Figure("speedup", 7.0, 6)]), quick=False)
+    records.publish(tmp_path / "run.json", BENCHMARKS)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{records.BEGIN}\n| benchmark |") and text.endswith(f"\n{records.END}after\n")
+    assert "old" not in text and text.index("accumulation: speedup") < text.index("scale: speedup")
+    page.write_text("a page without a place for it", encoding="utf-8")
+    with pytest.raises(ValueError, match="has no place for the table"):
+        records.publish(tmp_path / "run.json", BENCHMARKS)

@@ -1,4 +1,7 @@
-"""``python -m tests.benchmarks NAME``: prints tables and, as the last line, the figures as JSON."""
+"""``python -m tests.benchmarks NAME``: prints tables and, as the last line, the figures as JSON.
+
+The figures are also added to ``benchmarks.json`` in the folder of ``--output``; ``all`` ends with one table of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from pathlib import Path
 
 import torch
 
+from tests.benchmarks import records
 from tests.benchmarks.measuring import BUNDLED_PARSER, Settings
+from tests.benchmarks.reporting import aligned
 
 BENCHMARKS = {
     "accumulation": "hierarchical accumulation: the closed form and the paper's tensor",
@@ -50,7 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="English models of Stanza, for classification_step",
     )
-    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), metavar="DIR", help="folder of pictures")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("out/benchmarks"),
+        metavar="DIR",
+        help="folder of benchmarks.json and pictures",
+    )
+    parser.add_argument(
+        "--page", action="store_true", help="afterwards, put the figures of benchmarks.json into docs/benchmarks.md"
+    )
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="Overnight's .examples, for insertion (default: made-up forms)"
     )
@@ -62,7 +76,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="for insertion: models trained on --data (default: both are trained anew)",
     )
     options = parser.parse_args(arguments)
+    path = options.output / "benchmarks.json"
+    code = run(options, path)
+    if options.page:
+        records.publish(path, BENCHMARKS)
+    return code
+
+
+def run(options: argparse.Namespace, path: Path) -> int:
+    """Lists the benchmarks, runs one, or runs all of them; ``path`` gets the figures. Returns the exit status."""
     if options.name is None:
+        if options.page:
+            return 0
         width = max(map(len, BENCHMARKS))
         print("\n".join(f"{name.ljust(width)}  {summary}" for name, summary in BENCHMARKS.items()))
         return 0
@@ -72,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         flags += [] if options.data is None else [f"--data={options.data}"]
         flags += ["--quick"] * options.quick + ([] if options.threads is None else [f"--threads={options.threads}"])
         codes = [subprocess.call([sys.executable, "-m", "tests.benchmarks", name, *flags]) for name in BENCHMARKS]
+        found = records.load(path) if path.exists() else {}
+        print(f"\n{aligned(records.table({name: found[name] for name in BENCHMARKS if name in found}))}")
         return max(codes, key=abs)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -83,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         checkpoints=None if options.checkpoints is None else tuple(options.checkpoints),
     )
     report = importlib.import_module(f"tests.benchmarks.{options.name}").run(settings)
+    records.add(path, report, options.quick)
     print(
         f"torch {torch.__version__}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[0]:.1f} on "
         f"{os.cpu_count()} cores"

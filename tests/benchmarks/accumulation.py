@@ -9,12 +9,12 @@ from typing import Callable
 import torch
 
 from tests.benchmarks.direct_tensor import DirectAccumulation
+from tests.benchmarks.figures import byte_ratio, time_ratio
 from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import (
     PEAK_NOTE,
     TIME_HEADINGS,
-    Figure,
     Report,
     megabytes,
     memory_note,
@@ -90,8 +90,10 @@ def run(settings: Settings) -> Report:
         "accumulation",
         f"b={size}, n={LEAVES}, m={NODES}, d={WIDTH}, {HEADS} heads, with hierarchical embeddings",
         [
-            Figure("speedup", timing["direct"].median / timing["closed"].median, 6),
-            Figure("memory_saving", memory["direct"] / memory["closed"], 10),
+            time_ratio(
+                "speedup", timing["closed"], timing["direct"], 6, what="closed form, times as fast as the tensor"
+            ),
+            byte_ratio("memory_saving", memory["closed"], memory["direct"], 10, what="closed form, times less memory"),
         ],
         [rows, growth(settings)],
         [

@@ -7,8 +7,9 @@ from typing import Callable
 
 from tests.benchmarks.classification_lengths import over_lengths
 from tests.benchmarks.classification_models import Task, sequence_batch, training_step, tree_batch
+from tests.benchmarks.figures import time_ratio
 from tests.benchmarks.measuring import Settings, Timing, peak_bytes, side_by_side
-from tests.benchmarks.reporting import TIME_HEADINGS, Figure, Report, megabytes, milliseconds, time_cells
+from tests.benchmarks.reporting import TIME_HEADINGS, Report, megabytes, milliseconds, time_cells
 
 BATCH, LEAVES = 25, 40
 LABELS = {
@@ -34,7 +35,6 @@ def run(settings: Settings) -> Report:
         steps[name] = functools.partial(step, batch)
         passes[name] = functools.partial(step.passes, batch)
     timing, without_update = timed(steps, settings), timed(passes, settings)
-    stock = timing["stock"].processor_median
     rows = [("training step", "positions", *TIME_HEADINGS, "without update", "peak MB")]
     for name, label in LABELS.items():
         positions = f"{leaves + nodes}" if name == "stock" else f"{leaves} + {nodes}"
@@ -50,8 +50,23 @@ def run(settings: Settings) -> Report:
         "classification_step",
         f"b={size}, n={leaves} leaves, m={nodes} nodes, d=64, 2 layers, 4 heads, {len(task.source_dictionary)} words",
         [
-            Figure("ratio", tree / stock, 1.3, at_most=True),
-            Figure("speedup_tree_lstm", timing["recursive"].processor_median / tree, 5),
+            time_ratio(
+                "ratio",
+                timing["tree"],
+                timing["stock"],
+                1.15,
+                at_most=True,
+                what="training step of the Tree-Transformer, times as long as the stock transformer's",
+                processor=True,
+            ),
+            time_ratio(
+                "speedup_tree_lstm",
+                timing["tree"],
+                timing["recursive"],
+                5,
+                what="training step, times as fast as a Tree-LSTM with a call for each node",
+                processor=True,
+            ),
         ],
         [rows, *lengths],
         [

@@ -10,18 +10,10 @@ from typing import Callable
 import numpy as np
 
 from tests.benchmarks.classification_models import LABELS, Task, build, sequence_batch
+from tests.benchmarks.figures import Figure, byte_ratio
 from tests.benchmarks.measuring import Settings, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import random_tree
-from tests.benchmarks.reporting import (
-    PEAK_NOTE,
-    Figure,
-    Report,
-    megabytes,
-    milliseconds,
-    size_plot,
-    size_table,
-    write_picture,
-)
+from tests.benchmarks.reporting import PEAK_NOTE, Report, megabytes, milliseconds, size_plot, size_table, write_picture
 from tests.benchmarks.translation_models import TrainingStep
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.classification.dataset import SentenceTree, collate_sentences
@@ -104,9 +96,30 @@ def run(settings: Settings) -> Report:
         "documents",
         f"a document with {LEAVES} leaves and {NODES} nodes in a sentence, d=64, 2 layers, 4 heads, {WORDS} words",
         [
-            Figure("memory_growth", growth, 1.05, at_most=True),
-            Figure("memory_saving", memory["dense"][widest] / memory["document"][widest], 10),
-            Figure("speedup", seconds["dense"][widest] / seconds["document"][widest], 5),
+            Figure(
+                "memory_growth",
+                growth,
+                1.05,
+                at_most=True,
+                what=f"memory of {most} sentences over {half}, divided by {most / half:g}",
+                ours=f"{megabytes(memory['sentence'][most])} MB",
+                peer=f"{megabytes(memory['sentence'][half])} MB",
+            ),
+            byte_ratio(
+                "memory_saving",
+                memory["document"][widest],
+                memory["dense"][widest],
+                10,
+                what="rows of sentences, times less memory than one forest",
+            ),
+            Figure(
+                "speedup",
+                seconds["dense"][widest] / seconds["document"][widest],
+                5,
+                what="rows of sentences, times as fast as one forest",
+                ours=f"{milliseconds(seconds['document'][widest])} ms",
+                peer=f"{milliseconds(seconds['dense'][widest])} ms",
+            ),
         ],
         [
             size_table("sentences: peak MB", numbers, memory_by_name, megabytes),

@@ -9,8 +9,9 @@ from fairseq_cli import preprocess
 
 from tests.benchmarks.commands import preprocess_arguments, quiet, training_task
 from tests.benchmarks.corpora import ParallelText
+from tests.benchmarks.figures import time_ratio
 from tests.benchmarks.measuring import Settings, side_by_side
-from tests.benchmarks.reporting import TIME_HEADINGS, Figure, Report, time_cells
+from tests.benchmarks.reporting import TIME_HEADINGS, Report, time_cells
 from tests.benchmarks.translation_models import WORDS, TrainingStep, build
 from tree_fairseq.nn.tasks import TreeTranslationTask
 
@@ -42,7 +43,16 @@ def run(settings: Settings) -> Report:
     return Report(
         "loading",
         f"a batch of {tokens} source tokens in {len(indices)} sentences of about {LEAVES} leaves and {NODES} nodes",
-        [Figure("share_of_step", timing["load"].median / timing["step"].median, 0.05, at_most=True)],
+        [
+            time_ratio(
+                "share_of_step",
+                timing["load"],
+                timing["step"],
+                0.05,
+                at_most=True,
+                what="loading and collating a batch, share of the training step on it",
+            )
+        ],
         [rows],
         [
             "The files are memory-mapped and were read before. One process loads and trains. The step is that of "
@@ -51,9 +61,9 @@ def run(settings: Settings) -> Report:
     )
 
 
-def prepared_task(folder: Path, settings: Settings) -> TreeTranslationTask:
+def prepared_task(folder: Path, settings: Settings, lines: int = LINES) -> TreeTranslationTask:
     """Preprocesses a corpus and returns the task with the training set loaded."""
-    text = ParallelText(folder, settings.choose(LINES, 100), LEAVES, NODES, vocabulary=WORDS)
+    text = ParallelText(folder, settings.choose(lines, 100), LEAVES, NODES, vocabulary=WORDS)
     destination = folder / "data-bin"
     preprocess.main(preprocess_arguments(text.trees, destination, "--joined-dictionary", "--tree-parser", "brackets"))
     return training_task(destination)

@@ -7,29 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.benchmarks.figures import Figure
 from tests.benchmarks.measuring import Timing
 from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.plots import Line, Plot, draw_plots
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured number.
-
-    Attributes:
-        name: key in the line of JSON
-        goal: lower bound of the value, or upper bound with ``at_most``
-    """
-
-    name: str
-    value: float
-    goal: float
-    at_most: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the goal is reached."""
-        return self.value <= self.goal if self.at_most else self.value >= self.goal
 
 
 @dataclass
@@ -53,15 +34,17 @@ class Report:
     def text(self) -> str:
         """Returns the tables for people and, as the last line, the figures for programs."""
         goals = [("figure", "measured", "goal", "")]
-        for figure in self.figures:
-            bound = "at most" if figure.at_most else "at least"
-            verdict = "met" if figure.met else "missed"
-            goals.append((figure.name, f"{figure.value:.3g}", f"{bound} {figure.goal:g}", verdict))
+        goals += [(figure.name, figure.ratio_cell, figure.goal_cell, figure.met_cell) for figure in self.figures]
         parts = [f"{self.benchmark}: {self.setting}"]
         parts += [aligned(table) for table in [*self.tables, goals]]
         parts += self.notes
         line = {"benchmark": self.benchmark, **{figure.name: round(figure.value, 4) for figure in self.figures}}
         return "\n\n".join(parts) + "\n\n" + json.dumps(line)
+
+    def record(self) -> dict:
+        """Returns the figures and their setting for a file of JSON."""
+        figures = [figure.record() for figure in self.figures]
+        return {"benchmark": self.benchmark, "setting": self.setting, "figures": figures}
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from tests.benchmarks.direct_positions import DirectPositions
+from tests.benchmarks.figures import byte_ratio, time_ratio
 from tests.benchmarks.measuring import Settings, keep_freed_memory, peak_bytes, side_by_side
-from tests.benchmarks.reporting import PEAK_NOTE, TIME_HEADINGS, Figure, Report, megabytes, memory_note, time_cells
+from tests.benchmarks.reporting import PEAK_NOTE, TIME_HEADINGS, Report, megabytes, memory_note, time_cells
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
 BATCH, NODES, BRANCHES, LEVELS, POSITION_WIDTH, WIDTH = 64, 100, 2, 32, 2048, 256
@@ -86,19 +87,26 @@ def run(settings: Settings) -> Report:
     for name, both in shapes.items():
         works = {"gathered": both.gathered, "direct": both.direct}
         timing = side_by_side(works, settings.choose(9, 2), warm_up=2)
-        speedups[name] = timing["direct"].median / timing["gathered"].median
+        speedups[name] = time_ratio(
+            "speedup", timing["gathered"], timing["direct"], 5, what="rows of a table, times as fast as the tensor"
+        )
         for work, label in (("gathered", "rows of the table"), ("direct", f"{POSITION_WIDTH} values a node")):
             cells = (str(both.depth), *time_cells(timing[work]), megabytes(memory[name][work]))
             rows.append((f"{name}: {label}", *cells))
-    savings = {name: used["direct"] / used["gathered"] for name, used in memory.items()}
+    savings = {
+        name: byte_ratio(
+            "memory_saving", used["gathered"], used["direct"], 10, what="rows of a table, times less memory"
+        )
+        for name, used in memory.items()
+    }
     return Report(
         "tree_positions",
         f"{size} trees of {nodes} nodes, n={BRANCHES}, k={LEVELS}, d_pos={POSITION_WIDTH}, d={WIDTH}",
-        [Figure("speedup", speedups["random trees"], 5), Figure("memory_saving", savings["random trees"], 10)],
+        [speedups["random trees"], savings["random trees"]],
         [rows],
         [
-            f"On chains, whose nodes add up to {LEVELS} steps: {speedups['chains']:.1f} times as fast, "
-            f"{savings['chains']:.1f} times less memory.\n"
+            f"On chains, whose nodes add up to {LEVELS} steps: {speedups['chains'].value:.1f} times as fast, "
+            f"{savings['chains'].value:.1f} times less memory.\n"
             "The time of rows starts with parents and branches, that of values with one-hot stacks.\n"
             + PEAK_NOTE
             + memory_note(kept)
