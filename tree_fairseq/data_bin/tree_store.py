@@ -39,7 +39,7 @@ _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
 _ROW = 4
 # Memory for that many lines at a time, however many there are.
-_LINES_AT_A_TIME = 16_384
+_LINES_AT_A_TIME = 2048
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
