@@ -43,6 +43,7 @@ _UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pi
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
 _NUMPY_CORES = ("core", "_core")
+_PARTS_PER_WORKER = 4
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
 
@@ -276,8 +277,19 @@ def binarizing_in(pool: ProcessPool) -> Iterator[None]:
 
     fairseq 0.12.2 starts a ``multiprocessing.Pool`` and waits for all of its results. When a worker is killed, for
     lack of memory as a rule, its result never comes and fairseq waits for ever.
+
+    fairseq binarizes one part of a file itself, when all workers have finished theirs. So it is given more parts than
+    workers, and its own is small. The files do not depend on the number of parts.
     """
+    owner, name = binarizer.FileBinarizer, "multiprocess_dataset"
+    stock = getattr(owner, name)
+
+    def in_small_parts(*args: Any, num_workers: int = 1, **options: Any) -> Any:
+        return stock(*args, num_workers=num_workers * _PARTS_PER_WORKER if num_workers > 1 else 1, **options)
+
     with contextlib.ExitStack() as stack:
+        stack.callback(setattr, owner, name, vars(owner)[name])
+        setattr(owner, name, staticmethod(in_small_parts))
         for module in (binarizer, fairseq_dictionary):
             stack.callback(setattr, module, "Pool", module.Pool)
             module.Pool = functools.partial(_PoolOfFairseq, pool)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.data_bin.constituency_sides import ChunkTask, EncodedChunk, encode_chunks
+from tree_fairseq.data_bin.tree_chunks import ChunkTask, EncodedChunk, encode_chunks, encode_forests
 from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError, WorkerDiedError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -103,6 +103,23 @@ def test_a_malformed_line_gets_a_flat_tree_if_requested(tmp_path):
     assert chunk.text == b"a\na b\n\n"
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.lists(strategies.forests(), min_size=1, max_size=8), st.data())
+def test_lines_with_other_blanks_are_encoded_alike(tmp_path_factory, forests, data):
+    folder = tmp_path_factory.mktemp("encode")
+    lines = [write_forest(forest) for forest in forests]
+    spaced = [line.replace(" ", data.draw(st.sampled_from([" ", "  ", "\t"]))) for line in lines]
+    [chunk] = encoded(tasks_of(write_lines(folder / "text", spaced)))
+    slow = encode_forests(((encode(forest), 0) for forest in forests), 1)
+    assert chunk.text == slow.text and chunk.sentences == slow.sentences and not chunk.failed
+    assert chunk.labels == slow.labels and chunk.chains == slow.chains
+    for counts, expected in zip(chunk.trees[:2], slow.trees[:2]):
+        assert counts.tolist() == expected.tolist()
+    assert np.array_equal(chunk.trees.rows[:, 1:], slow.trees.rows[:, 1:])
+    names = [list(each.labels)[number] for each in (chunk, slow) for number in each.trees.rows[:, 0]]
+    assert names[: len(names) // 2] == names[len(names) // 2 :]
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sentences_are_parsed_with_any_number_of_workers(tmp_path, workers):
     path = write_lines(tmp_path / "train.en", ["a b c", "", "( d"] * 5)
@@ -115,7 +132,8 @@ def test_sentences_are_parsed_with_any_number_of_workers(tmp_path, workers):
 
 
 def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
-    path = write_lines(tmp_path / "train.en", ["(NN a)"] * 40)
+    # Two blanks: this line is read by itself.
+    path = write_lines(tmp_path / "train.en", ["(NN a)"] * 22 + ["(NN  a)"] + ["(NN a)"] * 17)
     main_process = os.getpid()
 
     def killed(line, **place):
@@ -123,7 +141,7 @@ def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
             os.kill(os.getpid(), signal.SIGKILL)
         return encode(read_forest(line))
 
-    monkeypatch.setattr("tree_fairseq.data_bin.constituency_sides.read_spans", killed)
+    monkeypatch.setattr("tree_fairseq.data_bin.tree_chunks.read_spans", killed)
     started = time.monotonic()
     with pytest.raises(WorkerDiedError, match="train.en"):
         encoded(tasks_of(path, 5), 3)

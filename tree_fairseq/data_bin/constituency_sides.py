@@ -9,13 +9,11 @@ are encoded, the label dictionary is made, and :func:`write_side` puts its numbe
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Optional
 
 import numpy as np
 from fairseq.data import Dictionary
@@ -30,6 +28,15 @@ from tree_fairseq.data_bin.token_files import (
     token_file_names,
     token_prefix,
 )
+from tree_fairseq.data_bin.tree_chunks import (
+    ChunkTask,
+    EncodedChunk,
+    ReadLine,
+    encode_chunks,
+    encode_forests,
+    numbering,
+    spans_of,
+)
 from tree_fairseq.data_bin.tree_store import (
     TreeBlock,
     TreeStore,
@@ -42,7 +49,7 @@ from tree_fairseq.data_bin.tree_store import (
     store_bytes,
     tree_file_paths,
 )
-from tree_fairseq.errors import InputError, TreeFormatError
+from tree_fairseq.errors import InputError
 from tree_fairseq.files import require_room
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import parse_in_order
@@ -50,15 +57,10 @@ from tree_fairseq.parsing.corpus_run import Progress
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.trees.bracket import read_spans
-from tree_fairseq.trees.spans import SpanForest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
+from tree_fairseq.trees.text import TextInput
 
 logger = logging.getLogger(__name__)
-
-ReadLine = Callable[[str, Path, int], SpanForest]
-"""Reads a line, given with its file and its number from 1; it can be pickled."""
 
 
 @dataclass(frozen=True)
@@ -100,127 +102,6 @@ class TreeSide:
         return options.name != "brackets" and options.tokenize == "pretokenized" and options.subword_model is None
 
 
-class ChunkTask(NamedTuple):
-    """Lines to encode: a chunk of the file ``source``, parsed as the options say, or read by a function instead."""
-
-    source: Path
-    chunk: Chunk
-    options: ParserOptions
-    read: Optional[ReadLine] = None
-
-
-class EncodedChunk(NamedTuple):
-    """Consecutive lines as arrays.
-
-    Attributes:
-        trees: their forests, labelled with positions in ``labels``
-        labels: every label of the chunk, and how often it occurs
-        chains: unary chains over two or more leaves, as labels from the top down, and how often each occurs
-        text: the leaves, one line of UTF-8 text for each line
-        failed: by number of the line, from 1, how many of its sentences could not be parsed and have flat trees
-    """
-
-    trees: TreeBlock
-    labels: dict[str, int]
-    chains: dict[tuple[str, ...], int]
-    text: bytes
-    sentences: int
-    failed: dict[int, int]
-
-
-def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[EncodedChunk]:
-    """Yields the encoded chunks in order; of several malformed lines the first raises its error."""
-    return pool.map(_encode_chunk, tasks, f"encoded {tasks[0].source if tasks else ''}", progress=False)
-
-
-def _encode_chunk(task: ChunkTask) -> EncodedChunk:
-    return _encode(_read_chunk(task), task.chunk.first_line)
-
-
-def _encode(forests: Iterable[tuple[SpanForest, int]], first_line: int) -> EncodedChunk:
-    """Encodes the forest of each line, given with the number of its sentences that could not be parsed."""
-    numbers, failed = _numbering(), {}
-    ids: list[int] = []
-    spans = bytearray()  # copied, so that the arrays of the lines are freed at once
-    text, leaf_counts, node_counts = [], [], []
-    for number, (forest, flat) in enumerate(forests, start=first_line):
-        ids.extend(map(numbers.__getitem__, forest.labels))
-        spans += forest.spans.data
-        leaf_counts.append(len(forest.leaves))
-        node_counts.append(len(forest.labels))
-        text.append(" ".join(forest.leaves) + "\n")
-        if flat:
-            failed[number] = flat
-    rows = np.empty((len(ids), 4), np.int32)
-    rows[:, 0] = ids
-    rows[:, 1:] = np.frombuffer(spans, np.int32).reshape(-1, 3)
-    names = list(numbers)
-    return EncodedChunk(
-        trees=TreeBlock(np.array(leaf_counts, np.int32), np.array(node_counts, np.int32), rows),
-        labels=dict(zip(names, np.bincount(rows[:, 0], minlength=len(names)).tolist())),
-        chains=_count_chains(rows, names),
-        text="".join(text).encode("utf-8"),
-        sentences=int(np.count_nonzero(rows[:, 3] == 0)),
-        failed=failed,
-    )
-
-
-def _read_chunk(task: ChunkTask) -> Iterator[tuple[SpanForest, int]]:
-    path, options = task.source, task.options
-
-    def parsed(lines: list[str], first: int) -> Iterator[tuple[SpanForest, int]]:
-        return _spans(_line_parser(options).parse_lines(lines, first, path), first, path)
-
-    lines = chunk_lines(path, task.chunk)
-    is_ready_made = options.name == "brackets" and options.subword_model is None and not options.strip_function_tags
-    if task.read is None and not is_ready_made:
-        yield from parsed([line for _, line in lines], task.chunk.first_line)
-        return
-    for number, line in lines:
-        if task.read is not None:
-            yield task.read(line, path, number), 0
-            continue
-        try:
-            forest = read_spans(line, path=path, line_number=number)
-        except TreeFormatError:
-            yield from parsed([line], number)
-        else:
-            yield forest, 0
-
-
-def _spans(lines: Iterable[ParsedLine], first_line: int, path: Path) -> Iterator[tuple[SpanForest, int]]:
-    for number, line in enumerate(lines, start=first_line):
-        yield read_spans(line.written, path=path, line_number=number), line.failed
-
-
-@functools.lru_cache(maxsize=2)
-def _line_parser(options: ParserOptions) -> LineParser:
-    """The parser that this process uses for all chunks."""
-    return LineParser(options)
-
-
-def _numbering() -> defaultdict[str, int]:
-    """Returns a mapping that gives each new key the next number."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    return numbers
-
-
-def _count_chains(rows: np.ndarray, names: list[str]) -> dict[tuple[str, ...], int]:
-    """Counts the unary chains of two or more labels over two or more leaves in forests ``[M, 4]`` int32 in preorder."""
-    start, end, depth = rows[:, 1], rows[:, 2], rows[:, 3]
-    # A node continues its chain when the next node lies under it and has the same span.
-    linked = np.zeros(len(rows) + 1, bool)
-    linked[1:-1] = (depth[1:] == depth[:-1] + 1) & (start[1:] == start[:-1]) & (end[1:] == end[:-1])
-    linked[1:-1] &= end[:-1] - start[:-1] >= 2
-    tops = np.flatnonzero(~linked[:-1] & linked[1:])
-    bottoms = np.flatnonzero(linked[:-1] & ~linked[1:])
-    labels = np.ascontiguousarray(rows[:, 0])
-    buffer, width = labels.tobytes(), labels.itemsize
-    counts = Counter(buffer[top * width : (bottom + 1) * width] for top, bottom in zip(tops.tolist(), bottoms.tolist()))
-    return {tuple(names[label] for label in np.frombuffer(chain, np.int32)): counts[chain] for chain in counts}
-
-
 @dataclass
 class SplitTrees:
     """The encoded trees of a split.
@@ -240,7 +121,7 @@ class SplitTrees:
     failed_sentences: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     chains: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    _numbers: defaultdict[str, int] = field(default_factory=_numbering)
+    _numbers: defaultdict[str, int] = field(default_factory=numbering)
 
     def add(self, chunk: EncodedChunk) -> TreeBlock:
         """Counts a chunk and returns its trees with the split's numbers of labels."""
@@ -296,7 +177,7 @@ def encode_split(
         if registered_parser(options.name).expensive:
 
             def take(lines: Sequence[ParsedLine], first_line: int) -> None:
-                keep(_encode(_spans(lines, first_line, text.path), first_line))
+                keep(encode_forests(spans_of(lines, first_line, text.path), first_line))
 
             parse_in_order(text.path, options, take, pool=pool, cache=staging.parse_cache, run=staging.run)
             return trees

@@ -17,7 +17,7 @@ from tree_fairseq.errors import InputError, LineBreakError, LineCountError, Text
 from tree_fairseq.progress import progress_bar
 from tree_fairseq.python_versions import zip_equal
 
-CHUNK_LINES = 1024
+CHUNK_LINES = 512
 
 # Python's text mode ends a line at "\r", and str.splitlines at all of these, so different readers count different
 # numbers of lines in a file that contains one.
@@ -28,7 +28,9 @@ _CONTROL_NAMES = (
 ).split(",")
 _CONTROLS = dict(zip_equal("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES))
 # The same as bytes of UTF-8: a hit only means that the slow reader has to look.
-_SUSPECT = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\r(?!\n|\Z)|\xc2\x85|\xe2\x80[\xa8\xa9]")
+_SUSPECT_BYTES = np.isin(np.arange(256), list(b"\x0b\x0c\x1c\x1d\x1e"))
+_SUSPECT_CHARACTERS = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
+_SUSPECT_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _BLOCK = 1 << 20
 
 
@@ -150,7 +152,9 @@ def _check_block(block: bytes, path: Path) -> None:
     """Lets the strict reader find and report the place if these bytes may hold anything that it refuses."""
     try:
         block.decode("utf-8")
-        suspect = _SUSPECT.search(block) is not None
+        suspect = bool(_SUSPECT_BYTES[np.frombuffer(block, np.uint8)].any())
+        suspect = suspect or any(character in block for character in _SUSPECT_CHARACTERS)
+        suspect = suspect or b"\r" in block and _SUSPECT_RETURN.search(block) is not None
     except UnicodeDecodeError:
         suspect = True
     if suspect:
@@ -158,13 +162,19 @@ def _check_block(block: bytes, path: Path) -> None:
             pass
 
 
-def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
-    """Yields the numbers and the lines of a chunk of an inspected file, without line ends."""
+def chunk_bytes(path: Path, chunk: Chunk) -> bytes:
+    r"""The lines of a chunk of an inspected file as UTF-8, each of which ends with ``\n``."""
     with open(path, "rb") as file:
         file.seek(chunk.start)
-        lines = file.read(chunk.end - chunk.start).split(b"\n")
-    for number, line in enumerate(lines if lines[-1] else lines[:-1], start=chunk.first_line):
-        yield number, line.removesuffix(b"\r").decode("utf-8")
+        data = file.read(chunk.end - chunk.start).replace(b"\r\n", b"\n")
+    # The last line of a file may have no end.
+    return data if data.endswith(b"\n") or not data else data.removesuffix(b"\r") + b"\n"
+
+
+def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
+    """Yields the numbers and the lines of a chunk of an inspected file, without line ends."""
+    for number, line in enumerate(chunk_bytes(path, chunk).split(b"\n")[:-1], start=chunk.first_line):
+        yield number, line.decode("utf-8")
 
 
 def require_parallel(files: Sequence[TextInput]) -> None:
