@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
-from tree_fairseq.data_bin import tree_store
+from tree_fairseq.data_bin import index_files, tree_store
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter, store_bytes, tree_file_paths
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.trees.spans import SpanForest, decode, encode
@@ -170,7 +170,7 @@ def test_labels_are_replaced_in_place(tmp_path_factory, forests, lines_at_a_time
     names = write_store(folder / "store", forests)
     ids = np.arange(len(names), dtype=np.int32)[::-1] + 7
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_store, "_LINES_AT_A_TIME", lines_at_a_time)
+        patch.setattr(index_files, "LINES_AT_A_TIME", lines_at_a_time)
         tree_store.relabel(folder / "store", ids)
     before = [block_of([forest], names.copy()) for forest in forests]
     after = TreeStore(folder / "store")

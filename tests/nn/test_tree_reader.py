@@ -133,7 +133,7 @@ def test_counts_agree_with_the_trees_of_a_store(tmp_path_factory, lines):
 
 
 def test_nodes_are_counted_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("tree_fairseq.data_bin.tree_store._LINES_AT_A_TIME", 2)
+    monkeypatch.setattr("tree_fairseq.data_bin.index_files.LINES_AT_A_TIME", 2)
     lines = [
         read_forest(line) for line in ("(S (NN a) (NN b))", "", "(NN a)", "(S (NP (NN a) (NN b)) (VBZ c))", "(NN b)")
     ]

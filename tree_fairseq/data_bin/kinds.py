@@ -16,10 +16,11 @@ from typing import NamedTuple, Optional
 import numpy as np
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin.index_files import line_blocks
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord, SymbolSideRecord, SymbolSplitRecord
 from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, require_same_tokens, token_words
-from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, line_blocks, load_label_dictionary
+from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, load_label_dictionary
 from tree_fairseq.errors import SymbolTreeError, TreeFairseqError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 
-from tree_fairseq.data_bin.tree_store import TreeStore, read_index, require_data_size, tree_file_paths
+from tree_fairseq.data_bin.index_files import read_index, require_data_size
+from tree_fairseq.data_bin.tree_store import TreeStore, tree_file_paths
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import struct
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,21 +24,21 @@ from typing import NamedTuple
 import numpy as np
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin.index_files import (
+    LINES_AT_A_TIME,
+    index_bytes,
+    index_header,
+    line_blocks,
+    map_values,
+    read_consecutive,
+)
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.trees.spans import SpanForest, decode
 from tree_fairseq.trees.tree import Forest
 
 RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
 
-_MAGIC = b"MMIDIDX\x00\x00"
-_VERSION = 1
-_INT32_CODE = 4
-# By the code in the header: bytes of a value of those types that fairseq chooses for tokens, and of int32.
-_VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
-_HEADER = struct.Struct("<9sQBQ")
 _ROW = 4
-# Memory for that many lines at a time, however many there are.
-_LINES_AT_A_TIME = 2048
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
@@ -82,7 +81,7 @@ def tree_file_paths(prefix: str | os.PathLike) -> tuple[Path, Path]:
 
 def store_bytes(lines: int, nodes: int) -> int:
     """Returns the number of bytes that the two files of a store take together."""
-    return 4 * (lines + _ROW * nodes) + _HEADER.size + 12 * lines
+    return 4 * (lines + _ROW * nodes) + index_bytes(lines)
 
 
 class TreeStoreWriter:
@@ -107,7 +106,7 @@ class TreeStoreWriter:
                 os.fsync(self._file.fileno())
                 lines = self._sizes.tell() // 4
                 with open(self._index_path, "wb") as index:
-                    index.write(_HEADER.pack(_MAGIC, _VERSION, _INT32_CODE, lines))
+                    index.write(index_header(lines))
                     for sizes in self._written_sizes():
                         index.write(sizes)
                     end = 0
@@ -120,7 +119,7 @@ class TreeStoreWriter:
 
     def _written_sizes(self) -> Iterator[bytes]:
         self._sizes.seek(0)
-        return iter(lambda: self._sizes.read(4 * _LINES_AT_A_TIME), b"")
+        return iter(lambda: self._sizes.read(4 * LINES_AT_A_TIME), b"")
 
     def add(self, block: TreeBlock) -> None:
         """Appends the forests of a block."""
@@ -156,11 +155,6 @@ def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
             position += block.nbytes
         file.flush()
         os.fsync(file.fileno())
-
-
-def line_blocks(lines: int) -> Iterator[slice]:
-    """Yields slices that cover a number of lines."""
-    return (slice(first, min(first + _LINES_AT_A_TIME, lines)) for first in range(0, lines, _LINES_AT_A_TIME))
 
 
 class TreeStore:
@@ -232,90 +226,12 @@ class TreeStore:
         return TreeBlock(values[starts], node_counts, values[is_row].reshape(-1, _ROW))
 
 
-def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
-    """Writes the index file of an int32 dataset of fairseq's ``mmap`` kind, durably: for each item, ``[lines]``, the
-    number of its values and the place of the first of them in the data file.
-    """
-    with open(path, "wb") as file:
-        file.write(_HEADER.pack(_MAGIC, _VERSION, _INT32_CODE, len(sizes)))
-        file.write(sizes.astype(np.int32).tobytes())
-        file.write((4 * starts.astype(np.int64)).tobytes())
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_index(path: Path) -> tuple[int, np.ndarray]:
-    """Reads the index of a dataset whose items follow each other, as :func:`read_index_with_pointers`."""
-    value_bytes, sizes, _ = _read_consecutive(path)
-    return value_bytes, sizes
-
-
-def _read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    value_bytes, sizes, pointers = read_index_with_pointers(path)
-    end = 0
-    for lines in line_blocks(len(sizes)):
-        ends = end + np.cumsum(sizes[lines], dtype=np.int64)
-        if not np.array_equal(pointers[lines], value_bytes * (ends - sizes[lines])):
-            raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
-        end = ends[-1]
-    return value_bytes, sizes, pointers
-
-
-def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """Maps the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
-    without data. Items may be anywhere in the data file, also in the same place.
-
-    Returns:
-        the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
-        int64 in bytes; the arrays are views of the mapped file
-
-    Raises:
-        CorruptFileError: the file is missing, cut off or not such an index.
-    """
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
-    if size < _HEADER.size:
-        raise CorruptFileError(f"{path} is cut off: {size} bytes, shorter than its header. {_REPAIR}")
-    content = np.asarray(np.memmap(path, np.uint8, "r"))
-    header = content[: _HEADER.size].tobytes()
-    magic, version, code, lines = _HEADER.unpack(header)
-    if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
-        raise CorruptFileError(f"{path} is not an index: its header is {header!r}. {_REPAIR}")
-    expected = _HEADER.size + 12 * lines
-    if size != expected:
-        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {expected}. {_REPAIR}")
-    sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
-    pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
-    if any((sizes[lines] < 0).any() or (pointers[lines] < 0).any() for lines in line_blocks(len(sizes))):
-        raise CorruptFileError(f"{path} has sizes or offsets below zero. {_REPAIR}")
-    return _VALUE_BYTES[code], sizes, pointers
-
-
-def require_data_size(path: Path, size: int) -> None:
-    """Raises CorruptFileError if a file is missing or not as long as its index says."""
-    try:
-        found = path.stat().st_size
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
-    if found != size:
-        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
-
-
 def _read_sizes(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Returns the number of values of each item, and where it begins in bytes."""
-    value_bytes, sizes, pointers = _read_consecutive(path)
+    value_bytes, sizes, pointers = read_consecutive(path)
     if value_bytes != 4 or any((sizes[lines] % _ROW != 1).any() for lines in line_blocks(len(sizes))):
         raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
     return sizes, pointers
-
-
-def map_values(path: Path, length: int) -> np.ndarray:
-    """Maps the data file as a read-only ``[length]`` int32 array."""
-    require_data_size(path, 4 * length)
-    # An empty file cannot be mapped.
-    return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)
 
 
 def label_dictionary_name(lang: str) -> str:

@@ -14,7 +14,8 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore, line_blocks
+from tree_fairseq.data_bin.index_files import line_blocks
+from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
 from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, unary_chains
 
 

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tree_fairseq.data_bin.index_files import map_values, read_index_with_pointers, write_index
 from tree_fairseq.data_bin.token_files import token_lengths
-from tree_fairseq.data_bin.tree_store import map_values, read_index_with_pointers, tree_file_paths, write_index
+from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.trajectories import Trajectory
 

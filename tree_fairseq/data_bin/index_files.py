@@ -1,0 +1,116 @@
+"""Index files of datasets of fairseq's ``mmap`` kind, mapped and checked some lines at a time."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tree_fairseq.errors import CorruptFileError
+
+_MAGIC = b"MMIDIDX\x00\x00"
+_VERSION = 1
+_INT32_CODE = 4
+# By the code in the header: bytes of a value of those types that fairseq chooses for tokens, and of int32.
+_VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
+_HEADER = struct.Struct("<9sQBQ")
+# Memory for that many lines at a time, however many there are.
+LINES_AT_A_TIME = 2048
+_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
+
+
+def index_bytes(lines: int) -> int:
+    """Returns the size of an index."""
+    return _HEADER.size + 12 * lines
+
+
+def line_blocks(lines: int) -> Iterator[slice]:
+    """Yields slices that cover a number of lines."""
+    return (slice(first, min(first + LINES_AT_A_TIME, lines)) for first in range(0, lines, LINES_AT_A_TIME))
+
+
+def index_header(lines: int) -> bytes:
+    """Returns the beginning of the index of an int32 dataset."""
+    return _HEADER.pack(_MAGIC, _VERSION, _INT32_CODE, lines)
+
+
+def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
+    """Writes the index file of an int32 dataset of fairseq's ``mmap`` kind, durably: for each item, ``[lines]``, the
+    number of its values and the place of the first of them in the data file.
+    """
+    with open(path, "wb") as file:
+        file.write(index_header(len(sizes)))
+        file.write(sizes.astype(np.int32).tobytes())
+        file.write((4 * starts.astype(np.int64)).tobytes())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_index(path: Path) -> tuple[int, np.ndarray]:
+    """Reads the index of a dataset whose items follow each other, as :func:`read_index_with_pointers`."""
+    value_bytes, sizes, _ = read_consecutive(path)
+    return value_bytes, sizes
+
+
+def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
+    """Reads such an index with pointers, and checks that each item begins where the one before it ends."""
+    value_bytes, sizes, pointers = read_index_with_pointers(path)
+    end = 0
+    for lines in line_blocks(len(sizes)):
+        ends = end + np.cumsum(sizes[lines], dtype=np.int64)
+        if not np.array_equal(pointers[lines], value_bytes * (ends - sizes[lines])):
+            raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
+        end = ends[-1]
+    return value_bytes, sizes, pointers
+
+
+def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
+    """Maps the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
+    without data. Items may be anywhere in the data file, also in the same place.
+
+    Returns:
+        the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
+        int64 in bytes; the arrays are views of the mapped file
+
+    Raises:
+        CorruptFileError: the file is missing, cut off or not such an index.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+    if size < _HEADER.size:
+        raise CorruptFileError(f"{path} is cut off: {size} bytes, shorter than its header. {_REPAIR}")
+    content = np.asarray(np.memmap(path, np.uint8, "r"))
+    header = content[: _HEADER.size].tobytes()
+    magic, version, code, lines = _HEADER.unpack(header)
+    if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
+        raise CorruptFileError(f"{path} is not an index: its header is {header!r}. {_REPAIR}")
+    expected = _HEADER.size + 12 * lines
+    if size != expected:
+        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {expected}. {_REPAIR}")
+    sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
+    pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
+    if any((sizes[lines] < 0).any() or (pointers[lines] < 0).any() for lines in line_blocks(len(sizes))):
+        raise CorruptFileError(f"{path} has sizes or offsets below zero. {_REPAIR}")
+    return _VALUE_BYTES[code], sizes, pointers
+
+
+def require_data_size(path: Path, size: int) -> None:
+    """Raises CorruptFileError if a file is missing or not as long as its index says."""
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+    if found != size:
+        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
+
+
+def map_values(path: Path, length: int) -> np.ndarray:
+    """Maps the data file as a read-only ``[length]`` int32 array."""
+    require_data_size(path, 4 * length)
+    # An empty file cannot be mapped.
+    return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)
