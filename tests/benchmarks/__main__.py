@@ -31,6 +31,7 @@ BENCHMARKS = {
     "insertion": "decoding by insertion, from left to right, and one sentence at a time; oracles, training step",
     "treeformer_generate": "beam search: Treeformer and transformer, on the same sentences",
     "preprocess": "binarizing and fairseq-preprocess; parsing and bare Stanza; the parse cache",
+    "corpus_scale": "memory, disk and time of fairseq-preprocess and of the start of training, up to 10^6 lines",
     "scale": "training step of the recipes' sizes: arithmetic, memory, time",
     "loading": "loading and collating a batch, and the training step on it",
 }
@@ -75,6 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar=("INSERTION", "LEFT_TO_RIGHT"),
         help="for insertion: models trained on --data (default: both are trained anew)",
     )
+    parser.add_argument("--lines", type=int, nargs="+", metavar="N", help="for corpus_scale: numbers of lines")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="for corpus_scale: a place for files of about 4 KB a line"
+    )
     options = parser.parse_args(arguments)
     path = options.output / "benchmarks.json"
     code = run(options, path)
@@ -108,6 +113,8 @@ def run(options: argparse.Namespace, path: Path) -> int:
         output=options.output,
         data=options.data,
         checkpoints=None if options.checkpoints is None else tuple(options.checkpoints),
+        sizes=None if options.lines is None else tuple(options.lines),
+        folder=options.folder,
     )
     report = importlib.import_module(f"tests.benchmarks.{options.name}").run(settings)
     records.add(path, report, options.quick)

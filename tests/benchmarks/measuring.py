@@ -27,6 +27,8 @@ class Settings:
         output: folder of pictures
         data: folder of Overnight's examples; None for made-up ones
         checkpoints: trained models of insertion and from left to right; None to train both
+        sizes: numbers of lines of corpus_scale; None for its own
+        folder: for the files of corpus_scale; None for the system's
     """
 
     quick: bool = False
@@ -34,6 +36,8 @@ class Settings:
     output: Path = Path("out/benchmarks")
     data: Path | None = None
     checkpoints: tuple[Path, Path] | None = None
+    sizes: tuple[int, ...] | None = None
+    folder: Path | None = None
 
     def choose(self, full, quick):
         """Returns ``full``, or ``quick`` in a quick run."""

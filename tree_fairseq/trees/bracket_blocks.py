@@ -23,7 +23,7 @@ for _character, _kind in ((b"(", _OPEN), (b")", _CLOSE), (b" ", _BLANK), (b"\n",
 _KINDS[list(b"\t\x0b\x0c\r\x1c\x1d\x1e\x1f")] = _REFUSED
 
 # Whether a character of one kind may be followed by one of another, without or with text between them.
-_ALLOWED = np.zeros((5, 2, 5), bool)
+_ALLOWED = np.zeros(5 * 2 * 5, bool)
 for _before, _text, _after in (
     (_OPEN, 1, _BLANK),  # a label
     (_BLANK, 1, _CLOSE),  # a word
@@ -34,8 +34,7 @@ for _before, _text, _after in (
     (_NEWLINE, 0, _OPEN),
     (_NEWLINE, 0, _NEWLINE),
 ):
-    _ALLOWED[_before, _text, _after] = True
-_ALLOWED = _ALLOWED.reshape(-1)
+    _ALLOWED[(_before * 2 + _text) * 5 + _after] = True
 
 # The white space of Unicode beyond ASCII.
 _WHITE = re.compile(rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80")
