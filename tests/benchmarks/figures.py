@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +41,9 @@ class Figure:
 
     @property
     def ratio_cell(self) -> str:
-        """The value, and its spread if there is one."""
+        """The value, and its spread if there is one; empty if the number is not compared with anything."""
+        if self.goal is None and self.ours and not self.peer:
+            return ""
         spread = "" if self.spread is None else f" ({self.spread[0]:.3g} to {self.spread[1]:.3g})"
         return f"{self.value:.3g}{spread}"
 
@@ -61,7 +64,8 @@ class Figure:
             "what": self.what,
             "ours": self.ours,
             "peer": self.peer,
-            "ratio": round(self.value, 4),
+            # JSON has no word for infinity.
+            "ratio": round(self.value, 7) if math.isfinite(self.value) else str(self.value),
             "spread": None if self.spread is None else [round(value, 4) for value in self.spread],
             "goal": self.goal,
             "at_most": self.at_most,
@@ -73,7 +77,7 @@ class Figure:
         """Reads what :meth:`record` returns."""
         spread = None if record["spread"] is None else tuple(record["spread"])
         names = ("goal", "at_most", "what", "ours", "peer")
-        return cls(record["figure"], record["ratio"], **{name: record[name] for name in names}, spread=spread)
+        return cls(record["figure"], float(record["ratio"]), **{name: record[name] for name in names}, spread=spread)
 
 
 def time_ratio(
