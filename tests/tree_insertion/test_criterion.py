@@ -120,6 +120,18 @@ def test_half_precision_is_summed_in_full():
     assert divergence.dtype == torch.float32
 
 
+def test_a_probability_that_a_half_cannot_represent_adds_nothing():
+    """fairseq's trainer makes the targets of ``--fp16`` halves: the last ranks have probability 0 there."""
+    sample, slot = random_batch(1, distribution=TargetDistribution("rank", 0.05))
+    target, logits = sample["slot_target"], torch.randn(len(slot), len(DICTIONARY), requires_grad=True)
+    halves = {**target, "probability": target["probability"].half()}
+    assert target["probability"].gt(0).all() and halves["probability"].eq(0).any()
+    divergence, _ = slot_divergence(slot, logits, halves)
+    torch.testing.assert_close(divergence, slot_divergence(slot, logits, target)[0], rtol=1e-3, atol=1e-5)
+    divergence.sum().backward()
+    assert logits.grad.isfinite().all()
+
+
 def test_what_is_logged():
     outputs = [
         {"loss": 6.0, "sample_size": 2, "slot_loss": 4.0, "slots": 10, "right": 7, "kept": 6, "right_kept": 5},

@@ -117,7 +117,8 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     place = torch.searchsorted(slot, target["slot"])  # Q
     label, probability = target["label"], target["probability"].to(logits.dtype)
     log_probability = logits[place, label] - logits.logsumexp(dim=-1)[place]
-    divergence = probability * (probability.log() - log_probability)
+    # A probability that half precision cannot represent is 0, whose term is 0.
+    divergence = torch.xlogy(probability, probability) - probability * log_probability
     largest = torch.zeros_like(logits[:, 0]).scatter_reduce_(0, place, probability, "amax").detach()  # Z
     is_right = (logits.argmax(dim=-1)[place] == label) & (probability > largest[place] - _TOLERANCE)
     return divergence, is_right
