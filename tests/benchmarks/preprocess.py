@@ -136,6 +136,7 @@ class ParsingRuns:
                         Path(name) / run,
                         self.options,
                         workers=WORKERS,
+                        shard_lines=SHARD_LINES,
                         cache=cache,
                         progress=False,
                     )

@@ -66,7 +66,12 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     group = parser.add_argument_group("corpora (with OUTPUT)")
     add = group.add_argument
     add("--shards-dir", metavar="DIR", help="folder for the shards (default: OUTPUT.shards)")
-    add("--shard-lines", type=int, metavar="N", help=f"lines of a shard (default: {SHARD_LINES})")
+    add(
+        "--shard-lines",
+        type=int,
+        metavar="N",
+        help=f"lines of a shard (default: {SHARD_LINES}, and fewer in a short file, so that all ranks have work)",
+    )
     add("--workers", type=int, metavar="N", help="parsing processes where there is no GPU (default: 1)")
     add("--no-progress-bar", action="store_true", help="show log lines only")
     add_parser_arguments(parser.add_argument_group("trees"))
@@ -104,7 +109,7 @@ def _corpus(args: argparse.Namespace) -> None:
         Path(args.shards_dir or f"{output}.shards"),
         options_from_arguments(args),
         workers=1 if args.workers is None else args.workers,
-        shard_lines=args.shard_lines or SHARD_LINES,
+        shard_lines=args.shard_lines,
         cache=args.parse_cache,
         progress=not args.no_progress_bar,
         rank=rank,

@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 
 SHARD_LINES = 2000
 """Lines of a shard: enough for batches of similar length, few enough that little waits for a shard to be finished."""
+# A file is cut into so many shards, so that every rank has work, unless they would be larger than that, or smaller than
+# a batch.
+_SHARDS = 32
+_FEWEST_LINES = 100
 # From this number of lines on, processes are started also for parsers that cost no more than reading.
 _LINES_WORTH_PROCESSES = 20_000
 _POLL_SECONDS = 0.5
@@ -55,7 +59,7 @@ def parse_corpus(
     *,
     workers: int = 1,
     pool: ProcessPool | None = None,
-    shard_lines: int = SHARD_LINES,
+    shard_lines: int | None = None,
     cache: ParseCache | str | os.PathLike | None = None,
     progress: bool = True,
     rank: int = 0,
@@ -69,6 +73,7 @@ def parse_corpus(
     Args:
         output_dir: folder for the shards ``NNNNNN.brackets``.
         workers: parsing processes where there is no GPU; 0 parses in this process.
+        shard_lines: lines of a shard; by default :func:`lines_of_shards` of the file.
         pool: processes in place of ``workers`` new ones, for several files, so that models are loaded once.
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. All ranks have to share it.
         rank: number of this process among ``world_size`` that share the work, started by torchrun for instance. Rank 0
@@ -80,7 +85,9 @@ def parse_corpus(
         WorkerDiedError: a parsing process was killed.
         InputError: a line cannot be read.
     """
-    job, output_dir = CorpusJob(Path(input), count_lines(input), shard_lines, rank, world_size), Path(output_dir)
+    lines = count_lines(input)
+    job = CorpusJob(Path(input), lines, shard_lines or lines_of_shards(lines), rank, world_size)
+    output_dir = Path(output_dir)
     parser = LineParser(options)
     with contextlib.ExitStack() as stack:
         if not registered_parser(options.name).expensive:
@@ -108,6 +115,15 @@ def parse_corpus(
     sentences, failed = _sum_up(job, options, folder.reports(), done)
     shards = [folder.path(shard) for shard in range(folder.count)]
     return CorpusSummary(job.lines, sentences, failed, shards, done.parsed_sentences, done.sentences_per_second())
+
+
+def lines_of_shards(lines: int) -> int:
+    """Returns the lines of a shard of a file of so many lines.
+
+    They do not depend on the number of ranks, since the sentences that share a batch depend on them, and now and then a
+    tree with it: another number of ranks continues the same shards.
+    """
+    return min(SHARD_LINES, max(_FEWEST_LINES, -(-lines // _SHARDS)))
 
 
 def _sum_up(

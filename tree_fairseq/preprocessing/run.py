@@ -25,6 +25,7 @@ from tree_fairseq.data_bin.constituency_sides import (
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
+from tree_fairseq.errors import InputError
 from tree_fairseq.files import reporting_full_disk
 from tree_fairseq.logs import naming
 from tree_fairseq.parsing.processes import ProcessPool
@@ -72,7 +73,15 @@ def build_folder(
 
     Building takes about ``needed`` bytes. The function ``build`` writes the final files into an empty folder, given the
     manifest, the staging folder, that folder and processes.
+
+    Raises InputError as one of several ranks of torchrun, of which each would build the folder.
     """
+    if "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise InputError(
+            "torchrun started several processes, and a folder is built by one",
+            hint="Run this command without torchrun, with --workers. To parse on several machines, parse each text "
+            "with torchrun -m tree_fairseq.commands.parse, and preprocess its output with --tree-parser brackets.",
+        )
     staging = Staging(plan.destination, plan.command(inputs), plan.args.parse_cache)
     if not staging.is_ready:
         clear_published(plan.destination)
