@@ -42,11 +42,16 @@ def drawn(seed: int, documents: int = 5, rows: int = 7, nodes: int = 3, leaves: 
         classes = torch.randint(CLASSES, shape, generator=generator)
         return classes.masked_fill(torch.rand(shape, generator=generator) < 0.5, IGNORE)
 
+    target, of_all = (
+        torch.randint(CLASSES, (documents,), generator=generator),
+        (targets(rows, nodes), targets(rows, leaves)),
+    )
     sample = {
         "net_input": {"src_tokens": None},
-        "target": torch.randint(CLASSES, (documents,), generator=generator),
-        "node_target": targets(rows, nodes),
-        "leaf_target": targets(rows, leaves),
+        "target": target,
+        "node_target": of_all[0],
+        "leaf_target": of_all[1],
+        "num_targets": sum(int((classes != IGNORE).sum()) for classes in of_all),
         "nsentences": documents,
         "ntokens": rows * leaves,
     }

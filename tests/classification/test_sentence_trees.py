@@ -129,6 +129,7 @@ def test_rows_are_stacked_in_the_order_of_the_documents(drawn):
     documents, batch = batch_of(drawn)
     rows = [(number, tokens, row) for number, (tokens, own) in enumerate(documents) for row in own]
     targets = collate_targets([row for _, _, row in rows])
+    assert targets.pop("num_targets") == sum((values != IGNORE).sum() for values in targets.values())
     assert (
         batch["tokens"].shape == targets["leaf_target"].shape and batch["label"].shape == targets["node_target"].shape
     )

@@ -60,7 +60,7 @@ class TreeClassificationCriterion(FairseqCriterion):
         loss = nll_loss = functional.cross_entropy(logits, targets, **options)
         if self.label_smoothing:
             loss = functional.cross_entropy(logits, targets, label_smoothing=self.label_smoothing, **options)
-        sample_size = int((targets != IGNORE).sum())
+        sample_size = sample["num_targets"] if all_nodes else len(targets)
         predicted = output["logits"].detach().argmax(dim=1)
         logging_output = {
             "loss": loss.detach(),

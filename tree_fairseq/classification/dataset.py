@@ -115,12 +115,16 @@ def collate_sentences(
     }
 
 
-def collate_targets(sentences: Sequence[SentenceTree]) -> dict[str, Tensor]:
-    """Stacks the classes of nodes and leaves: ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``, int64."""
-    return {
+def collate_targets(sentences: Sequence[SentenceTree]) -> dict[str, Tensor | int]:
+    """Stacks the classes of nodes and leaves: ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``, int64.
+
+    ``num_targets`` is the number of classes among them.
+    """
+    targets = {
         name: pad_sequence([torch.from_numpy(getattr(own, name)) for own in sentences], True, IGNORE)
         for name in ("node_target", "leaf_target")
     }
+    return {**targets, "num_targets": sum(int((target != IGNORE).sum()) for target in targets.values())}
 
 
 class TextDataset(KeepsRemainder):
@@ -236,7 +240,7 @@ class DocumentDataset(TextDataset):
         return {**item, "sentences": self.read_sentences(tree, classes)}
 
     def _collate(self, samples: list[dict]) -> dict:
-        """Adds ``sentence_trees`` and, if known, ``node_target`` ``[R, M]`` and ``leaf_target`` ``[R, N]``."""
+        """Adds ``sentence_trees`` and, if known, the targets of :func:`collate_targets`."""
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         label_pad = self.read_sentences.read_tree.labels.pad()

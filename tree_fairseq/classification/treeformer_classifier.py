@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from fairseq import utils
 from fairseq.models import FairseqEncoder, register_model
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
@@ -13,6 +12,7 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import add_fields, build_word_embeddings, register_architectures, set_defaults
+from tree_fairseq.nn.padding import padded_on_the_right
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.options import option
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
@@ -97,7 +97,7 @@ class TreeformerClassifier(SequenceClassifier):
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
         dictionary = self.encoder.dictionary
-        tokens = utils.convert_padding_direction(src_tokens, dictionary.pad(), left_to_right=True)
+        tokens = padded_on_the_right(src_tokens, dictionary.pad())
         states = self.encoder(tokens, src_lengths)["encoder_out"][0]  # N + 1 x B x D
         if self.summary is None:
             return states[0]

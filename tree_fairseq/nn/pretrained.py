@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any, Optional, Union
 
 import torch
-from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
@@ -25,6 +24,7 @@ from torch.nn import functional
 
 from tree_fairseq.compat import stand_in_for_broken_torchaudio
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.padding import padded_on_the_right
 from tree_fairseq.options import option
 
 logger = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class PretrainedEncoder(FairseqEncoder):
         """Encodes ``[B, N]``, padded on either side; ``encoder_out`` is ``[N + 1, B, E]``, the start first."""
         pad = self.dictionary.pad()
         # Pretrained positions count from the left.
-        tokens = utils.convert_padding_direction(src_tokens, pad, left_to_right=True)
+        tokens = padded_on_the_right(src_tokens, pad)
         tokens = functional.pad(tokens, (1, 0), value=self.dictionary.bos())
         padding = tokens.eq(pad)
         inputs = {"input_ids": self.pieces[tokens], "attention_mask": (~padding).long()}

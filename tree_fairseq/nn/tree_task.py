@@ -1,5 +1,6 @@
 """The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
 
+import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.errors import DictionaryMismatchError
+from tree_fairseq.nn.padding import padding_assumed
 from tree_fairseq.options import option
 
 
@@ -140,8 +142,10 @@ class TreeTask(FairseqTask):
         super().load_state_dict(state)
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        """The stock step, under ``--cpu-autocast`` with a forward pass in bfloat16."""
-        return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
+        """The stock step, which asks no device for padding; ``--cpu-autocast`` has a forward pass in bfloat16."""
+        tokens = sample.get("net_input", {}).get("src_tokens")
+        with contextlib.nullcontext() if tokens is None else padding_assumed(tokens):
+            return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
 
     def valid_step(self, sample, model, criterion):
         """The stock step, under ``--cpu-autocast`` in bfloat16."""

@@ -1,0 +1,263 @@
+"""Training steps of every architecture of the package, each with the data, the task and the criterion that it has."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from fairseq import options, tasks, utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from torch import Tensor
+
+from tests.end_to_end import test_sentence_classification as sentences
+from tests.end_to_end import test_structural_translation as structural
+from tests.end_to_end import test_tree_insertion as insertion
+from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
+from tests.end_to_end.commands import run
+from tests.end_to_end.fixtures import STOCK_SIZES
+from tests.end_to_end.fixtures import TASK as TRANSLATION
+from tests.end_to_end.fixtures import preprocess as preprocess_trees
+from tests.nn.pretrained import save_albert
+
+SMOOTHED = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1")
+CLASSES = ("--criterion", "tree_classification", "--label-smoothing", "0.1")
+SIZES = (24, 4, 4)
+
+
+def _translation(folder: Path) -> Path:
+    preprocess_trees(tiny_corpus.write_corpus(folder / "text", sizes=SIZES), folder / "bin")
+    return folder / "bin"
+
+
+def _structural(name: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        text = tiny_programs.write_corpus(folder / "text", SIZES)
+        modality = structural.MODALITIES[name]
+        return structural.preprocess(structural.texts_for(text, folder / "sides", modality), folder / "bin", modality)
+
+    return make
+
+
+def _insertion(*flags: str) -> Callable[[Path], Path]:
+    return lambda folder: insertion.preprocess(
+        tiny_programs.write_corpus(folder / "text", SIZES), folder / "bin", *flags
+    )
+
+
+def _classes(kind: str) -> Callable[[Path], Path]:
+    return lambda folder: tiny_classes.preprocess(
+        tiny_classes.write_examples(folder / "text", kind, SIZES), kind, folder / "bin"
+    )
+
+
+def _sentences(kind: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        chooser, prefixes = random.Random(kind), []
+        for split, size in zip(("train", "valid", "test"), SIZES):
+            lines = "".join(f"{sentences.row(chooser, kind)}\n" for _ in range(size))
+            (folder / f"{split}.tsv").write_text(lines)
+            prefixes += [f"--{split}pref", folder / split]
+        run("preprocess", *sentences.TASK, *sentences.FORMATS[kind], *prefixes, "--destdir", folder / "bin")
+        return folder / "bin"
+
+    return make
+
+
+FOLDERS = {
+    "translation": (TRANSLATION, _translation),
+    **{name: (structural.TASK, _structural(name)) for name in structural.MODALITIES},
+    "insertion": (insertion.TASK, _insertion()),
+    "insertion, parsed": (insertion.TASK, _insertion("--tree-parser", "right-branching")),
+    "classes of nodes": (tiny_classes.TASK, _classes("trees")),
+    "documents": (tiny_classes.TASK, _classes("documents")),
+    "sentences": (sentences.TASK, _sentences("sentence")),
+    "rated pairs": (sentences.TASK, _sentences("rated")),
+}
+"""The task and the preprocessing of each folder."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training step.
+
+    Attributes:
+        name: tells it from others
+        folder: one of FOLDERS
+        arch: architecture
+        flags: the criterion, and options of model and task
+    """
+
+    name: str
+    folder: str
+    arch: str
+    flags: tuple[str, ...] = SMOOTHED
+
+
+def _cases(folder: str, arch: str, variants: dict[str, tuple[str, ...]], flags: tuple[str, ...] = SMOOTHED):
+    """An architecture with some sets of flags."""
+    return [
+        Case(f"{arch} on {folder}" + (f", {name}" if name else ""), folder, arch, (*flags, *own))
+        for name, own in variants.items()
+    ]
+
+
+_STOCK = tuple(map(str, STOCK_SIZES))
+_ROOTS = {name: ("--document-root", name) for name in ("first", "mean", "super")}
+CASES = [
+    *_cases("translation", "transformer", {"": _STOCK, "other task": ("--task", "autocast_translation", *_STOCK)}),
+    *_cases("translation", "lstm", {"": ()}),
+    *_cases(
+        "translation",
+        "tree_transformer_tiny",
+        {
+            "": (),
+            "ablations": ("--no-node-cross-attention", "--no-subtree-mask", "--no-phrase-bias"),
+            "with leaves": ("--accumulation-denominator", "with-leaf"),
+        },
+    ),
+    *_cases("translation", "tree_transformer_tiny", {"cross-entropy": ()}, ("--criterion", "cross_entropy")),
+    *_cases(
+        "translation",
+        "treeformer_tiny",
+        {"": (), "without EOS": ("--treeformer-without-eos",), "low": ("--treeformer-height", "2")},
+    ),
+    *_cases(
+        "translation",
+        "source_encoder_transformer_tiny",
+        {name: ("--source-encoder", name) for name in ("transformer", "tree", "treeformer", "tree_lstm", "pretrained")},
+    ),
+    *_cases("tree-to-tree", "transformer", {"": _STOCK}),
+    *[
+        case
+        for folder in structural.MODALITIES
+        for case in _cases(folder, "tree_positional_transformer_tiny", {"": ()})
+    ],
+    *_cases(
+        "tree-to-tree",
+        "tree_positional_transformer_tiny",
+        {"parameter-free": ("--parameter-free-tree-positions",), "shallow": ("--tree-levels", "2")},
+    ),
+    *_cases(
+        "tree-to-tree",
+        "source_encoder_transformer_tiny",
+        {name: ("--source-encoder", name) for name in ("tree_lstm", "tree_positional")},
+    ),
+    *[
+        case
+        for folder in ("sequence-to-tree", "tree-to-tree")
+        for case in _cases(folder, "tree_to_tree_lstm_tiny", {"": ()})
+    ],
+    *_cases(
+        "insertion",
+        "tree_insertion_transformer_tiny",
+        {
+            "": (),
+            "deleting": ("--deletion",),
+            "exact": ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
+            "absolute positions": ("--absolute-positions", "--max-target-positions", "40"),
+        },
+        ("--criterion", "slot_kl_divergence"),
+    ),
+    *_cases(
+        "insertion, parsed",
+        "tree_insertion_transformer_tiny",
+        {"tree encoder": ("--insertion-encoder", "tree")},
+        ("--criterion", "slot_kl_divergence"),
+    ),
+    *_cases(
+        "insertion",
+        "sequence_insertion_transformer_tiny",
+        {"": (), "uniform": ("--sequence-supervision", "uniform")},
+        ("--criterion", "slot_kl_divergence"),
+    ),
+    *_cases("insertion", "insertion_left_to_right_tiny", {"": ()}),
+    *_cases("insertion", "tree_gru_tiny", {"": ()}),
+    *[
+        case
+        for arch in ("tree_transformer_classifier_tiny", "tree_lstm_classifier_tiny")
+        for case in (*_cases("classes of nodes", arch, {"": ()}, CLASSES), *_cases("documents", arch, _ROOTS, CLASSES))
+    ],
+    *[
+        case
+        for arch in ("transformer_classifier_tiny", "lstm_classifier_tiny")
+        for case in _cases("documents", arch, {"": ()}, CLASSES)
+    ],
+    *[
+        case
+        for arch in ("treeformer_classifier_tiny", "transformer_classifier_tiny", "lstm_classifier_tiny")
+        for case in _cases("sentences", arch, {"": ()}, CLASSES)
+    ],
+    *_cases("rated pairs", "treeformer_classifier_tiny", {"": ()}, ("--criterion", "tree_regression")),
+]
+
+
+class Folders:
+    """Preprocessed folders, each made once."""
+
+    def __init__(self, base: Path):
+        self.base = base
+        self._made: dict[str, Path] = {}
+
+    def __call__(self, name: str) -> Path:
+        """The folder of a name of FOLDERS."""
+        if name not in self._made:
+            place = self.base / name.replace(", ", "-").replace(" ", "-")
+            place.mkdir(parents=True)
+            self._made[name] = FOLDERS[name][1](place)
+        return self._made[name]
+
+    def pretrained(self) -> Path:
+        """A pretrained encoder over the words of the translations."""
+        if "albert" not in self._made:
+            words = [line.split()[0] for line in (self("translation") / "dict.en.txt").open(encoding="utf-8")]
+            self._made["albert"] = save_albert(self.base / "albert", words)
+        return self._made["albert"]
+
+
+class Step:
+    """A training step of a case: the task, the model, the criterion and a batch, as ``fairseq-train`` makes them."""
+
+    def __init__(self, case: Case, folders: Folders):
+        flags = list(case.flags)
+        if "pretrained" in flags:
+            flags += ["--encoder-path", str(folders.pretrained())]
+        parser = options.get_training_parser()
+        own = () if "--task" in flags else FOLDERS[case.folder][0]
+        command = [str(folders(case.folder)), *own, "--arch", case.arch, *flags, "--cpu", "--batch-size", "5"]
+        self.cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, command))
+        utils.set_torch_seed(1)
+        self.task = tasks.setup_task(self.cfg.task)
+        self.model = self.task.build_model(self.cfg.model).train()
+        self.criterion = self.task.build_criterion(self.cfg.criterion)
+        self.task.load_dataset("train", combine=False, epoch=1)
+        self.batch = self.batches()[1]
+
+    def batches(self) -> list[dict]:
+        """All batches of an epoch."""
+        batches = self.task.get_batch_iterator(
+            self.task.dataset("train"), max_sentences=5, max_positions=self.model.max_positions(), seed=1, epoch=1
+        )
+        return list(batches.next_epoch_itr(shuffle=False))
+
+    def to(self, *target) -> Step:
+        """Moves the model and the batch as fairseq's trainer does."""
+        self.model.to(*target)
+        self.batch = utils.apply_to_sample(lambda tensor: tensor.to(*target), self.batch)
+        return self
+
+    def __call__(self) -> Tensor:
+        """Runs forward pass, loss and backward pass; returns the loss."""
+        self.model.zero_grad()
+        loss, _, _ = self.task.train_step(self.batch, self.model, self.criterion, self, 0)
+        return loss
+
+    @staticmethod
+    def backward(loss: Tensor) -> None:
+        """Stands for that of fairseq's optimizer."""
+        loss.backward()
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Of all parameters that have one."""
+        return {name: weight.grad for name, weight in self.model.named_parameters() if weight.grad is not None}

@@ -1,0 +1,54 @@
+"""Padding of batches, handled without a question to the device: a host that asks a GPU waits for all of its work.
+
+fairseq's transformer asks whether a batch has padding, to leave out a mask that would hide nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+
+class _Yes:
+    """The answer of ``mask.any()``, as far as fairseq uses it."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def type_as(self, other: Tensor) -> Tensor:
+        return other.new_ones(())
+
+
+class PaddingAssumed(TorchFunctionMode):
+    """Answers the question whether any element of a mask is true with yes.
+
+    A mask that hides nothing gives the same result as none. torch calls the mode once for each function that Python
+    calls, which takes about a microsecond.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is Tensor.any and len(args) == 1 and not kwargs and args[0].dtype == torch.bool:
+            return _Yes()
+        return func(*args, **(kwargs or {}))
+
+
+def padding_assumed(tokens: Tensor) -> contextlib.AbstractContextManager:
+    """The mode for batches on a device, and nothing for those on the CPU, which knows its values."""
+    return contextlib.nullcontext() if tokens.device.type == "cpu" else PaddingAssumed()
+
+
+def first_tokens(is_token: Tensor) -> Tensor:
+    """The column of the first true element of each row, ``[B, 1]`` int64, of ``[B, N]`` bool; 0 if there is none."""
+    return is_token.int().argmax(1, keepdim=True)
+
+
+def padded_on_the_right(tokens: Tensor, pad: int) -> Tensor:
+    """Moves the padding of ``[B, N]`` tokens, all of it on the left or all on the right, to the right.
+
+    fairseq's ``convert_padding_direction`` does the same; it asks for values and copies columns from the CPU.
+    """
+    columns = torch.arange(tokens.size(1), device=tokens.device)
+    return tokens.gather(1, (columns + first_tokens(tokens.ne(pad))) % max(tokens.size(1), 1))
