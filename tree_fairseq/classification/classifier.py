@@ -150,22 +150,25 @@ class DocumentStates(NamedTuple):
     roots: Tensor  # B x D, the states that represent the documents
 
 
-def pool_roots(roots: Tensor, document: Tensor, document_root: str) -> Tensor:
+def pool_roots(roots: Tensor, document: Tensor, document_root: str, num_documents: Optional[int] = None) -> Tensor:
     """Takes the root of the first sentence of each document (Nguyen et al. 2020), or the mean of those of all.
 
     Args:
         roots: ``[R, D]``, states of the sentences' roots
         document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
         document_root: ``first``, or ``mean``, whose sums are in single precision at least
+        num_documents: B; None to look it up, for which a GPU has to be waited for
 
     Returns:
         ``[B, D]`` in the dtype of ``roots``
     """
+    num_documents = int(document[-1]) + 1 if num_documents is None else num_documents
     if document_root == "first":
-        return roots[document.diff(prepend=document.new_tensor([-1])) > 0]
-    counts = document.bincount()
+        numbers = torch.arange(num_documents, device=document.device)
+        return roots.index_select(0, torch.searchsorted(document, numbers))
     exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
-    sums = exact.new_zeros(len(counts), roots.size(1)).index_add(0, document, exact)
+    sums = exact.new_zeros(num_documents, roots.size(1)).index_add(0, document, exact)
+    counts = exact.new_zeros(num_documents).index_add(0, document, torch.ones_like(exact[:, 0]))
     return (sums / counts.unsqueeze(1)).to(roots.dtype)
 
 
