@@ -6,6 +6,8 @@
 # make model NAME=geo DATA=DIR  a small model of examples/released, trained by its recipe and packed with a model card
 # make benchmark [NAME=...]    environment, one benchmark or all of them, in one table and in out/benchmarks; OPTIONS=--page
 #                              puts the figures into the documentation
+# make gpu [OPTIONS="--data DIR"]  environment, checks and measurements on a GPU in eight minutes; a table and out/gpu
+# make gpu -- --device cpu --quick  the same code without a GPU; python -m tests.gpu --help lists the options
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
 # make test-portable           environment, a part of the suite that shows whether a Python works, about ten minutes
@@ -43,7 +45,7 @@ PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/pre
   tests/test_fairseq_versions.py tests/test_python_versions.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark docker dist clean
+.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark gpu docker dist clean
 .DEFAULT_GOAL := ready
 
 # The commands of the README then run as they are printed.
@@ -106,6 +108,17 @@ model: environment
 
 benchmark: environment
 	@$(ONE_THREAD) $(VENV)/bin/python -m tests.benchmarks $(or $(NAME),all) $(OPTIONS)
+
+# `make gpu -- --device cpu` names options where make expects goals: they are passed on, and there is nothing to make.
+ifneq ($(and $(filter gpu,$(firstword $(MAKECMDGOALS))),$(filter --%,$(MAKECMDGOALS))),)
+GPU_OPTIONS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.PHONY: $(GPU_OPTIONS)
+$(GPU_OPTIONS): gpu
+	@:
+endif
+
+gpu: environment
+	@$(VENV)/bin/python -m tests.gpu $(OPTIONS) $(GPU_OPTIONS)
 
 docker:
 	@docker/build.sh $(or $(BASE),cpu)

@@ -153,6 +153,12 @@ def _torchrun(program: str, arguments: list[str]) -> None:
 def _make(program: str, arguments: list[str]) -> None:
     """Targets exist, and so do variables. ``make --dry-run`` would run some lines: those that start make again."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    if "--" in arguments:
+        place = arguments.index("--")
+        arguments, options = arguments[:place], arguments[place + 1 :]
+        if arguments != ["gpu"]:
+            raise CommandError("only `make gpu` passes on what stands after --")
+        _python("python", ["-m", "tests.gpu", *options])
     for word in arguments:
         name, is_variable, _ = word.partition("=")
         found = rf"\$[({{]{name}\b|\$[({{]\w+ \$\({name}\)" if is_variable else rf"^{re.escape(name)}:(?!=)"

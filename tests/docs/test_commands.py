@@ -63,6 +63,7 @@ def refused(block: Block) -> Sequence[str]:
         "fairseq-preprocess --user-dir tree_fairseq -s en -t de --tree-subwords sometimes",
         "fairseq-generate data-bin --no-such-flag …",
         "tree-fairseq check", "tree-fairseq frobnicate", "python -m preprocess.no_such_module", "make no-such-target",
+        "make gpu -- --no-such-flag", "make docs -- --quick",
         "examples/no_such_recipe/run.sh", "examples/geo/run.sh --no-such-flag", "pip install 'tree-fairseq[unheard]'",
         "frobnicate --all",
     ],
