@@ -28,15 +28,7 @@ from tree_fairseq.data_bin.token_files import (
     token_file_names,
     token_prefix,
 )
-from tree_fairseq.data_bin.tree_chunks import (
-    ChunkTask,
-    EncodedChunk,
-    ReadLine,
-    encode_chunks,
-    encode_forests,
-    numbering,
-    spans_of,
-)
+from tree_fairseq.data_bin.tree_chunks import ChunkTask, EncodedChunk, ReadLine, encode_chunks, encode_parsed, numbering
 from tree_fairseq.data_bin.tree_store import (
     TreeBlock,
     TreeStore,
@@ -177,7 +169,7 @@ def encode_split(
         if registered_parser(options.name).expensive:
 
             def take(lines: Sequence[ParsedLine], first_line: int) -> None:
-                keep(encode_forests(spans_of(lines, first_line, text.path), first_line))
+                keep(encode_parsed(lines, first_line))
 
             parse_in_order(text.path, options, take, pool=pool, cache=staging.parse_cache, run=staging.run)
             return trees

@@ -60,16 +60,32 @@ def encode_chunks(tasks: Sequence[ChunkTask], pool: ProcessPool) -> Iterator[Enc
 
 def _encode_chunk(task: ChunkTask) -> EncodedChunk:
     first_line = task.chunk.first_line
-    if not _is_ready_made(task):
-        lines = [line for _, line in chunk_lines(task.source, task.chunk)]
-        return encode_forests(_read_lines(task, lines, first_line), first_line)
-    block = read_span_block(chunk_bytes(task.source, task.chunk))
+    if _is_ready_made(task):
+        others = functools.partial(_read_brackets, task)
+        return _encode_text(chunk_bytes(task.source, task.chunk), first_line, others)
+    lines = [line for _, line in chunk_lines(task.source, task.chunk)]
+    if task.read is None:
+        return encode_parsed(_line_parser(task.options).parse_lines(lines, first_line, task.source), first_line)
+    numbered = enumerate(lines, start=first_line)
+    return encode_forests(((task.read(line, task.source, number), 0) for number, line in numbered), first_line)
+
+
+def encode_parsed(lines: Sequence[ParsedLine], first_line: int) -> EncodedChunk:
+    """Encodes the forests of parsed lines, the first of which has the given number."""
+    written = "".join(f"{line.written}\n" for line in lines).encode("utf-8")
+    chunk = _encode_text(written, first_line, lambda number, line: (read_spans(line, line_number=number), 0))
+    return chunk._replace(failed={number: line.failed for number, line in enumerate(lines, first_line) if line.failed})
+
+
+def _encode_text(text: bytes, first_line: int, read: Callable[[int, str], tuple[SpanForest, int]]) -> EncodedChunk:
+    """Encodes lines of brackets; those that are not plain are read one by one, by a function of number and line."""
+    block = read_span_block(text)
     if block.is_plain.all():
         trees = TreeBlock(block.leaf_counts, block.node_counts, block.rows)
         return _chunk_of(trees, block.labels, block.text, {})
-    # The other lines are read one by one.
-    others = itertools.compress(chunk_lines(task.source, task.chunk), (~block.is_plain).tolist())
-    return _merged(block, encode_forests((_read_brackets(task, *other) for other in others), 0), first_line)
+    lines = text.split(b"\n")
+    others = ((first_line + index, lines[index].decode("utf-8")) for index in np.flatnonzero(~block.is_plain).tolist())
+    return _merged(block, encode_forests(itertools.starmap(read, others), 0), first_line)
 
 
 def _merged(block: SpanBlock, others: EncodedChunk, first_line: int) -> EncodedChunk:
@@ -131,26 +147,13 @@ def _is_ready_made(task: ChunkTask) -> bool:
     return task.read is None and options.name == "brackets" and not is_changed
 
 
-def _read_lines(task: ChunkTask, lines: list[str], first_line: int) -> Iterator[tuple[SpanForest, int]]:
-    if task.read is None:
-        parsed = _line_parser(task.options).parse_lines(lines, first_line, task.source)
-        return spans_of(parsed, first_line, task.source)
-    numbered = enumerate(lines, start=first_line)
-    return ((task.read(line, task.source, number), 0) for number, line in numbered)
-
-
 def _read_brackets(task: ChunkTask, number: int, line: str) -> tuple[SpanForest, int]:
     try:
         return read_spans(line, path=task.source, line_number=number), 0
     except TreeFormatError:
         # The options say what becomes of it.
-        return next(_read_lines(task, [line], number))
-
-
-def spans_of(lines: Iterable[ParsedLine], first_line: int, path: Path) -> Iterator[tuple[SpanForest, int]]:
-    """Yields the forest of each parsed line, and the number of its sentences that could not be parsed."""
-    for number, line in enumerate(lines, start=first_line):
-        yield read_spans(line.written, path=path, line_number=number), line.failed
+        [parsed] = _line_parser(task.options).parse_lines([line], number, task.source)
+        return read_spans(parsed.written, path=task.source, line_number=number), parsed.failed
 
 
 @functools.lru_cache(maxsize=2)
