@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+import tree_fairseq
 from tests.benchmarks import records
 from tests.benchmarks.measuring import BUNDLED_PARSER, Settings
 from tests.benchmarks.reporting import aligned
@@ -119,6 +120,8 @@ def run(options: argparse.Namespace, path: Path) -> int:
         sizes=None if options.lines is None else tuple(options.lines),
         folder=options.folder,
     )
+    # This process imported the package before fairseq, so nothing is registered yet.
+    tree_fairseq.register()
     report = importlib.import_module(f"tests.benchmarks.{options.name}").run(settings)
     records.add(path, report, options.quick)
     print(

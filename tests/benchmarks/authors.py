@@ -49,7 +49,9 @@ def accumulations(settings: Settings, rows: list) -> list[Figure]:
     keep_freed_memory(settings)
     timing = side_by_side(works, settings.choose(9, 2), warm_up=2)
     add(rows, "accumulation", timing, memory)
-    speedup = time_ratio("accumulation", timing["ours"], timing["authors"], 6, what="accumulation, times as fast")
+    speedup = time_ratio(
+        "accumulation", timing["ours"], timing["authors"], 6, what="accumulation, times as fast", processor=True
+    )
     saving = byte_ratio("accumulation_memory", memory["ours"], memory["authors"], 10, what="accumulation, less memory")
     return [speedup, saving]
 
@@ -63,7 +65,9 @@ def positions(settings: Settings, rows: list) -> list[Figure]:
     timing = side_by_side(works, settings.choose(7, 2), warm_up=1)
     add(rows, "tree positions", timing, memory)
     return [
-        time_ratio("positions", timing["ours"], timing["authors"], 5, what="tree positions, times as fast"),
+        time_ratio(
+            "positions", timing["ours"], timing["authors"], 5, what="tree positions, times as fast", processor=True
+        ),
         byte_ratio("positions_memory", memory["ours"], memory["authors"], 10, what="tree positions, less memory"),
     ]
 

@@ -51,6 +51,7 @@ def run(settings: Settings) -> Report:
                 0.05,
                 at_most=True,
                 what="loading and collating a batch, share of the training step on it",
+                processor=True,
             )
         ],
         [rows],

@@ -168,6 +168,7 @@ def run(settings: Settings) -> Report:
                 timing["stock"],
                 0.85,
                 what="structural search, times as many symbols a second as the stock search",
+                processor=True,
             ),
             Figure(
                 "validity",

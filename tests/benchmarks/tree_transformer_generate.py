@@ -44,6 +44,7 @@ def run(settings: Settings) -> Report:
                 timing["stock"],
                 1.2,
                 what="beam search, times as many sentences a second as the stock transformer",
+                processor=True,
             )
         ],
         [rows],

@@ -37,6 +37,7 @@ def run(settings: Settings) -> Report:
                 1.05,
                 at_most=True,
                 what="training step, times as long as the stock transformer's",
+                processor=True,
             )
         ],
         [rows],

@@ -11,7 +11,6 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import Tensor, nn
 
-import tree_fairseq
 from tests.benchmarks.translation_models import Task, stock_batch, tree_batch
 from tests.gpu.device import Device
 
@@ -76,7 +75,6 @@ def make_task(quick: bool) -> Task:
 
 def build(architecture: str, task: Task) -> nn.Module:
     """Builds a model with random weights on the CPU."""
-    tree_fairseq.register()
     args = argparse.Namespace(share_all_embeddings=True, dropout=0.1)
     if architecture == TINY.stock:
         vars(args).update(_TINY_SIZES)

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import tree_fairseq
 from tests.benchmarks.figures import Figure
 from tests.gpu.device import Device
 
@@ -88,6 +89,8 @@ class Result:
 
 def run_part(name: str, options: Options, path: Path) -> None:
     """Runs one part in this process; ``path`` gets its result, also a partial one if it fails."""
+    # The package may have been imported before fairseq, and has then registered nothing.
+    tree_fairseq.register()
     device = Device(options.device)
     result = Result(device=device.describe())
     try:
