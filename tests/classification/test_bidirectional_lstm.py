@@ -12,8 +12,15 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from tree_fairseq.classification.sequence_classifiers import last_states, packed_last_states
+from tree_fairseq.classification.sequence_classifiers import last_states
 from tree_fairseq.python_versions import zip_equal
+
+
+def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
+    """The same by torch's packed sequences."""
+    packed = nn.utils.rnn.pack_padded_sequence(texts, lengths, enforce_sorted=False)
+    last = lstm(packed)[1][0].view(lstm.num_layers, 2, len(lengths), lstm.hidden_size)
+    return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
 
 
 @settings(max_examples=25, deadline=None)

@@ -13,7 +13,7 @@ from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD, SymbolBatc
 from tree_fairseq.nn.pair_dataset import collate_symbol_trees
 from tree_fairseq.tree_positional import positions as paths_module
 from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
-from tree_fairseq.tree_positional.positions import branch_paths
+from tree_fairseq.tree_positional.positions import paths_of_batch
 from tree_fairseq.trees.tree import Tree
 
 LEVELS = 10
@@ -29,7 +29,7 @@ def same(left: torch.Tensor, right: torch.Tensor) -> bool:
 def test_growing_trees_have_the_paths_of_whole_ones(encoding, trees, levels, spare):
     batch = SymbolBatch.of(trees, encoding)
     tokens = batch.tokens(EOS, spare=spare)
-    whole = branch_paths(**collate_symbol_trees(tokens, batch.table), levels=levels)
+    whole = paths_of_batch(collate_symbol_trees(tokens, batch.table), levels)
     growing = IncrementalPaths(len(trees), batch.table, levels, tokens.device)
     for place, column in enumerate(tokens.t(), 1):
         growing.append(column)
@@ -45,7 +45,7 @@ def test_growing_trees_have_the_paths_of_whole_ones(encoding, trees, levels, spa
 def test_rows_are_moved_repeated_and_left_out(encoding, trees, data):
     batch = SymbolBatch.of(trees, encoding)
     tokens = batch.tokens(EOS)
-    whole = branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS)
+    whole = paths_of_batch(collate_symbol_trees(tokens, batch.table), LEVELS)
     growing = IncrementalPaths(len(trees), batch.table, LEVELS, tokens.device)
     rows = torch.arange(len(trees))
     for place in range(tokens.size(1)):
@@ -63,7 +63,7 @@ def test_padding_before_start_and_columns_that_are_no_symbols():
     growing = IncrementalPaths(2, batch.table, LEVELS, tokens.device)
     for column in tokens.t():
         growing.append(column)
-    assert same(growing.columns, branch_paths(**collate_symbol_trees(tokens, batch.table), levels=LEVELS))
+    assert same(growing.columns, paths_of_batch(collate_symbol_trees(tokens, batch.table), LEVELS))
 
 
 def test_a_tree_that_is_too_deep_causes_one_warning(monkeypatch, caplog):

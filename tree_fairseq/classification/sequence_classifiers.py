@@ -21,16 +21,15 @@ _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
     """Computes in linear time the last state of each direction in the upper layer, as torch does for packed sequences.
 
-    On CPUs the backward pass of a packed sequence takes quadratic time: each step returns a gradient that is as large
-    as the inputs of all steps, and documents have thousands of steps.
+    Sequences are packed by lengths that the host has to know. On CPUs the backward pass of a packed sequence takes
+    quadratic time: each step returns a gradient that is as large as the inputs of all steps, and documents have
+    thousands of steps.
 
     Args:
         lstm: bidirectional, with biases
         texts: ``[N, B, E]``, padded at the end
         lengths: ``[B]`` int64, 1 or more; the result is ``[B, 2 D]``, forward and backward
     """
-    if texts.device.type != "cpu":
-        return packed_last_states(lstm, texts, lengths)
     num_steps, rows = len(texts), torch.arange(len(lengths), device=texts.device)
     backward = (lengths - 1 - torch.arange(num_steps, device=texts.device).unsqueeze(1)).clamp(min=0)  # N x B
     start = texts.new_zeros(1, len(lengths), lstm.hidden_size)
@@ -48,13 +47,6 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
         ahead, behind = directions
         texts = torch.cat([ahead, turn(behind)], dim=2)  # N x B x 2D
     return torch.cat([states[lengths - 1, rows] for states in directions], dim=1)
-
-
-def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    """Computes the same from packed sequences, which are fast if a device has a kernel for them."""
-    packed = nn.utils.rnn.pack_padded_sequence(texts, lengths.cpu(), enforce_sorted=False)
-    last = lstm(packed)[1][0].view(lstm.num_layers, 2, len(lengths), lstm.hidden_size)
-    return torch.cat([last[-1, 0], last[-1, 1]], dim=1)
 
 
 @register_model("transformer_classifier")

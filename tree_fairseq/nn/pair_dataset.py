@@ -14,6 +14,7 @@ from torch import Tensor
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
 from tree_fairseq.trees.symbols import parents_and_branches
 
 
@@ -155,12 +156,14 @@ class NewSpanPairDataset(SpanPairDataset):
         batch["constraints"] = CarriedInput(source_spans=batch["net_input"]["source_spans"])
 
 
-def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor]:
+def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor | np.ndarray]:
     """Parents and branches of symbols ``[B, N]``, padded on either side.
 
     Returns:
         ``parents``, the column of each symbol's parent, and ``branches``, its place under it, each ``[B, N]`` int64;
-        -1 for the root and for symbols without an arity (START, EOS, padding), which belong to no tree
+        -1 for the root and for symbols without an arity (START, EOS, padding), which belong to no tree;
+        ``is_symbol`` ``[B, N]`` bool, true for the others. ``level_sizes`` and ``level_widths`` are arrays of the host
+        (:mod:`tree_fairseq.nn.tree_lstm`)
     """
     arity, firsts = (table.numpy()[tokens.cpu().numpy()] for table in (symbols.arity, symbols.first_branch))  # B x N
     parents, branches = np.full((2, *arity.shape), -1, np.int64)
@@ -175,8 +178,13 @@ def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tens
         places = np.array(own, np.int64)
         parents[row, columns] = np.where(places >= 0, columns[places], -1)
         branches[row, columns] = branch
-    tree = {"parents": parents, "branches": branches}
-    return {name: torch.from_numpy(values).to(tokens.device) for name, values in tree.items()}
+    is_symbol = arity >= 0
+    tree = {"parents": parents, "branches": branches, "is_symbol": is_symbol}
+    return {
+        **{name: torch.from_numpy(values).to(tokens.device) for name, values in tree.items()},
+        "level_sizes": level_sizes(parents, branches, is_symbol, symbols.degree),
+        "level_widths": level_widths(parents, is_symbol),
+    }
 
 
 class SymbolPairDataset(PairDataset):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder
 from torch import Tensor, nn
@@ -59,7 +59,7 @@ class TreeLevels:
     """M nodes of B trees over N columns, in order of their depth, then of their branch.
 
     The children of a level are the next level, so a network goes down or up in as many steps as the deepest tree has
-    levels. Python only reads the sizes of levels, so it waits for the device once a batch.
+    levels. Python reads the sizes of levels alone, which come with the batch (:func:`level_sizes`).
 
     Attributes:
         columns: ``[M]`` int64, row * N + column of each node
@@ -78,27 +78,31 @@ class TreeLevels:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, parents: Tensor, branches: Tensor, mask: Tensor, degree: int) -> TreeLevels:
-        """The levels of a batch; parents, branches and mask are those of :meth:`TreeLSTM.forward`."""
-        batch, width = parents.shape
-        columns = mask.flatten().nonzero().squeeze(1)  # M
-        keys = (node_depths(parents) * degree + branches.clamp(min=0)).flatten()[columns]
-        keys, order = keys.sort(stable=True)
-        columns = columns[order]
-        # The last level may lack branches.
-        counts = torch.bincount(keys).tolist()
-        counts += [0] * (-len(counts) % degree)
-        sizes = [counts[first : first + degree] for first in range(0, len(counts), degree)]
+    def of(
+        cls, parents: Tensor, branches: Tensor, mask: Tensor, degree: int, sizes: np.ndarray | None = None
+    ) -> TreeLevels:
+        """The levels of a batch.
 
-        places = torch.zeros(batch * width, dtype=torch.int64, device=parents.device)
-        places[columns] = torch.arange(len(columns), device=parents.device)
+        Parents, branches and mask are those of :meth:`TreeLSTM.forward`. Without the ``sizes`` of
+        :func:`level_sizes`, the host asks the device for them.
+        """
+        batch, width = parents.shape
+        if sizes is None:
+            sizes = level_sizes(*(values.cpu().numpy() for values in (parents, branches, mask)), degree)
+        num_nodes = int(sizes.sum())
+        keys = (node_depths(parents) * degree + branches.clamp(min=0)).masked_fill(~mask, torch.iinfo(torch.int64).max)
+        keys, columns = keys.flatten().sort(stable=True)
+        keys, columns = keys[:num_nodes], columns[:num_nodes]  # M; columns without a node are last
+
+        places = columns.new_zeros(batch * width)
+        places = places.index_copy(0, columns, torch.arange(num_nodes, device=parents.device))
         parent = parents.flatten()[columns]
         own = places[columns - columns % width + parent.clamp(min=0)]
         levels = keys // degree
-        starts = torch.tensor([0, 0, *itertools.accumulate(map(sum, sizes))], device=parents.device)
-        # starts[l] is where level l - 1 begins.
-        above = (own - starts[levels]).masked_fill(parent < 0, 0)
-        return cls(columns, levels, keys % degree, above.split([sum(size) for size in sizes]), sizes, (batch, width))
+        # Where the level above a level begins; level 0 has none.
+        totals = columns.new_zeros(len(sizes) + 2).index_add(0, levels + 2, torch.ones_like(levels))
+        above = (own - totals.cumsum(0)[levels]).masked_fill(parent < 0, 0)
+        return cls(columns, levels, keys % degree, above.split(sizes.sum(1).tolist()), sizes.tolist(), (batch, width))
 
     @property
     def sizes(self) -> list[int]:
@@ -114,21 +118,43 @@ class TreeLevels:
         empty = values.new_zeros(self.shape[0] * self.shape[1], *values.shape[1:])
         return empty.index_copy(0, self.columns, values).unflatten(0, self.shape)
 
-    def slots_by_row(self) -> tuple[tuple[Tensor, ...], list[int]]:
+    def slots_by_row(self, level_widths: np.ndarray | None = None) -> tuple[tuple[Tensor, ...], list[int]]:
         """Places of the nodes of each level in a grid with a row for each tree, and the grids' widths.
 
-        Places are ``[nodes]`` int64, row * width + place in the row.
+        Places are ``[nodes]`` int64, row * width + place in the row. Without the result of :func:`level_widths`, the
+        host asks the device for it.
         """
         batch, width = self.shape
         cells = self.levels * batch + self.columns // width
         order = cells.argsort(stable=True)
-        counts = torch.bincount(cells, minlength=batch * len(self.above))
+        counts = cells.new_zeros(batch * len(self.above)).index_add(0, cells, torch.ones_like(cells))
         starts = counts.cumsum(0) - counts
         places = torch.empty_like(cells)
         places[order] = torch.arange(len(cells), device=cells.device) - starts[cells[order]]
         widths = counts.view(-1, batch).amax(1)
         slots = cells % batch * widths[self.levels] + places
-        return slots.split(self.sizes), widths.tolist()
+        return slots.split(self.sizes), (widths if level_widths is None else level_widths).tolist()
+
+
+def level_sizes(parents: np.ndarray, branches: np.ndarray, mask: np.ndarray, degree: int) -> np.ndarray:
+    """Counts the nodes of each level on each branch, ``[L, n]`` int64, as :class:`TreeLevels` does; for collaters.
+
+    Parents, branches and mask ``[B, N]`` are those of :meth:`TreeLSTM.forward`.
+    """
+    keys = (_depths(parents) * degree + np.maximum(branches, 0))[mask]
+    counts = np.bincount(keys)
+    return np.pad(counts, (0, -len(counts) % degree)).reshape(-1, degree)
+
+
+def level_widths(parents: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Counts the nodes of each level in the tree that has the most there, ``[L]`` int64; arguments as above."""
+    depths, batch = _depths(parents), len(parents)
+    counts = np.bincount((depths * batch + np.arange(batch)[:, None])[mask])
+    return np.pad(counts, (0, -len(counts) % batch)).reshape(-1, batch).max(axis=1, initial=0)
+
+
+def _depths(parents: np.ndarray) -> np.ndarray:
+    return node_depths(torch.from_numpy(np.asarray(parents, np.int64))).numpy()
 
 
 def node_depths(parents: Tensor) -> Tensor:
@@ -166,7 +192,9 @@ class TreeLSTM(nn.Module):
         num_forget_gates = degree if self.full_forget_gates else 1
         self.from_children = BranchLinear(degree, hidden_dim, (3 + num_forget_gates) * hidden_dim, bias=False)
 
-    def forward(self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor, sizes: np.ndarray | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Computes h and c of all nodes, each ``[B, N, D]``; columns without a node are zero.
 
         Args:
@@ -174,8 +202,9 @@ class TreeLSTM(nn.Module):
             parents: ``[B, N]`` int64, column of each node's parent, which is a node; -1 for roots
             branches: ``[B, N]`` int64, branch of each node under its parent, less than n; -1 for roots
             mask: ``[B, N]`` bool, which columns hold nodes
+            sizes: of levels, see :func:`level_sizes`; the host asks the device for them if they are None
         """
-        levels = TreeLevels.of(parents, branches, mask, self.degree)
+        levels = TreeLevels.of(parents, branches, mask, self.degree, sizes)
         gates = self.from_features(levels.take(features)).split(levels.sizes)
         branches_by_level = levels.branches.split(levels.sizes)
         layers, states, children = self.from_children.layers(), [], None

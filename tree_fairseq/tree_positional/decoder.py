@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
-from tree_fairseq.tree_positional.positions import TreePositions, branch_paths
+from tree_fairseq.tree_positional.positions import TreePositions, paths_of_batch
 
 _STATE = "tree_positions"
 
@@ -52,7 +52,7 @@ class TreePositionalDecoder(MemoryDecoder):
     def _all_positions(self, tokens: Tensor, trees: Optional[list[dict[str, Tensor]]]) -> Tensor:
         """Returns the positions of all columns, ``[R, T, D]``."""
         if trees:
-            paths = branch_paths(trees[0]["parents"], trees[0]["branches"], self.embed_positions.levels)
+            paths = paths_of_batch(trees[0], self.embed_positions.levels)
             following = torch.cat([paths[:, 1:], torch.full_like(paths[:, :1], -1)], dim=1)
         else:
             incremental, nexts = self._no_paths(tokens), []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+import numpy as np
 import torch
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
@@ -102,7 +103,8 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
             features, attention = self._next_columns(prev_output_tokens, roots, source, incremental_state)
         else:
             nodes = self._predicted_nodes(prev_output_tokens, previous_symbol_tree)
-            features, attention = self._all_levels(prev_output_tokens, nodes, roots, source)
+            sizes = [(previous_symbol_tree or {}).get(name) for name in ("level_sizes", "level_widths")]
+            features, attention = self._all_levels(prev_output_tokens, nodes, sizes, roots, source)
         return features, {"attn": [attention]}
 
     def max_positions(self) -> int:
@@ -114,8 +116,7 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
             parents, branches = (
                 functional.pad(tree[part][:, 1:], (0, 1), value=-1) for part in ("parents", "branches")
             )
-            is_symbol = self.symbols.arity.to(tokens.device)[tokens[:, 1:]] >= 0
-            return parents, branches, functional.pad(is_symbol, (0, 1))
+            return parents, branches, functional.pad(tree["is_symbol"][:, 1:], (0, 1))
         growing, found = OpenNodes(len(tokens), self.symbols, tokens.device), []
         for column in range(tokens.size(1)):
             if column:
@@ -124,17 +125,17 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
         return tuple(torch.stack(part, dim=1) for part in zip(*found))
 
     def _all_levels(
-        self, tokens: Tensor, nodes: tuple, roots: list[Tensor], source: tuple
+        self, tokens: Tensor, nodes: tuple, sizes: list[Optional[np.ndarray]], roots: list[Tensor], source: tuple
     ) -> tuple[Tensor, Optional[Tensor]]:
         """Computes features ``[R, T, D]`` and attention of all columns, level by level."""
         parents, branches, mask = nodes
         # The column before a symbol predicts it.
-        levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree)
+        levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree, sizes[0])
         if not levels.sizes:
             return source[0].new_zeros(*tokens.shape, source[0].size(2)), None
         symbols = tokens.gather(1, parents.clamp(min=0))
         embedded = levels.take(self.dropout(self.embed_tokens(symbols))).split(levels.sizes)
-        places, widths = levels.slots_by_row()
+        places, widths = levels.slots_by_row(sizes[1])
         layers = self.lstm.cells.layers()
         rows = (levels.columns // tokens.size(1)).split(levels.sizes)[0]
         h, c = (state.index_select(0, rows) for state in roots)

@@ -73,8 +73,9 @@ class SymbolTreeLSTMEncoder(_MemoryEncoder):
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
         embedded = self.dropout(self.embed_tokens(tokens))
-        states = self.tree_lstm(embedded, trees["parents"], trees["branches"], ~padding)
-        root = (~padding & (trees["parents"] < 0)).int().argmax(1)  # B
+        is_symbol = trees["is_symbol"]
+        states = self.tree_lstm(embedded, trees["parents"], trees["branches"], is_symbol, trees["level_sizes"])
+        root = (is_symbol & (trees["parents"] < 0)).int().argmax(1)  # B
         rows = torch.arange(len(root), device=root.device)
         return self.dropout(states[0]).transpose(0, 1), [state[rows, root] for state in states]
 

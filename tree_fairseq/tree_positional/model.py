@@ -14,7 +14,7 @@ from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, regis
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.options import option
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
-from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
+from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch
 
 
 class TreePositionalEncoder(TransformerEncoderBase):
@@ -33,7 +33,7 @@ class TreePositionalEncoder(TransformerEncoderBase):
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
-        paths = branch_paths(source_symbol_tree["parents"], source_symbol_tree["branches"], self.embed_positions.levels)
+        paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
         self.embed_positions.given = self.embed_positions.encode(paths)
         return super().forward(*args, **kwargs)
 

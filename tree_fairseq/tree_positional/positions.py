@@ -168,7 +168,7 @@ def _copies(branches: int, config: TreePositionsConfig) -> int:
 _warned: set[int] = set()
 
 
-def branch_paths(parents: Tensor, branches: Tensor, levels: int) -> Tensor:
+def branch_paths(parents: Tensor, branches: Tensor, levels: int, depth: Optional[int] = None) -> Tensor:
     """Returns the branch path of every node: its last steps from the root, the most recent one first (eq. 1).
 
     Paths are built by doubling: steps 2^s to 2^(s+1) - 1 of a node are the first 2^s steps of its ancestor 2^s levels
@@ -178,6 +178,7 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int) -> Tensor:
         parents: ``[B, N]`` int64, column of each node's parent; -1 for roots and for columns outside the tree
         branches: ``[B, N]`` int64, branch of each node under its parent; -1 as above
         levels: k, the number of steps to keep; a deeper tree causes one warning
+        depth: of the deepest node; the host asks the device for it if it is None
 
     Returns:
         ``[B, N, L]`` int16, branch of the node, of its parent, of its parent's parent, ...; -1 past the root. L is the
@@ -185,16 +186,22 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int) -> Tensor:
     """
     paths = branches.to(torch.int16).unsqueeze(-1)  # B x N x L
     ancestors = parents  # B x N, L levels up
-    while paths.size(-1) < levels and bool((ancestors >= 0).any()):
+    if depth is None:
+        depth = int(node_depths(parents).max()) if parents.numel() else 0
+    while paths.size(-1) < min(depth, levels):
         here = ancestors.clamp(min=0)
         above = paths.gather(1, here.unsqueeze(-1).expand_as(paths))
         paths = torch.cat([paths, above.masked_fill(ancestors.unsqueeze(-1) < 0, -1)], dim=-1)
         ancestors = ancestors.gather(1, here).masked_fill(ancestors < 0, -1)
-    depth = int((paths >= 0).any(0).any(0).sum())
-    # A step is lost only if the last ancestor reached is not the root, that is, if it has a branch itself.
-    if depth > levels or bool((branches.gather(1, ancestors.clamp(min=0)) >= 0).logical_and(ancestors >= 0).any()):
-        warn_of_depth(int(node_depths(parents).max()), levels)
+    if depth > levels:
+        warn_of_depth(depth, levels)
     return paths[..., : min(max(depth, 1), levels)]
+
+
+def paths_of_batch(tree: dict[str, Any], levels: int) -> Tensor:
+    """The same for trees as :func:`tree_fairseq.nn.pair_dataset.collate_symbol_trees` makes them."""
+    depth = len(tree["level_sizes"]) - 1 if "level_sizes" in tree else None
+    return branch_paths(tree["parents"], tree["branches"], levels, depth)
 
 
 def warn_of_depth(depth: int, levels: int) -> None:
