@@ -31,7 +31,6 @@ PENDING = {
     "source_encoder_transformer_tiny on translation, tree_lstm": "lengths",
     "source_encoder_transformer_tiny on translation, pretrained": "masks of the library",
     "tree_to_tree_lstm_tiny on sequence-to-tree": "lengths",
-    "tree_lstm_classifier_tiny on": "levels",
 }
 """Cases that do not pass yet, by the beginnings of their names, and where they wait for the device."""
 WAITING = (Synchronisation, RuntimeError, NotImplementedError)

@@ -1,7 +1,7 @@
 """The base classes of models and tasks that classify: readouts of classes, and pooling of sentences for documents."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -180,6 +180,10 @@ class TreeClassifier(Classifier):
     """
 
     tree_inputs = ("sentence_trees",)
+
+    def completion_of_trees(self) -> Optional[Callable[[dict[str, Any]], dict[str, Any]]]:
+        """What adds to the ``sentence_trees`` of a batch, in the collater, what the model needs to know of them."""
+        return None
 
     def forward(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 import torch
@@ -222,15 +222,24 @@ class TextDataset(KeepsRemainder):
 class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.
 
-    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`.
+    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`. ``complete`` adds
+    to the ``sentence_trees`` of each batch.
     """
 
     tree_inputs = ("sentence_trees",)
 
-    def __init__(self, trees: Sequence[StoredTree], read_sentences: SentenceTreeReader, *texts, **options):
+    def __init__(
+        self,
+        trees: Sequence[StoredTree],
+        read_sentences: SentenceTreeReader,
+        *texts,
+        complete: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        **options,
+    ):
         super().__init__(*texts, **options)
         self.trees = trees
         self.read_sentences = read_sentences
+        self.complete = complete
 
     def __getitem__(self, index: int) -> dict:
         item, tree = super().__getitem__(index), self.trees[index]
@@ -244,7 +253,8 @@ class DocumentDataset(TextDataset):
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         label_pad = self.read_sentences.read_tree.labels.pad()
-        batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), label_pad)
+        collated = collate_sentences(documents, self.dictionary.pad(), label_pad)
+        batch["net_input"]["sentence_trees"] = collated if self.complete is None else self.complete(collated)
         sentences = [sentence for _, own in documents for sentence in own]
         return {**batch, **collate_targets(sentences)} if sentences[0].node_target is not None else batch
 

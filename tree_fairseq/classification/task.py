@@ -15,7 +15,7 @@ from fairseq.tasks import register_task
 from omegaconf import II
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import ClassTask
+from tree_fairseq.classification.classifier import ClassTask, TreeClassifier
 from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
 from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
 from tree_fairseq.classification.metrics import confusion_line
@@ -221,6 +221,8 @@ class TreeClassificationTask(ClassificationTask):
             raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
+        # Known when a model is built, which is before data sets to train on are loaded.
+        self.complete_trees: Optional[Callable[[dict[str, Any]], dict[str, Any]]] = None
 
     def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
         """Cuts documents beyond ``--max-source-positions`` at a sentence."""
@@ -228,7 +230,7 @@ class TreeClassificationTask(ClassificationTask):
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
-        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train)
+        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, complete=self.complete_trees)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the labels of nodes."""
@@ -262,6 +264,8 @@ class TreeClassificationTask(ClassificationTask):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""
         model = super().build_model(cfg, from_checkpoint)
         reads_trees = bool(trees_read(model))
+        if isinstance(model, TreeClassifier):
+            self.complete_trees = model.completion_of_trees() or self.complete_trees
         if str(self.cfg.label_nodes) == "all" and not reads_trees:
             raise InputError(
                 f"--label-nodes all trains the states of nodes, and {type(model).__name__} reads sequences",

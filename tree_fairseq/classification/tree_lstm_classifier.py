@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Optional
+from typing import Any, Callable, Optional
 
 import torch
 from fairseq.data import Dictionary
@@ -15,7 +15,7 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import DocumentStates, TreeClassifier, TreeReadoutConfig, pool_roots
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM, level_sizes
 from tree_fairseq.options import option
 
 
@@ -77,13 +77,16 @@ class BinaryBranches:
             root=order[:, 0],
         )
 
-    def under_super_roots(self, document: Tensor) -> "BinaryBranches":
+    def under_super_roots(self, document: Tensor, num_documents: Optional[int] = None) -> "BinaryBranches":
         """Puts a super-root, in binary form, over the trees of each of B documents.
 
         All trees are then in one row of R times 2 S + 1 columns, and ``root`` is ``[B]``. The last of a tree's columns
         is the node over it and all later trees of its document, if there is such a node: trees are added from right to
-        left. A single tree is the only child of its super-root. ``document`` ``[R]`` ascends from 0 without gaps.
+        left. A single tree is the only child of its super-root. ``document`` ``[R]`` ascends from 0 without gaps; the
+        host asks the device for the number of documents, B, if it is None.
         """
+        num_documents = int(document[-1]) + 1 if num_documents is None else num_documents
+        first = torch.searchsorted(document, torch.arange(num_documents, device=document.device))
         rows, width = self.parents.shape
         begins = document.diff() > 0
         is_first, is_last = (functional.pad(begins, side, value=True) for side in ((1, 0), (0, 1)))
@@ -100,7 +103,7 @@ class BinaryBranches:
             branches=_append(branches, torch.where(is_below, 1, -1)),
             mask=_append(self.mask, has_node),
             divided=self.divided,
-            root=own[is_first],
+            root=own.index_select(0, first),
         )
 
 
@@ -126,6 +129,20 @@ def _append(rows: Tensor, column: Tensor) -> Tensor:
     return torch.cat([rows, column.unsqueeze(1)], dim=1).view(1, -1)
 
 
+def with_binary_levels(sentence_trees: dict[str, Any], pad: int, super_root: bool) -> dict[str, Any]:
+    """Adds, for collaters, ``binary_levels``, the levels of the binary trees, and ``num_documents``.
+
+    See :func:`tree_fairseq.nn.tree_lstm.level_sizes`. Without them, the encoder asks the device. ``super_root`` tells
+    whether the trees of a document are under one root.
+    """
+    num_documents = int(sentence_trees["document"][-1]) + 1
+    tree = BinaryBranches.of(TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad))
+    if super_root:
+        tree = tree.under_super_roots(sentence_trees["document"], num_documents)
+    sizes = level_sizes(*(values.numpy() for values in (tree.parents, tree.branches, tree.mask)), degree=2)
+    return {**sentence_trees, "binary_levels": sizes, "num_documents": num_documents}
+
+
 class TreeLSTMEncoder(FairseqEncoder):
     """Tai et al.'s binary Tree-LSTM over documents of many trees, which are binarised to the right.
 
@@ -148,9 +165,10 @@ class TreeLSTMEncoder(FairseqEncoder):
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
         self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, cfg.encoder_hidden_size, 2)
 
-    def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
+    def forward(self, sentence_trees: dict[str, Any]) -> DocumentStates:
         """Computes h of leaves and nodes, zero at padding, and of the roots."""
         tokens, document = sentence_trees["tokens"], sentence_trees["document"]
+        num_documents, sizes = (sentence_trees.get(name) for name in ("num_documents", "binary_levels"))
         batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
         tree = BinaryBranches.of(batch)
         # One more column, as the batch may have no nodes.
@@ -166,13 +184,13 @@ class TreeLSTMEncoder(FairseqEncoder):
             features.append(torch.where(is_first.unsqueeze(1), own, own + self.intermediate).unsqueeze(1))
         x = self.dropout(torch.cat(features, dim=1))
         if self.super_root:
-            joined = tree.under_super_roots(document)
-            flat, _ = self.tree_lstm(x.view(1, -1, x.size(2)), joined.parents, joined.branches, joined.mask)
+            joined = tree.under_super_roots(document, num_documents)
+            flat, _ = self.tree_lstm(x.view(1, -1, x.size(2)), joined.parents, joined.branches, joined.mask, sizes)
             h, roots = flat.view(*x.shape[:2], -1), flat[0, joined.root]
         else:
-            h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask)
+            h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sizes)
             own = h[torch.arange(len(h), device=h.device), tree.root]
-            roots = pool_roots(own, document, self.document_root)
+            roots = pool_roots(own, document, self.document_root, num_documents)
         leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
         return DocumentStates(leaves, nodes, roots)
 
@@ -201,6 +219,9 @@ class TreeLSTMClassifier(TreeClassifier):
     def build_encoder(cls, cfg, task, embeddings):
         encoder = TreeLSTMEncoder(cfg, task.source_dictionary, len(task.label_dictionary), embeddings)
         return encoder, cfg.encoder_hidden_size
+
+    def completion_of_trees(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        return partial(with_binary_levels, pad=self.encoder.padding_idx, super_root=self.encoder.super_root)
 
 
 # 70,000 weights, as in tree_transformer_classifier_tiny, vectors apart.
