@@ -1,6 +1,10 @@
-"""Makes the pictures of the explorer in the documentation: ``python -m tests.explorer.screenshots docs/images``.
+"""Makes the pictures of the explorer in the documentation.
 
-With ``--document FILE`` the pictures show another explorer document than the sample of the tests.
+    tree-fairseq explore --demo --json demo.json
+    python -m tests.explorer.screenshots docs/images
+    python -m tests.explorer.screenshots docs/images --document demo.json --pictures parse accumulation attention
+
+The first makes all pictures from the sample of the tests, the second some from another explorer document.
 """
 
 from __future__ import annotations
@@ -33,13 +37,14 @@ PICTURES = {
 WIDTH = 1280
 
 
-def take(folder: Path, document: dict) -> None:
+def take(folder: Path, document: dict, pictures: list[str]) -> None:
     """Writes one PNG file a picture; each is as high as its page."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary, chromium(WIDTH, 900) as driver:
         page = Path(temporary) / "page.html"
         write_page(document, page)
-        for name, (colours, choice, clicked) in PICTURES.items():
+        for name in pictures:
+            colours, choice, clicked = PICTURES[name]
             driver.get("about:blank")
             driver.get(address(page, **choice))
             driver.find_element("xpath", f"//button[text()='{colours}']").click()
@@ -71,16 +76,17 @@ def _resize(driver, height: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder of the pictures")
     parser.add_argument("--document", type=Path, help="an explorer document as JSON")
+    parser.add_argument("--pictures", nargs="+", choices=PICTURES, default=list(PICTURES), metavar="NAME")
     arguments = parser.parse_args()
     if why_not():
         parser.error(why_not())
     document = sample_document()
     if arguments.document:
         document = json.loads(arguments.document.read_text(encoding="utf-8"))
-    take(arguments.folder, document)
+    take(arguments.folder, document, arguments.pictures)
 
 
 if __name__ == "__main__":
