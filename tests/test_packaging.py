@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -146,7 +147,9 @@ def install(programs: Path, what: object) -> str:
 
 def test_the_extras_install_by_the_command_that_messages_name(installed):
     """The wheel's own metadata resolves them; the packages themselves are there already."""
-    assert "Requirement already satisfied" in install(installed, f"tree-fairseq[{','.join(EXTRAS)}]")
+    # requirements/python3.9.txt and python3.10.txt leave out ruff and mypy, which run on 3.11.
+    extras = [extra for extra in EXTRAS if extra != "dev" or importlib.util.find_spec("mypy")]
+    assert "Requirement already satisfied" in install(installed, f"tree-fairseq[{','.join(extras)}]")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from tree_fairseq import plugin
 # One process imports fairseq, and a child of it runs each case: the command as its console script has it.
 DRIVER = """
 import json, os, sys, traceback
+sys.path.remove("")  # the folder where the driver runs
 from fairseq_cli import preprocess
 
 for case in json.load(sys.stdin):
@@ -88,7 +89,7 @@ def outcomes(corpus, tmp_path_factory) -> dict[str, tuple[dict, str, Path]]:
         arguments += ["--destdir", str(destination), "--tree-parser", "brackets", "--user-dir", case["user_dir"]]
         requests.append({"cwd": case["cwd"], "path": case["path"], "arguments": arguments, "log": str(log)})
         outcomes[name] = (case, log, destination)
-    finished = run_in_process([sys.executable, "-P", "-c", DRIVER], input=json.dumps(requests), cwd=folder)
+    finished = run_in_process([sys.executable, "-c", DRIVER], input=json.dumps(requests), cwd=folder)
     assert finished.returncode == 0, finished.stdout
     return {name: (case, log.read_text(encoding="utf-8"), made) for name, (case, log, made) in outcomes.items()}
 
@@ -119,6 +120,6 @@ def test_the_module_prints_the_path_to_give(tmp_path):
         PLUGIN, tmp_path / "installed" / "tree_fairseq", ignore=shutil.ignore_patterns("__pycache__")
     )
     (tmp_path / "link").symlink_to(tmp_path / "installed")
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "tree_fairseq"]
+    command = [sys.executable, "-W", "ignore", "-m", "tree_fairseq"]
     finished = run_in_process(command, env={"PYTHONPATH": str(tmp_path / "link")}, cwd=tmp_path)
     assert finished.returncode == 0 and finished.stdout.strip().splitlines()[-1] == str(package)

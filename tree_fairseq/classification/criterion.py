@@ -8,6 +8,7 @@ import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
+from fairseq.logging.meters import Meter
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassTask
@@ -98,6 +99,26 @@ class TreeClassificationCriterion(FairseqCriterion):
         return True
 
 
+class PairsMeter(Meter):
+    """Predicted and right numbers of all batches, ``[N, 2]``. fairseq 0.12.2 has no meter that keeps tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.reset()
+
+    def reset(self) -> None:
+        self.tensor = torch.empty(0, 2)
+
+    def update(self, pairs: torch.Tensor) -> None:
+        self.tensor = torch.cat([self.tensor, pairs])
+
+    def state_dict(self) -> dict:
+        return {"tensor": self.tensor}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        self.tensor = state_dict["tensor"]
+
+
 @register_criterion("tree_regression", dataclass=FairseqDataclass)
 class TreeRegressionCriterion(FairseqCriterion):
     """The mean squared error over examples."""
@@ -133,7 +154,7 @@ class TreeRegressionCriterion(FairseqCriterion):
         metrics.log_scalar("loss", sum(log["loss"] for log in logging_outputs) / size, size, round=4)
         if "_pairs" not in logging_outputs[0]:
             return
-        metrics.log_concat_tensor("_pairs", torch.cat([log["_pairs"] for log in logging_outputs]))
+        metrics.log_custom(PairsMeter, "_pairs", torch.cat([log["_pairs"] for log in logging_outputs]))
         for measure in (pearson, spearman):
             metrics.log_derived(
                 measure.__name__,
