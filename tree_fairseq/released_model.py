@@ -37,17 +37,7 @@ def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtyp
     """
     from safetensors.torch import save
 
-    weights, aliases, seen = {}, {}, {}
-    for name, tensor in state["model"].items():
-        # Tied matrices are equal, but after averaging they no longer share memory.
-        first = next(
-            (other for other in seen.get(tensor.shape, ()) if torch.equal(state["model"][other], tensor)), None
-        )
-        if first is None:
-            weights[name] = converted(tensor, dtype)
-            seen.setdefault(tensor.shape, []).append(name)
-        else:
-            aliases[name] = first
+    weights, aliases = without_copies(state["model"], dtype)
     settings = {
         "format": _FORMAT,
         "cfg": json.dumps(_to_json(state["cfg"]), ensure_ascii=False),
@@ -89,6 +79,27 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
         "extra_state": {"train_iterator": {"epoch": 1}},
         "last_optimizer_state": None,
     }
+
+
+def without_copies(
+    model: Mapping[str, Tensor], dtype: torch.dtype | None
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Converts weights, each matrix once.
+
+    Tied matrices are equal, but after averaging they no longer share memory.
+
+    Returns:
+        the weights that differ, by name; and for each of the others, the name of the weight that it equals
+    """
+    weights, aliases, seen = {}, {}, {}
+    for name, tensor in model.items():
+        first = next((other for other in seen.get(tensor.shape, ()) if torch.equal(model[other], tensor)), None)
+        if first is None:
+            weights[name] = converted(tensor, dtype)
+            seen.setdefault(tensor.shape, []).append(name)
+        else:
+            aliases[name] = first
+    return weights, aliases
 
 
 def converted(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.commands.release import main
+from tree_fairseq.commands.release import main, release
 from tree_fairseq.compat import load_weights_only
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.released_model import read_released_model, write_released_model
@@ -73,6 +73,18 @@ def test_half_precision_halves_the_file(trained, tmp_path):
     for name, tensor in state["model"].items():
         torch.testing.assert_close(weights[name], tensor, rtol=1e-3, atol=1e-4)
         assert weights[name].dtype == tensor.dtype
+
+
+def test_tied_weights_are_stored_once_in_both_files(trained, tmp_path):
+    state = load_weights_only(trained.best)
+    names = [f"copy{number}" for number in range(4)]
+    state["model"].update({name: torch.arange(50_000.0) % 1000 for name in names})
+    torch.save(state, tmp_path / "tied.pt")
+    release(trained.data, tmp_path / "tied.pt", tmp_path / "model", dtype=torch.float16, with_checkpoint=True)
+    sizes = [(tmp_path / "model" / f"model.{suffix}").stat().st_size for suffix in ("pt", "safetensors")]
+    assert sizes[0] < sizes[1] + 100_000
+    weights = torch.load(tmp_path / "model" / "model.pt", weights_only=True)["model"]
+    assert all(torch.equal(weights[name].float(), state["model"][name]) for name in names)
 
 
 @pytest.mark.parametrize("damage", ["cut", "foreign", "settings"])

@@ -22,7 +22,7 @@ from tree_fairseq.compat import load_weights_only
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
 from tree_fairseq.files import atomic_file
-from tree_fairseq.released_model import SUFFIX, converted, write_released_model
+from tree_fairseq.released_model import SUFFIX, without_copies, write_released_model
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,8 @@ def release(
         shutil.copytree(parser_dir, output / PARSER_FOLDER, dirs_exist_ok=True)
     if with_checkpoint:
         with atomic_file(output / "model.pt", "wb") as file:
-            weights = {name: converted(tensor, dtype) for name, tensor in state["model"].items()}
+            weights, aliases = without_copies(state["model"], dtype)
+            weights = {name: weights[aliases.get(name, name)] for name in state["model"]}  # one storage for equal ones
             torch.save({**state, "model": weights, "last_optimizer_state": None}, file)
     write_released_model(state, model, dtype)
     return sorted(path for path in output.rglob("*") if path.is_file())
