@@ -81,9 +81,7 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
     }
 
 
-def without_copies(
-    model: Mapping[str, Tensor], dtype: torch.dtype | None
-) -> tuple[dict[str, Tensor], dict[str, str]]:
+def without_copies(model: Mapping[str, Tensor], dtype: torch.dtype | None) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Converts weights, each matrix once.
 
     Tied matrices are equal, but after averaging they no longer share memory.

@@ -29,7 +29,8 @@ def hydra_train(data: Path, folder: Path, *overrides: str) -> str:
 
 
 @pytest.mark.skipif(
-    omegaconf.__version__ < "2.1", reason="fairseq-hydra-train 0.12.2 gives architectures None for what a YAML leaves out"
+    omegaconf.__version__ < "2.1",
+    reason="fairseq-hydra-train 0.12.2 gives architectures None for what a YAML leaves out",
 )
 def test_training_by_the_yaml_file(data_bin, tmp_path):
     log = hydra_train(
