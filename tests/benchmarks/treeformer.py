@@ -71,7 +71,7 @@ class Charts:
         self.chart = Chart(WIDTH, ChartConfig(treeformer_height=height))
         self.states = torch.randn(columns, size, WIDTH, requires_grad=True)
         self.cells = self.chart.cells(torch.zeros(size, columns, dtype=torch.bool))
-        self.gradient = torch.randn(len(self.cells.start), WIDTH)
+        self.gradient = torch.randn(self.cells.width, size, WIDTH)
 
     def _backward(self, encoded: Tensor, gradient: Tensor) -> None:
         torch.autograd.grad(encoded, [self.states, *self.chart.parameters()], gradient)
@@ -84,12 +84,12 @@ class Charts:
         """Runs gathers of all splits of a level."""
         weights = (self.chart.weight[0], self.chart.query[0], self.chart.height)
         encoded = gathered_chart.encode(self.states, *weights, project_once)
-        self._backward(encoded, self.gradient.view_as(encoded))
+        self._backward(encoded, self.gradient.transpose(0, 1))
 
     def loop(self) -> None:
         """Runs the paper's loops over the first sentence."""
         encoded = direct_chart.encode(self.states[:, 0], self.chart.weight, self.chart.query, self.chart.height)
-        self._backward(torch.stack(list(encoded.values())), self.gradient[: len(encoded)])
+        self._backward(torch.stack(list(encoded.values())), self.gradient[:, 0])
 
     def saved_ratio(self) -> float:
         """Divides the bytes kept for the backward pass, with indices but without parameters, by those of the cells."""
@@ -104,7 +104,7 @@ class Charts:
             encoded = self.chart(self.states, self.cells)
         for parameter in self.chart.parameters():
             kept.pop(parameter.untyped_storage().data_ptr(), None)
-        indices = (self.cells.start, self.cells.sentence, self.cells.length)
+        indices = (self.cells.start, self.cells.unused, self.cells.length)
         return (sum(kept.values()) + sum(index.nbytes for index in indices)) / encoded.nbytes
 
 
@@ -118,7 +118,7 @@ def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) ->
     taken = np.array([timing[shape].processor_median for shape in charts])
     counts = []
     for chart in charts.values():
-        length = chart.cells.length[chart.cells.sentence == 0]
+        length = chart.cells.length
         counts.append((int((length > 1).sum()), int((length - 1).sum())))
     n, h = np.array(shapes, float).T
     same_height = len(set(h)) == 1

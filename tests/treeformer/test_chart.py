@@ -51,6 +51,11 @@ def direct(chart: Chart, states: torch.Tensor, spans) -> torch.Tensor:
     return torch.stack(rows)
 
 
+def used(encoded: torch.Tensor, cells: ChartCells) -> torch.Tensor:
+    """The cells ``[C, D]`` of all sentences, one sentence after the other."""
+    return encoded.transpose(0, 1)[~cells.unused]
+
+
 # The recurrence
 
 
@@ -63,7 +68,8 @@ def test_values_and_gradients_equal_the_triple_loop(batch, height, options, seed
     states = torch.randn(columns, len(spans), WIDTH, dtype=torch.double)
     # What padding holds is not read.
     states.masked_fill_(padding.t().unsqueeze(-1), float("nan")).requires_grad_()
-    fast = chart(states, chart.cells(padding))
+    cells = chart.cells(padding)
+    fast = used(chart(states, cells), cells)
     slow = direct(chart, states, spans)
     torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-11)
     probe, inputs = torch.randn_like(fast), [states, *chart.parameters()]
@@ -100,7 +106,7 @@ def test_the_order_of_words_matters():
     chart = chart_of(2)
     states = torch.randn(2, 1, WIDTH)
     cells = chart.cells(padding_of([(0, 2)], 2))
-    assert not torch.allclose(chart(states, cells)[2], chart(states.flip(0), cells)[2], atol=1e-2)
+    assert not torch.allclose(chart(states, cells)[2, 0], chart(states.flip(0), cells)[2, 0], atol=1e-2)
 
 
 # Cells
@@ -110,7 +116,7 @@ def test_the_order_of_words_matters():
 def test_the_number_of_cells_is_the_closed_form(n, height):
     cells = ChartCells.build(padding_of([(0, n)], n), height)
     top = min(n, height)
-    assert len(cells.start) == cells.width == n * top - top * (top - 1) // 2
+    assert len(cells.start) == len(cells.length) == cells.width == n * top - top * (top - 1) // 2
     assert cells.height == top and not cells.unused.any()
 
 
@@ -121,33 +127,32 @@ def test_cells_are_the_spans_of_tokens_that_phrases_may_contain(batch, height, d
     row = st.lists(st.booleans(), min_size=columns, max_size=columns)
     outside = torch.tensor([data.draw(row) for _ in spans])
     cells = ChartCells.build(padding_of(spans, columns), height, outside)
-    expected = []
     for sentence, (first, end) in enumerate(spans):
-        found = [
-            (sentence, length, start)
+        expected = [
+            (length, start)
             for length in range(1, height + 1)
             for start in range(first, end - length + 1)
             if length == 1 or not outside[sentence, start : start + length].any()
         ]
-        assert cells.counts[sentence] == len(found)
-        assert cells.rank[cells.sentence == sentence].tolist() == list(range(len(found)))
-        expected += found
-    assert list(zip(cells.sentence.tolist(), cells.length.tolist(), cells.start.tolist())) == expected
-    assert cells.width == max(cells.counts)
-    assert cells.unused.logical_not().sum(1).tolist() == cells.counts.tolist()
+        own = cells.places(sentence)
+        assert list(zip(cells.length[own].tolist(), cells.start[own].tolist())) == expected
+        assert cells.unused[sentence].logical_not().sum() == len(expected)
+    for length in range(1, cells.height + 1):
+        assert (cells.length[cells.level(length)] == length).all()
+    assert cells.level(cells.height).stop == cells.width
 
 
 @pytest.mark.parametrize("left", [True, False])
 def test_padding_and_batch_mates_change_no_cell(left):
     chart = chart_of(4)
     states = torch.randn(6, 1, WIDTH)
-    alone = chart(states, chart.cells(padding_of([(0, 6)], 6)))
+    alone = chart(states, chart.cells(padding_of([(0, 6)], 6)))[:, 0]
     more = torch.full((9, 2, WIDTH), float("inf"))
     spans = [(3, 9), (0, 9)] if left else [(0, 6), (0, 9)]
     more[slice(*spans[0]), 0] = states[:, 0]
     more[:, 1] = torch.randn(9, WIDTH)
     cells = chart.cells(padding_of(spans, 9))
-    torch.testing.assert_close(chart(more, cells)[cells.sentence == 0], alone)
+    torch.testing.assert_close(chart(more, cells)[cells.places(0), 0], alone)
 
 
 def test_tokens_outside_of_phrases_change_no_other_phrase():
@@ -157,15 +162,16 @@ def test_tokens_outside_of_phrases_change_no_other_phrase():
     outside = torch.zeros(1, 6, dtype=torch.bool)
     outside[0, 5] = True
     kept = (cells.start + cells.length < 6) | (cells.length == 1)
-    torch.testing.assert_close(chart(states, chart.cells(padding, outside)), chart(states, cells)[kept])
+    without = chart.cells(padding, outside)
+    assert torch.equal(~without.unused[0], kept)
+    torch.testing.assert_close(chart(states, without)[kept], chart(states, cells)[kept])
 
 
 def test_attention_to_phrases_is_shared_among_their_tokens():
     cells = ChartCells.build(padding_of([(1, 3), (0, 3)], 3), 2)
-    attention = torch.zeros(2, 1, 5)
-    attention[0, 0, :5] = torch.tensor([0.0, 0.0, 0.1, 0.5, 0.4])  # three tokens and two phrases of the second sentence
-    attention[1, 0, :3] = torch.tensor([0.25, 0.25, 0.5])
-    spread = cells.spread(attention, torch.tensor([1, 0]))
+    # Three tokens and two phrases of the second sentence, then two tokens and a phrase of the first.
+    attention = torch.tensor([[[0.0, 0.0, 0.1, 0.5, 0.4]], [[0.0, 0.25, 0.25, 0.0, 0.5]]])
+    spread = cells.spread(attention)
     torch.testing.assert_close(spread, torch.tensor([[[0.25, 0.45, 0.3]], [[0.0, 0.5, 0.5]]]))
 
 
@@ -196,10 +202,10 @@ def test_phrases_start_as_the_mean_of_their_parts():
     """All split points of constant tokens have the same parts; those of others are averages of averages."""
     chart, cells = chart_of(10, width=128), chart_of(10, width=128).cells(padding_of([(0, 30)], 30))
     token = torch.randn(128)
-    encoded = chart(token.expand(30, 1, 128), cells).detach()
+    encoded = chart(token.expand(30, 1, 128), cells).detach()[:, 0]
     assert torch.cosine_similarity(encoded, token.expand_as(encoded)).min() > 0.9
     states = torch.randn(30, 1, 128)
-    pair = chart(states, cells).detach()[(cells.length == 2) & (cells.start == 4)][0]
+    pair = chart(states, cells).detach()[(cells.length == 2) & (cells.start == 4)][0, 0]
     torch.testing.assert_close(pair, states[4:6, 0].mean(0), rtol=0, atol=0.6)
 
 
@@ -216,8 +222,7 @@ def test_half_precision_is_finite_and_close(dtype):
     half = chart.to(dtype)
     output = half(inputs, cells)
     assert output.dtype == dtype
-    first = cells.sentence == 0
-    error = (output.float() - expected)[first].norm() / expected[first].norm()
+    error = (output.float() - expected)[:, 0].norm() / expected[:, 0].norm()
     assert error < (0.03 if dtype == torch.bfloat16 else 0.004)
     (1e-4 * output.float().square().mean()).backward()
     assert torch.isfinite(output).all()
@@ -253,7 +258,7 @@ def test_the_backward_pass_keeps_little_more_than_the_cells():
 def test_normalised_memory():
     chart = chart_of(4, treeformer_layer_norm=True)
     encoded = chart(3 * torch.randn(6, 1, WIDTH), chart.cells(padding_of([(0, 6)], 6)))
-    torch.testing.assert_close(encoded.square().mean(1), torch.ones(18), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(encoded.square().mean(2), torch.ones(18, 1), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(

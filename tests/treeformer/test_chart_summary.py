@@ -67,8 +67,8 @@ def test_words_move_to_the_first_columns_in_their_order():
     states = torch.arange(10.0).view(5, 2, 1)
     outside = torch.tensor([[1, 0, 1, 0, 1], [1, 0, 0, 0, 1]]).bool()
     closed, padding = words_first(states, outside)
-    assert closed[:2, 0, 0].tolist() == [2, 6] and closed[:, 1, 0].tolist() == [3, 5, 7]
-    assert padding.tolist() == [[False, False, True], [False, False, False]]
+    assert closed[:2, 0, 0].tolist() == [2, 6] and closed[:3, 1, 0].tolist() == [3, 5, 7]
+    assert padding.tolist() == [[False] * 2 + [True] * 3, [False] * 3 + [True] * 2]
 
 
 @pytest.mark.parametrize("within", [False, True])

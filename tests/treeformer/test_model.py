@@ -83,9 +83,7 @@ def test_the_decoder_attends_as_fairseq_s_attention_does():
     stock.load_state_dict({name: weight for name, weight in model.state_dict().items() if ".chart." not in name})
     encoded = model.encoder(BATCH["src_tokens"])
     cells = encoded["cells"][0]
-    padded = torch.zeros(len(LENGTHS), cells.width, 64)
-    padded[cells.sentence, cells.rank] = encoded["cell_states"][0].detach()
-    memory = {**encoded, "encoder_out": [padded.transpose(0, 1)], "encoder_padding_mask": [cells.unused]}
+    memory = {**encoded, "encoder_out": encoded["cell_states"], "encoder_padding_mask": [cells.unused]}
     with torch.no_grad():
         stocks = stock.decoder(BATCH["prev_output_tokens"], encoder_out=memory)[0]
     torch.testing.assert_close(stocks[REAL], expected[REAL], rtol=1e-4, atol=1e-5)
@@ -163,10 +161,10 @@ def test_cells_are_projected_once_per_sentence_and_layer():
     model, calls = model_of(), []
     for layer in model.decoder.layers:
         for projection in (layer.encoder_attn.k_proj, layer.encoder_attn.v_proj):
-            projection.register_forward_pre_hook(lambda _, inputs: calls.append(inputs[0].size(0)))
+            projection.register_forward_pre_hook(lambda _, inputs: calls.append(tuple(inputs[0].shape[:2])))
     generate([model], pairs(TASK, *LENGTHS), beam=5)
-    # n words and EOS have 4 * (n + 1) - 6 cells from three tokens on: not times the beam, and none of the padding.
-    assert calls == [4 * 15 - 6 + 3 + (4 * 5 - 6) + (4 * 12 - 6) + 6] * 4
+    # n words and EOS have 4 * (n + 1) - 6 cells from three tokens on: not times the beam.
+    assert calls == [(4 * 15 - 6, len(LENGTHS))] * 4
 
 
 def test_keys_are_not_tiled_over_beams(model, monkeypatch):
@@ -308,16 +306,15 @@ def test_at_first_little_attention_lies_on_phrases(model):
     cells = extra["cell_attn"][0]
     encoded = model.encoder(BATCH["src_tokens"])
     chart = encoded["cells"][0]
-    phrases = torch.zeros(len(LENGTHS), chart.width, dtype=torch.bool)
-    phrases[chart.sentence, chart.rank] = chart.length > 1
+    phrases = (chart.length > 1) & ~chart.unused
     share = (cells * phrases[:, None]).sum(-1)[REAL].mean()
     uniform = (phrases.sum(1) / (~chart.unused).sum(1)).mean()
-    assert share < 0.2 < uniform
-    states, tokens = encoded["cell_states"][0], chart.length == 1
-    for cell in (~tokens).nonzero().flatten().tolist():
-        start, length, sentence = (int(part[cell]) for part in (chart.start, chart.length, chart.sentence))
-        own = tokens & (chart.sentence == sentence) & (chart.start >= start) & (chart.start < start + length)
-        assert torch.cosine_similarity(states[cell], states[own].mean(0), dim=0) > 0.8
+    assert share < 0.1 < uniform
+    states = encoded["cell_states"][0]
+    for sentence, cell in phrases.nonzero().tolist():
+        start, length = int(chart.start[cell]), int(chart.length[cell])
+        mean = states[start : start + length, sentence].mean(0)
+        assert torch.cosine_similarity(states[cell, sentence], mean, dim=0) > 0.8
 
 
 def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(model, caplog):

@@ -109,9 +109,8 @@ def cross_attention_view(
 
 def _columns_of_cells(cells: ChartCells, tokens: list[dict], weights: Tensor) -> tuple[list[dict], Tensor]:
     """Columns of all tokens and of the phrases with most attention, and their places among the cells."""
-    start, length = cells.start.cpu(), cells.length.cpu()
-    words = (length == 1).nonzero().squeeze(1)
-    phrases = (length > 1).nonzero().squeeze(1)
+    start, length, used = cells.start.cpu(), cells.length.cpu(), cells.places(0).cpu()
+    words, phrases = used[length[used] == 1], used[length[used] > 1]
     most = weights.sum((0, 1))[phrases].topk(min(PHRASES_SHOWN, len(phrases))).indices.sort().values
     places = torch.cat([words, phrases[most]])
     columns = list(tokens)

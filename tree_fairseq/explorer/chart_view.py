@@ -46,10 +46,12 @@ def chart_view(
     [splits] = sentence_splits(encoders, src_tokens, pad)
     outside = src_tokens.eq(eos) if encoder.cfg.treeformer_without_eos else None
     cells = encoder.chart.cells(src_tokens.eq(pad), outside)
-    spans = list(zip(cells.start.tolist(), (cells.start + cells.length).tolist()))
+    used = cells.places(0)
+    start, length = cells.start[used], cells.length[used]
+    spans = list(zip(start.tolist(), (start + length).tolist()))
     attention = None
     if cross and isinstance(cross[-1].structure, ChartCells):
-        attention = matrix_record(cross[-1].weights[: len(rows)])
+        attention = matrix_record(cross[-1].weights[: len(rows), used])
     tree = splits.tree(words_of(tokens).pieces)
     return {
         "tokens": list(items),

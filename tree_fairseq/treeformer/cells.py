@@ -1,41 +1,36 @@
-"""The cells of a chart, packed without those that hold no phrase, and the decoder's cross-attention to them."""
+"""The cells of a chart, and the decoder's cross-attention to them."""
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
-from tree_fairseq.nn.shared_memory import SharedMemoryAttention
+from tree_fairseq.nn.shared_memory import SharedMemoryAttention, split_heads
 
 
 @dataclass(frozen=True)
 class ChartCells:
-    """The C cells of B sentences, sorted by sentence, then from the lowest to the highest, then from left to right.
+    """The S cells of a chart over N columns, from the lowest to the highest, then from left to right.
 
-    The cell of height l that starts in column i represents the l tokens from column i on. A sentence of n >= h tokens
-    has n * h - h * (h - 1) / 2 cells of heights 1 to h, a shorter one n * (n + 1) / 2.
+    The cell of height l that starts in column i represents the l tokens from column i on. All sentences of a batch have
+    the same S = N * h - h * (h - 1) / 2 cells, some of them unused. So no size depends on what a tensor holds, and a
+    GPU never waits for the processor.
 
     Attributes:
         padding: ``[B, N]`` bool, columns without a token
         height: h, at most N
-        sentence, start, length: ``[C]`` int64, the sentence, the column of the first token, and the number of tokens
-        rank: ``[C]`` int64, index among the cells of the sentence
-        counts: ``[B]`` int64, cells of each sentence
-        width: S, the largest number of cells of a sentence
+        start, length: ``[S]`` int64, the column of the first token, and the number of tokens
+        unused: ``[B, S]`` bool, cells that contain padding, and those of several tokens that no phrase may contain
     """
 
     padding: Tensor
     height: int
-    sentence: Tensor
     start: Tensor
     length: Tensor
-    rank: Tensor
-    counts: Tensor
-    width: int
+    unused: Tensor
 
     @classmethod
     def build(cls, padding: Tensor, height: int, outside: Tensor | None = None) -> ChartCells:
@@ -45,47 +40,58 @@ class ChartCells:
             padding: ``[B, N]`` bool; the tokens of a sentence are consecutive, with padding on either side
             outside: ``[B, N]`` bool, tokens that no phrase may contain; each still has a cell of its own
         """
-        height = min(height, padding.size(1))
+        columns = padding.size(1)
+        height = min(height, columns)
         closed = padding if outside is None else padding | outside
-        column = torch.arange(padding.size(1), device=padding.device)
-        lengths = torch.arange(1, height + 1, device=padding.device).view(1, height, 1)
-        is_cell = lengths <= (_next(closed) - column).unsqueeze(1)  # B x h x N
-        is_cell[:, 0] = ~padding
-        sentence, level, start = is_cell.nonzero(as_tuple=True)
-        counts = is_cell.flatten(1).sum(1)
-        rank = torch.arange(len(sentence), device=padding.device) - (counts.cumsum(0) - counts)[sentence]
-        return cls(padding, height, sentence, start, level + 1, rank, counts, int(counts.max()))
+        column = torch.arange(columns, device=padding.device)
+        room = _next(closed) - column  # B x N, tokens from each column on that a phrase may contain
+        starts, lengths, unused = [column], [torch.ones_like(column)], [padding]
+        for length in range(2, height + 1):
+            starts.append(column[: columns - length + 1])
+            lengths.append(lengths[0][: columns - length + 1] * length)
+            unused.append(room[:, : columns - length + 1] < length)
+        return cls(padding, height, torch.cat(starts), torch.cat(lengths), torch.cat(unused, dim=1))
 
     @property
-    def unused(self) -> Tensor:
-        """``[B, S]`` bool, padding behind the cells of a sentence."""
-        places = torch.arange(self.width, device=self.counts.device)
-        return places >= self.counts.unsqueeze(1)
+    def width(self) -> int:
+        """S."""
+        return len(self.start)
 
-    @functools.cached_property
-    def shares(self) -> Tensor:
-        """``[B, S, N]`` float32, the share of each token in each cell."""
-        batch, columns = self.padding.shape
-        offset = torch.arange(columns, device=self.start.device) - self.start.unsqueeze(1)  # C x N
+    def level(self, length: int) -> slice:
+        """The cells of a length among all cells."""
+        columns = self.padding.size(1)
+        first = _first_place(length, columns)
+        return slice(first, first + columns - length + 1)
+
+    def places(self, sentence: int) -> Tensor:
+        """The used cells of a sentence, ``[C]`` int64, ascending; for displays, because it reads the mask."""
+        return (~self.unused[sentence]).nonzero().squeeze(1)
+
+    def spread(self, attention: Tensor) -> Tensor:
+        """Distributes the attention ``[R, T, S]`` to each cell over its tokens, ``[R, T, N]``, with the same sums."""
+        offset = torch.arange(self.padding.size(1), device=self.start.device) - self.start.unsqueeze(1)  # S x N
         covers = (offset >= 0) & (offset < self.length.unsqueeze(1))
-        shares = torch.zeros(batch, self.width, columns, device=self.start.device)
-        shares[self.sentence, self.rank] = covers / self.length.unsqueeze(1)
-        return shares
+        return attention @ (covers / self.length.unsqueeze(1)).to(attention.dtype)
 
-    def spread(self, attention: Tensor, order: Tensor | None = None) -> Tensor:
-        """Distributes the attention ``[R, T, S]`` to each cell over its tokens, ``[R, T, N]``, with the same sums.
+    def highest(self) -> tuple[Tensor, Tensor]:
+        """Finds the cells that have the chart's height or cover all of a shorter run of tokens.
 
-        ``order``, ``[R]`` int64, is the sentence of each row; None if row i is sentence i.
+        Returns:
+            ``[B, N]`` bool, whether such a cell starts in a column; and ``[B, N]`` int64, its place among the cells, 0
+            if there is none
         """
-        shares = self.shares if order is None else self.shares.index_select(0, order)
-        return attention @ shares.to(attention.dtype)
-
-    def highest(self) -> Tensor:
-        """Returns which cells have the chart's height or cover all of a shorter run of tokens, ``[C]`` bool."""
-        column = torch.arange(self.padding.size(1), device=self.padding.device)
+        columns = self.padding.size(1)
+        column = torch.arange(columns, device=self.padding.device)
+        end = _next(self.padding)
         before = torch.where(self.padding, column, -1).cummax(1).values
-        run = (_next(self.padding) - before - 1).clamp(max=self.height)  # B x N, tokens in the run around each
-        return self.length == run[self.sentence, self.start]
+        length = (end - before - 1).clamp(1, self.height)
+        starts = ~self.padding & (column + length <= end)
+        return starts, (_first_place(length, columns) + column).masked_fill(~starts, 0)
+
+
+def _first_place(length, columns: int):
+    """The place of the first cell of a length among all cells, for a number or a tensor of lengths."""
+    return (length - 1) * columns - (length - 1) * (length - 2) // 2
 
 
 def _next(closed: Tensor) -> Tensor:
@@ -95,7 +101,7 @@ def _next(closed: Tensor) -> Tensor:
 
 
 class ChartCrossAttention(SharedMemoryAttention):
-    """Decoder cross-attention to tokens and phrases; padding is not projected to keys and values."""
+    """Decoder cross-attention to tokens and phrases."""
 
     def __init__(self, embed_dim: int, num_heads: int, config: PhraseBiasConfig, **kwargs):
         super().__init__(embed_dim, num_heads, **kwargs)
@@ -104,20 +110,9 @@ class ChartCrossAttention(SharedMemoryAttention):
 
     def is_phrase(self, structure: ChartCells) -> Tensor:
         """The cells of more than one token."""
-        places = structure.sentence * structure.width + structure.rank
-        longer = torch.zeros(len(structure.counts) * structure.width, dtype=torch.bool, device=places.device)
-        return longer.index_copy_(0, places, structure.length > 1).view(-1, structure.width)
+        return (structure.length > 1).expand_as(structure.unused)
 
     def read(self, states: Tensor, structure: ChartCells) -> tuple[Tensor, Tensor, Tensor]:
-        """Projects cells ``[C, D]``."""
-        keys, values = (self._by_sentence(project(states), structure) for project in (self.k_proj, self.v_proj))
+        """Projects cells ``[S, B, D]``."""
+        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
         return keys, values, structure.unused
-
-    def _by_sentence(self, projected: Tensor, cells: ChartCells) -> Tensor:
-        """Unpacks ``[C, D]`` to ``[B, H, S, D / H]``."""
-        batch = len(cells.counts)
-        if len(projected) < batch * cells.width:
-            # Each vector has its own place, so the backward pass copies gradients instead of summing them.
-            places = cells.sentence * cells.width + cells.rank
-            projected = projected.new_zeros(batch * cells.width, self.embed_dim).index_copy(0, places, projected)
-        return projected.view(batch, cells.width, self.num_heads, self.head_dim).transpose(1, 2).contiguous()

@@ -93,7 +93,10 @@ class Chart(nn.Module):
         return states, self.weight.to(states.dtype), scorers
 
     def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
-        """Encodes tokens and phrases as ``[C, D]``, from states ``[N, B, D]`` of tokens; padding is ignored."""
+        """Encodes tokens and phrases as ``[S, B, D]``, from states ``[N, B, D]`` of tokens; padding is ignored.
+
+        What unused cells hold has no meaning, but is finite.
+        """
         if cells.height < self.height and self.height not in _warned:
             _warned.add(self.height)
             logger.warning(
@@ -147,16 +150,14 @@ class ChartSummary(nn.Module):
             states, outside = words_first(states, outside)
         cells = self.chart.cells(outside)
         encoded = self.chart(states, cells)
-        top = cells.highest()
-        sums = encoded.new_zeros(len(outside), encoded.size(1), dtype=torch.promote_types(encoded.dtype, torch.float32))
-        sums = sums.index_add(0, cells.sentence[top], encoded[top].to(sums.dtype))
-        counts = torch.bincount(cells.sentence[top], minlength=len(outside)).clamp(min=1)
-        return (sums / counts.unsqueeze(1)).to(encoded.dtype)
+        starts, places = cells.highest()
+        top = encoded.gather(0, places.t().unsqueeze(2).expand(-1, -1, encoded.size(2)))  # N x B x D
+        top = top.to(torch.promote_types(top.dtype, torch.float32)).masked_fill(~starts.t().unsqueeze(2), 0)
+        return (top.sum(0) / starts.sum(1, keepdim=True).clamp(min=1)).to(encoded.dtype)
 
 
 def words_first(states: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
     """Moves the words of each row to its first columns and everything ``outside``, ``[B, N]``, behind them."""
-    longest = max(1, int((~outside).sum(1).max()))
-    order = outside.to(torch.uint8).argsort(dim=1, stable=True)[:, :longest]  # B x longest
-    columns = order.t().unsqueeze(2).expand(-1, -1, states.size(2))  # longest x B x D
+    order = outside.to(torch.uint8).argsort(dim=1, stable=True)  # B x N
+    columns = order.t().unsqueeze(2).expand(-1, -1, states.size(2))  # N x B x D
     return states.gather(0, columns), outside.gather(1, order)

@@ -176,9 +176,11 @@ def attended_phrases(
         encoder_out = model.encoder(source.unsqueeze(0), source.new_tensor([len(source)]))
         [cells] = encoder_out["cells"]
         attention = model.decoder(previous.unsqueeze(0), encoder_out=encoder_out)[1]["cell_attn"][0]
-        weights.append(attention[0].float())  # T x S
+        places = cells.places(0)
+        weights.append(attention[0][:, places].float())  # T x C
     if len({each.size(1) for each in weights}) > 1:
         raise InputError("the models of the ensemble have charts of different heights (--treeformer-height)")
-    best, places = torch.stack(weights).mean(0).topk(min(most, len(cells.start)))
-    start, end = cells.start[places].tolist(), (cells.start + cells.length)[places].tolist()
+    best, best_places = torch.stack(weights).mean(0).topk(min(most, len(places)))
+    best_places = places[best_places]
+    start, end = cells.start[best_places].tolist(), (cells.start + cells.length)[best_places].tolist()
     return [list(map(AttendedPhrase, *row)) for row in zip(start, end, best.tolist())]

@@ -11,7 +11,7 @@ from torch import Tensor
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
-from tree_fairseq.nn.shared_memory import MemoryType, row_order, with_rows_moved
+from tree_fairseq.nn.shared_memory import MemoryType, with_rows_moved
 from tree_fairseq.nn.sides import SEQUENCE
 from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
@@ -31,8 +31,10 @@ class TreeformerEncoder(TransformerEncoderBase):
         self.chart = Chart(embed_tokens.embedding_dim, cfg)
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
-        """fairseq's forward pass; more entries of its result are ``cell_states``, tokens and phrases ``[C, D]``, their
-        positions ``cells``, and ``order``, the sentence of each decoder row, empty if row i reads sentence i.
+        """fairseq's forward pass, with more entries in its result.
+
+        These are ``cell_states``, tokens and phrases ``[S, B, D]``, their positions ``cells``, and ``order``, the
+        sentence of each decoder row, empty if row i reads sentence i.
         """
         encoder_out = super().forward(src_tokens, *args, **kwargs)
         outside = src_tokens.eq(self.dictionary.eos()) if self.cfg.treeformer_without_eos else None
@@ -55,7 +57,7 @@ class TreeformerEncoder(TransformerEncoderBase):
 
 def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
     """Returns attention to tokens as ``attn``, and attention to cells, ``[R, T, S]``, as ``cell_attn``."""
-    spread = None if attention is None else encoder_out["cells"][0].spread(attention, row_order(encoder_out))
+    spread = None if attention is None else encoder_out["cells"][0].spread(attention)
     return {"attn": [spread], "cell_attn": [attention]}
 
 
