@@ -139,6 +139,7 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     assert {name for line in lines for name in line.split(", ")} == set(model) - set(stock)
     for name, weight in stock.items():
         torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
+    assert valid_losses(tuned.log)[-1] == pytest.approx(min(valid_losses(stock_trained.log)), rel=0.02)
 
 
 def test_validate(trained):

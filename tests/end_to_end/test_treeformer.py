@@ -111,6 +111,7 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     for part in composition.split(64, dim=1):
         torch.testing.assert_close(part.diagonal(), torch.full((64,), 0.5), rtol=0, atol=0.1)
     assert model["decoder.layers.0.encoder_attn.phrase_bias.weight"].tolist() == pytest.approx([-3] * 4)
+    assert valid_losses(tuned.log)[-1] == pytest.approx(min(valid_losses(stock_trained.log)), rel=0.02)
 
 
 @pytest.mark.parametrize("arch", ["treeformer_tiny", "transformer"])

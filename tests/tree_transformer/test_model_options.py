@@ -114,6 +114,14 @@ def test_with_a_bias_of_minus_thirty_the_model_is_a_stock_transformer():
     torch.testing.assert_close(logits(model, inputs)[real], expected[real], rtol=1e-5, atol=1e-5)
 
 
+def test_at_first_little_attention_lies_on_nodes():
+    inputs = net_input(BATCH)
+    with torch.no_grad():
+        [of_leaves] = build(TASK)(**inputs)[1]["attn"]
+    share = 1 - of_leaves.sum(-1)[inputs["prev_output_tokens"].ne(PAD)].mean()
+    assert 0.01 < share < 0.1
+
+
 def test_labels_have_a_table_of_their_own():
     joined = tiny_task(joined=True)
     model = build(joined, "--share-all-embeddings")
