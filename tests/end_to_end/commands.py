@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "tree_fairseq"
 
 
-def run(command: str, *arguments: object, stdin: str | None = None) -> str:
+def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> str:
     """Runs ``fairseq-COMMAND`` with the plugin; returns its log and its output.
 
     Batches are loaded in this process unless ``--num-workers`` is among the arguments: when the cyclic garbage
@@ -35,7 +35,8 @@ def run(command: str, *arguments: object, stdin: str | None = None) -> str:
     argv = [f"fairseq-{command}", *map(str, arguments), "--user-dir", str(PLUGIN)]
     if command in ("train", "validate", "generate") and "--num-workers" not in argv:
         argv += ["--num-workers", "0"]
-    with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", io.StringIO(stdin or "")):
+    typed = io.TextIOWrapper(io.BytesIO(stdin), "utf-8") if isinstance(stdin, bytes) else io.StringIO(stdin or "")
+    with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", typed):
         module.cli_main()
     return output.getvalue()
 

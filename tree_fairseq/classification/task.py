@@ -27,7 +27,7 @@ from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
-from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.nn.pair_dataset import NewLines, first_line_of
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig, trees_read
 from tree_fairseq.nn.unknown_tokens import count_typed
@@ -70,7 +70,6 @@ class ClassificationTask(ClassTask, TreeTask):
         self.src_dict, self.tgt_dict = load_dictionary(self.folder, TEXT), load_dictionary(self.folder, CLASS)
         self.num_classes = len(self.classes)
         self.class_lines = ClassLines(self.tgt_dict)
-        self._lines_read = 0
 
     @classmethod
     def setup_task(cls, cfg, **kwargs):
@@ -130,8 +129,7 @@ class ClassificationTask(ClassTask, TreeTask):
 
     def get_interactive_tokens_and_lengths(self, lines, encode_fn):
         """Returns token tensors of the next lines of the interactive command, and their lengths."""
-        read = self.read_lines(lines, encode_fn, self._lines_read + 1)
-        self._lines_read += len(lines)
+        read = self.read_lines(lines, encode_fn, first_line_of(lines))
         count_typed(self, read.words)
         return read, read.lengths.tolist()
 

@@ -11,7 +11,7 @@ import contextlib
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -25,14 +25,18 @@ from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.errors import InputError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.nn.generating import in_brackets
+from tree_fairseq.nn.line_guard import EMPTY, STOP, Encode, LineGuard, Listener
 from tree_fairseq.nn.output_lines import OutputLines, best_texts, json_lines
+from tree_fairseq.nn.pair_dataset import InputLines
 from tree_fairseq.nn.raw_input import check_raw_file, read_raw_file
 from tree_fairseq.options import refuse_flags
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
 
-_NAMES = ("sorted_output", "output", "nbest_json", "raw")
+_FILES = ("output", "nbest_json", "raw")
+_NAMES = ("sorted_output", "on_input_error", *_FILES)
 
 
 @dataclass(frozen=True)
@@ -43,19 +47,25 @@ class OutputOptions:
     output: Path | None = None
     nbest_json: Path | None = None
     raw: Path | None = None
+    # On its own it does not change what is printed of a folder.
+    on_input_error: str = field(default=EMPTY, compare=False)
 
     @classmethod
     def of(cls, cfg: Any) -> OutputOptions:
         """Returns the options of a configuration of fairseq, or of a namespace of arguments."""
         holder = cfg if isinstance(cfg, Namespace) else cfg.generation
         values = {name: getattr(holder, name, None) for name in _NAMES}
-        files = {name: None if values[name] is None else Path(values[name]) for name in _NAMES[1:]}
-        return cls(bool(values["sorted_output"]), **files)
+        files = {name: None if values[name] is None else Path(values[name]) for name in _FILES}
+        return cls(bool(values["sorted_output"]), **files, on_input_error=values["on_input_error"] or EMPTY)
 
     @property
     def files(self) -> list[Path]:
         """The files to write."""
         return [path for path in (self.output, self.nbest_json) if path is not None]
+
+    def guard(self, path: object, listener: Listener | None = None) -> LineGuard:
+        """The guard of the lines of a text."""
+        return LineGuard(str(path), self.on_input_error == STOP, listener)
 
     def check(self, cfg: Any) -> None:
         """Raises InputError, before a model is loaded, for what cannot work."""
@@ -99,6 +109,11 @@ def _with_output_flags(stock: Callable) -> Callable:
         add("--output", type=Path, metavar="FILE", help=output)
         raw = "generate from the lines of a text file, which is prepared like typed text, in place of --gen-subset"
         add("--raw", type=Path, metavar="FILE", help=raw)
+        faulty = (
+            "a line of --raw or --input that cannot be read, or is too long for the model: 'empty' (the default) warns "
+            "and gives it an empty hypothesis, 'stop' ends the command"
+        )
+        add("--on-input-error", choices=[EMPTY, STOP], help=faulty)
         nbest = "write a line of JSON for each sentence there: source, and --nbest hypotheses with scores and brackets"
         add("--nbest-json", type=Path, metavar="FILE", help=nbest)
         return group
@@ -129,24 +144,24 @@ def _generate(stock: Callable) -> Callable:
             check_raw_file(wanted.raw, cfg)
         lines = OutputLines(output_file, wanted.sorted_output, cfg.common_eval.quiet, bool(wanted.files))
         cfg.common_eval.quiet = False  # our stream swallows what --quiet would not print
-        forests: list[Forest] = []  # of raw text
+        trees = _LineTrees()
+        guard = wanted.guard(wanted.raw, trees.add if wanted.nbest_json else None)
 
         def prepare(task: FairseqTask) -> None:
             if wanted.raw is not None:
-                read_raw_file(task, wanted.raw, cfg, forests if wanted.nbest_json else None)
+                trees.task = task
+                read_raw_file(task, wanted.raw, cfg, guard, lines)
 
         def tree(number: int) -> str | None:
-            if wanted.raw is not None:
-                return _in_brackets(forests[number]) if forests else None
-            return _stored_tree(found[-1], dataset, number)
+            return _stored_tree(found[-1], dataset, number) if wanted.raw is None else trees[number]
 
         with _tasks(prepare) as found:
             result = stock(cfg, lines)
         lines.finish()
         if wanted.files:
             dataset = found[-1].dataset(cfg.dataset.gen_subset)
-            numbers = sorted(lines.sentences) if is_shard(cfg) else range(len(dataset))
-            _write(wanted, lines, found[-1], numbers, tree)
+            count = len(dataset) if wanted.raw is None else guard.lines_read
+            _write(wanted, lines, found[-1], sorted(lines.sentences) if is_shard(cfg) else range(count), tree)
         return result
 
     return _main
@@ -158,57 +173,72 @@ def _interact(stock: Callable) -> Callable:
     def main(cfg, *args, **kwargs):
         wanted = OutputOptions.of(cfg)
         refuse_flags({"--raw": wanted.raw is not None}, "fairseq-interactive", advice="use --input")
-        if not wanted.files:  # sentences are printed in the order of the input
-            return stock(cfg, *args, **kwargs)
         wanted.check(cfg)
-        lines, text = OutputLines(sys.stdout), _NewText(module)
-        with _tasks(text.watch if wanted.nbest_json else lambda task: None) as found, text.watching(module):
-            with contextlib.redirect_stdout(lines):
+        text, trees, path = _NewText(), _LineTrees(), cfg.interactive.input
+        guard = wanted.guard("input" if path == "-" else path, trees.add if wanted.nbest_json else None)
+
+        def prepare(task: FairseqTask) -> None:
+            trees.task = task
+            guard.watch(task)
+            if wanted.nbest_json:
+                text.watch(task)
+
+        with _tasks(prepare) as found, guard.reading(module):
+            if not wanted.files:  # sentences are printed in the order of the input
+                return stock(cfg, *args, **kwargs)
+            lines = OutputLines(sys.stdout)
+            with text.watching(module), contextlib.redirect_stdout(lines):
                 stock(cfg, *args, **kwargs)
         lines.finish()
         text.add_steps(lines.sentences)
-        _write(wanted, lines, found[-1], range(len(text.lines)), text.tree)
+        _write(wanted, lines, found[-1], range(guard.lines_read), trees.__getitem__)
 
     return main
 
 
-class _NewText:
-    """The lines that ``fairseq-interactive`` reads, and what it does not print of them: trees, and numbers of steps."""
+class _LineTrees:
+    """The trees of new lines that a task reads, in brackets, by the number of the line."""
 
-    def __init__(self, module: ModuleType):
-        self.lines: list[str] = []
-        self._trees: list[str | None] = []
+    task: FairseqTask
+
+    def __init__(self):
+        self._trees: dict[int, str | None] = {}
+
+    def __getitem__(self, number: int) -> str | None:
+        return self._trees.get(number)
+
+    def add(self, lines: InputLines, places: Sequence[int], encode_fn: Encode) -> None:
+        """Reads the trees of lines; a listener of a :class:`LineGuard`."""
+        if hasattr(self.task, "source_forests"):
+            forests = self.task.source_forests(list(lines), encode_fn)
+            first = lines.first_line - 1
+            self._trees.update({first + place: _in_brackets(forest) for place, forest in zip_equal(places, forests)})
+
+
+class _NewText:
+    """The numbers of steps of hypotheses of new text, which ``fairseq-interactive`` does not print."""
+
+    def __init__(self):
         self._steps: dict[int, list[int | None]] = {}
         self._first, self._numbers = 0, []  # of the lines that are being translated, and of those of the batch
-        self._read, self._make = module.buffered_read, module.make_batches
 
     @contextlib.contextmanager
     def watching(self, module: ModuleType) -> Iterator[None]:
-        """Counts the lines that a command reads while the ``with`` block runs."""
-        with (
-            replaced(module, "buffered_read", self._buffered_read),
-            replaced(module, "make_batches", self._make_batches),
-        ):
+        """Numbers the lines that a command reads while the ``with`` block runs."""
+        make = module.make_batches
+
+        def make_batches(lines, *settings) -> Iterator:
+            for batch in make(lines, *settings):
+                self._numbers = [self._first + number for number in batch.ids.tolist()]
+                yield batch
+            self._first += len(lines)
+
+        with replaced(module, "make_batches", make_batches):
             yield
 
-    def _buffered_read(self, *settings) -> Iterator[list[str]]:
-        for lines in self._read(*settings):
-            self._first = len(self.lines)
-            self.lines.extend(lines)
-            yield lines
-
-    def _make_batches(self, *settings) -> Iterator:
-        for batch in self._make(*settings):
-            self._numbers = [self._first + number for number in batch.ids.tolist()]
-            yield batch
-
     def watch(self, task: FairseqTask) -> None:
-        """Makes a task remember the trees of the lines, if it reads any, and the steps of its hypotheses."""
-        read, generate = task.get_interactive_tokens_and_lengths, task.inference_step
-
-        def get_interactive_tokens_and_lengths(lines: list[str], encode_fn: Callable[[str], str]):
-            self._trees.extend(map(_in_brackets, task.source_forests(list(lines), encode_fn)))
-            return read(lines, encode_fn)
+        """Makes a task remember the steps of its hypotheses."""
+        generate = task.inference_step
 
         def inference_step(*args, **kwargs):
             found = generate(*args, **kwargs)
@@ -216,13 +246,7 @@ class _NewText:
                 self._steps[number] = [hypothesis.get("steps") for hypothesis in ranked]
             return found
 
-        if hasattr(task, "source_forests"):
-            task.get_interactive_tokens_and_lengths = get_interactive_tokens_and_lengths
         task.inference_step = inference_step
-
-    def tree(self, number: int) -> str | None:
-        """The tree of a line in brackets."""
-        return self._trees[number] if self._trees else None
 
     def add_steps(self, sentences: dict[int, dict]) -> None:
         """Adds the numbers of steps to the hypotheses of sentences."""

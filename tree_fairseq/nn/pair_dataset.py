@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,19 @@ class SpanPairDataset(PairDataset):
         if self.node_counts is None:
             return tokens
         return np.maximum(tokens, self.dataset.src_sizes[indices] + self.node_counts[indices])
+
+
+class InputLines(list):
+    """New lines of text; ``first_line`` is the number of the first one in the input, from 1, for messages."""
+
+    def __init__(self, lines: Iterable[str] = (), first_line: int = 1):
+        super().__init__(lines)
+        self.first_line = first_line
+
+
+def first_line_of(lines: Sequence[str]) -> int:
+    """The number of the first of new lines, from 1; 1 unless they are :class:`InputLines`."""
+    return getattr(lines, "first_line", 1)
 
 
 class NewLines(list):

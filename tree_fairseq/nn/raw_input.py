@@ -6,31 +6,36 @@ They are read as by ``fairseq-interactive``, all at once, so that batches are ma
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 from omegaconf import open_dict
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.trees.text import inspect_text, read_lines
-from tree_fairseq.trees.tree import Forest
+from tree_fairseq.nn.line_guard import LineGuard, NothingReadableError, empty_lines
+from tree_fairseq.nn.pair_dataset import NewLines
 
 
 def check_raw_file(path: Path, cfg: Any) -> None:
-    """Raises InputError for a file that is missing, empty or no text; makes fairseq translate every line of it."""
-    if not inspect_text(path).lines:
+    """Raises InputError for a file that is missing or empty; makes fairseq translate every line of it."""
+    if not path.is_file():
+        raise InputError("there is no such file", path)
+    if not path.stat().st_size:
         raise InputError("the file is empty", path)
     with open_dict(cfg):
         # With a larger multiple, fairseq leaves the sentences out that do not fill the last batch.
         cfg.dataset.required_batch_size_multiple = 1
 
 
-def read_raw_file(task: FairseqTask, path: Path, cfg: Any, forests: list[Forest] | None = None) -> None:
+def read_raw_file(task: FairseqTask, path: Path, cfg: Any, guard: LineGuard, output: IO[str]) -> None:
     """Makes a task load the lines of a file, whatever split it is asked for.
 
-    They are tokenised and split as its folder says, or as fairseq's flags in the configuration say. If the task reads
-    trees, those of the lines are added to ``forests``.
+    They are tokenised and split as its folder says, or as fairseq's flags in the configuration say. What fairseq prints
+    of sentences is printed of faulty lines, too, to ``output``.
     """
+    guard.watch(task)
+    iterate = task.get_batch_iterator
 
     def load_dataset(split: str, *args: Any, **kwargs: Any) -> None:
         steps = [step for step in (task.build_tokenizer(cfg.tokenizer), task.build_bpe(cfg.bpe)) if step is not None]
@@ -40,10 +45,19 @@ def read_raw_file(task: FairseqTask, path: Path, cfg: Any, forests: list[Forest]
                 line = step.encode(line)
             return line
 
-        lines = list(read_lines(path))
-        if forests is not None and hasattr(task, "source_forests"):
-            forests.extend(task.source_forests(list(lines), encode))
-        tokens, lengths = task.get_interactive_tokens_and_lengths(lines, encode)
+        with open(path, "rb") as file:
+            lines = guard.take(list(file))
+        try:
+            tokens, lengths = task.get_interactive_tokens_and_lengths(lines, encode)
+        except NothingReadableError:
+            tokens, lengths = NewLines([], []), []
         task.datasets[split] = task.build_dataset_for_inference(tokens, lengths)
 
+    def get_batch_iterator(dataset: FairseqDataset, *args: Any, **options: Any):
+        iterator = iterate(dataset, *args, **options)
+        if not options.get("shard_id"):
+            output.writelines(map(empty_lines, guard.faulty))
+        return iterator
+
     task.load_dataset = load_dataset
+    task.get_batch_iterator = get_batch_iterator

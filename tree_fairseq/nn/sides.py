@@ -20,7 +20,7 @@ from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
-from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.nn.pair_dataset import NewLines, first_line_of
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.trees.notations import notation_named
@@ -80,9 +80,10 @@ class ParsedSide(Side):
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
         """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""
+        first = first_line_of(lines)
         if self.line_parser.wants_encoded_text:
             lines = [encode_fn(line) for line in lines]
-        return [line.forest for line in self.line_parser.parse_lines(lines)]
+        return [line.forest for line in self.line_parser.parse_lines(lines, first)]
 
     def encode_tokens(self, tokens: Iterable[str]) -> Tensor:
         """Their ids in the dictionary, ``[N]`` int64."""
@@ -162,7 +163,7 @@ class SymbolTreeSide(ParsedSide):
         if self.record.options is not None:
             return [tree_of_forest(forest) for forest in super().forests(lines, encode_fn)]
         read = self.dictionary.notation.read
-        return [read(line, path="input", line_number=number) for number, line in enumerate(lines, 1)]
+        return [read(line, path="input", line_number=number) for number, line in enumerate(lines, first_line_of(lines))]
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
         """The tree of each line."""

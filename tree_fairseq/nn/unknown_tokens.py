@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fairseq.data import Dictionary
@@ -50,6 +51,20 @@ def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
         ", ".join(token for token, _ in counts["unknown"].most_common(_SHOWN)),
         *cause,
     )
+
+
+@contextlib.contextmanager
+def uncounted(task: Any) -> Iterator[None]:
+    """Lets lines be read that do not count, because they will be read again, while the ``with`` block runs."""
+    before = task.__dict__.get("typed_tokens")
+    task.typed_tokens = {"warned": Counter()}
+    try:
+        yield
+    finally:
+        if before is None:
+            del task.typed_tokens
+        else:
+            task.typed_tokens = before
 
 
 def likely_cause(unknown: Counter[str], tokens: Counter[str], dictionary: Dictionary) -> Cause:

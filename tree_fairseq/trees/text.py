@@ -77,15 +77,19 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
 def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike) -> Iterator[str]:
     """Yields lines like `read_lines`, from an open binary file or other lines of bytes; messages name ``path``."""
     for number, raw in enumerate(raw_lines, start=1):
-        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            column = len(raw[: error.start].decode("utf-8")) + 1
-            hint = "Convert the file to UTF-8, for instance with iconv."
-            message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
-            raise TextFormatError(message, path, number, column, hint) from None
-        yield check_line(line, path, number)
+        yield check_line(decode_line(raw, path, number), path, number)
+
+
+def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
+    """Returns a line of UTF-8 without its line end; TextFormatError names the first byte that is wrong."""
+    raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        column = len(raw[: error.start].decode("utf-8")) + 1
+        hint = "Convert the file to UTF-8, for instance with iconv."
+        message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
+        raise TextFormatError(message, path, number, column, hint) from None
 
 
 def count_lines(path: str | os.PathLike) -> int:
