@@ -8,6 +8,7 @@
 #                              puts the figures into the documentation
 # make gpu [OPTIONS="--data DIR"]  environment, checks and measurements on a GPU in eight minutes; a table and out/gpu
 # make gpu -- --device cpu --quick  the same code without a GPU; python -m tests.gpu --help lists the options
+# make fuzz SECONDS=60          every target of tests/fuzz that long, guided by coverage; TARGETS="brackets manifest" some
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
 # make test-portable           environment, a part of the suite that shows whether a Python works, about ten minutes
@@ -46,6 +47,7 @@ PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/pre
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark gpu docker dist clean
+.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark fuzz docker dist clean
 .DEFAULT_GOAL := ready
 
 # The commands of the README then run as they are printed.
@@ -119,6 +121,8 @@ endif
 
 gpu: environment
 	@$(VENV)/bin/python -m tests.gpu $(OPTIONS) $(GPU_OPTIONS)
+fuzz: environment
+	@$(ONE_THREAD) $(VENV)/bin/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 
 docker:
 	@docker/build.sh $(or $(BASE),cpu)

@@ -16,6 +16,7 @@ import logging
 import os
 import pickle
 import re
+import struct
 import sys
 import tempfile
 import zipfile
@@ -39,7 +40,11 @@ from tree_fairseq.released_model import SUFFIX, read_released_model
 
 logger = logging.getLogger(__name__)
 
-_UNREADABLE = (EOFError, OSError, RuntimeError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError)
+# What torch raises about a damaged file: nearly anything.
+_UNREADABLE = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError),
+    *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile, pickle.UnpicklingError),
+)
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
 _NUMPY_CORES = ("core", "_core")

@@ -30,7 +30,8 @@ def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) 
 
     If the block raises, an older file of that name stays and the new one is removed. Several processes may write the
     same file at once: the last one wins. ``mode`` is ``"w"`` for UTF-8 text with ``\\n`` as the end of a line or
-    ``"wb"`` for bytes; ``sync`` forces the contents onto the disk before the file gets its name. Raises DiskFullError.
+    ``"wb"`` for bytes; ``sync`` forces the contents onto the disk before the file gets its name, and then the name.
+    Raises DiskFullError.
     """
     path, text = Path(path), {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     if path.exists() and not path.is_file():
@@ -46,6 +47,8 @@ def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) 
             if sync:
                 os.fsync(file.fileno())
         os.replace(part, path)
+        if sync:
+            force_to_disk(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -54,6 +57,21 @@ def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) 
             full.path = path
             raise full from error
         raise
+
+
+def force_to_disk(path: str | os.PathLike) -> None:
+    """Forces the contents of a file, or the names in a folder, onto the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def copy_whole(source: str | os.PathLike, destination: str | os.PathLike) -> None:
+    """Copies a file; the copy gets its name when it is complete and on the disk."""
+    with open(source, "rb") as read, atomic_file(destination, "wb") as written:
+        shutil.copyfileobj(read, written, 1 << 20)
 
 
 def is_part(name: str, of: str) -> bool:
@@ -71,10 +89,14 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
 def read_json(path: str | os.PathLike) -> Any:
     """The contents of a JSON file, or None if it does not exist; raises CorruptFileError if it is not JSON."""
     try:
-        return json.loads(Path(path).read_bytes())
+        content = Path(path).read_bytes()
+        value = json.loads(content)
+        if rb"\u" in content:
+            json.dumps(value, ensure_ascii=False).encode()  # fails for half of a character, which no file can hold
+        return value
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise CorruptFileError(f"{path} is not JSON: {error}") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,69 +70,61 @@ def translation(trained) -> System:
     return System(TASK, trained.data, trained.best, TREES)
 
 
+GOOD = [tree.encode() for tree in TREES]
+
+
+@pytest.fixture(scope="module")
+def expected(translation) -> list[tuple[str, float]]:
+    """The hypotheses of the good lines alone."""
+    return list(hypotheses(interact(translation, GOOD, "--buffer-size", 7, "--batch-size", 7)).values())
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_faulty_line_among_good_ones(translation, tmp_path, name):
+def test_a_faulty_line_among_good_ones(translation, expected, name):
     line, error, message = HOSTILE[name]
-    good = [tree.encode() for tree in TREES]
-    lines = [*good[:2], line, *good[2:]]
-    # Buffers end before, after and between the same good lines with the faulty one as without it.
-    for buffer in ((), ("--buffer-size", 7, "--batch-size", 7)):
-        output, other = interact(translation, lines, *buffer), interact(translation, good, *buffer)
-        found, expected = hypotheses(output), hypotheses(other)
-        assert sorted(found) == list(range(7)) and found.pop(2) == ("", -math.inf)
-        assert list(found.values()) == list(expected.values()) and len(expected) == 6
-        [warning] = warnings(output)
-        assert "input:3:" in warning and message in warning and not warnings(other)
-    output = generate(translation, lines, tmp_path, "--output", tmp_path / "best", "--nbest-json", tmp_path / "json")
+    lines = [*GOOD[:2], line, *GOOD[2:]]
+    output = interact(translation, lines, "--buffer-size", 7, "--batch-size", 7)
     found = hypotheses(output)
-    assert found.pop(2) == ("", -math.inf)
-    assert [found[number] for number in sorted(found)] == [
-        hypotheses(generate(translation, good, tmp_path))[number] for number in range(6)
-    ]
-    assert f"{tmp_path / 'raw'}:3:" in warnings(output)[0]
-    best = (tmp_path / "best").read_text(encoding="utf-8").split("\n")
-    assert [bool(text) for text in best] == [True, True, False, True, True, True, True, False]
-    sentences = list(map(json.loads, (tmp_path / "json").read_text(encoding="utf-8").splitlines()))
-    assert [sentence.get("source_brackets") for sentence in sentences] == [
-        *TREES[:2],
-        HOSTILE[name][0].decode() if name == "too long" else None,
-        *TREES[2:],
-    ]
-    assert sentences[2]["hypotheses"][0]["score"] is None
-    # The strict: one error, which names the line.
-    for command in (
-        lambda: interact(translation, lines, "--on-input-error", "stop"),
-        lambda: generate(translation, lines, tmp_path, "--on-input-error", "stop"),
-    ):
-        with pytest.raises(error, match=message.replace("+", r"\+")) as caught:
-            command()
-        assert caught.value.line == 3
+    assert sorted(found) == list(range(7)) and found.pop(2) == ("", -math.inf)
+    assert list(found.values()) == expected and len(expected) == 6
+    [warning] = warnings(output)
+    assert "input:3:" in warning and message in warning
+    with pytest.raises(error, match=message.replace("+", r"\+")) as caught:
+        interact(translation, lines, "--on-input-error", "stop")
+    assert caught.value.line == 3
 
 
-def test_faulty_lines_in_every_place(translation, tmp_path):
+def test_faulty_lines_in_every_place(translation, expected, tmp_path):
     bad = [line for line, _, _ in HOSTILE.values()]
-    lines = [bad[0], TREES[0].encode(), *bad[1:4], TREES[1].encode(), *bad[4:]]
-    expected = [text for text, _ in hypotheses(interact(translation, [tree.encode() for tree in TREES[:2]])).values()]
+    lines = [bad[0], GOOD[0], *bad[1:4], GOOD[1], *bad[4:]]
     flags = ("--nbest-json", tmp_path / "json", "--output", tmp_path / "best")
-    for output in (
-        interact(translation, lines),
-        interact(translation, lines, "--buffer-size", 4, "--batch-size", 2, *flags),
-        generate(translation, lines, tmp_path, "--sorted-output"),
+    texts = ["", expected[0][0], "", "", "", expected[1][0], *[""] * (len(bad) - 4)]
+    for name, output in (
+        ("input", interact(translation, lines)),
+        ("input", interact(translation, lines, "--buffer-size", 4, "--batch-size", 2, *flags)),
+        (str(tmp_path / "raw"), generate(translation, lines, tmp_path, "--sorted-output", *flags)),
     ):
-        found = [text for text, _ in hypotheses(output).values()]
-        assert found == ["", expected[0], "", "", "", expected[1], *[""] * (len(bad) - 4)]
-        assert list(lines_of("H", output)) == list(range(len(lines)))
-        assert [int(line.split(":")[1].split(":")[0]) for line in warnings(output) if "input:" in line] in (
-            [],
-            [1, 3, 4, 5, *range(7, len(lines) + 1)],
-        )
-    assert len((tmp_path / "best").read_text(encoding="utf-8").splitlines()) == len(lines)
+        assert [text for text, _ in hypotheses(output).values()] == texts
+        assert list(lines_of("H", output)) == list(lines_of("S", output)) == list(range(len(lines)))
+        numbers = [int(re.search(rf"{re.escape(name)}:(\d+):", line)[1]) for line in warnings(output)]
+        assert sorted(numbers) == [1, 3, 4, 5, *range(7, len(lines) + 1)]
+        if name != "input" or "best" in output:
+            assert (tmp_path / "best").read_text(encoding="utf-8").split("\n") == [*texts, ""]
+            sentences = list(map(json.loads, (tmp_path / "json").read_text(encoding="utf-8").splitlines()))
+            assert [sentence["id"] for sentence in sentences] == list(range(len(lines)))
+            trees = {1: TREES[0], 5: TREES[1], 8: HOSTILE["too long"][0].decode()}
+            assert {sentence["id"]: sentence.get("source_brackets") for sentence in sentences} == {
+                number: trees.get(number) for number in range(len(lines))
+            }
+            assert sentences[0]["hypotheses"] == [{"text": "", "score": None, "positional_scores": []}]
+    with pytest.raises(TextFormatError, match=r"raw:3:") as caught:
+        generate(translation, [*GOOD[:2], NOT_UTF_8["torn"]], tmp_path, "--on-input-error", "stop")
+    assert caught.value.line == 3
 
 
 def test_nothing_but_faulty_lines(translation, tmp_path):
     lines = [line for line, _, _ in HOSTILE.values()]
     for output in (
-        interact(translation, lines),
         interact(translation, lines, "--buffer-size", 20, "--batch-size", 20),
         generate(translation, lines, tmp_path),
     ):
@@ -209,16 +202,14 @@ def test_every_task_goes_on(systems, tmp_path, name):
         faulty.append("a\u2028b".encode())
     lines = [good[0], *faulty, *good[1:]]
     places = [0, *range(len(lines) - 2, len(lines))]
-    for buffer in (1, len(lines)):
-        flags = ("--buffer-size", buffer, "--batch-size", buffer)
+    for flags in (("--buffer-size", len(lines), "--batch-size", len(lines)),):
         output, other = interact(system, lines, *flags), interact(system, good, *flags)
         found, expected = hypotheses(output), hypotheses(other)
         assert sorted(found) == list(range(len(lines)))
         assert [found[place] for place in places] == list(expected.values())
         assert all(found[place] == ("", -math.inf) for place in set(found) - set(places))
-        assert [f"input:{place + 1}:" in line for place, line in enumerate(warnings(output), start=1)] == [True] * len(
-            faulty
-        )
+        numbers = sorted(int(re.search(r"input:(\d+):", line)[1]) for line in warnings(output))
+        assert numbers == list(range(2, 2 + len(faulty)))
         for kind in "BC":
             ours, theirs = lines_of(kind, output), lines_of(kind, other)
             assert [ours[place] for place in places if place in ours] == list(theirs.values())

@@ -27,10 +27,10 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
     tree_fairseq.register()
     folder = Path(folder)
     manifest = Manifest.load(folder)
-    problems = []
+    problems = Manifest.problems(folder)
     staging = staging_path(folder)
     if staging.exists() and any(staging.iterdir()):
-        problems = [f"{staging} is there: a command that builds this folder is running or was stopped; give it again"]
+        problems += [f"{staging} is there: a command that builds this folder is running or was stopped; give it again"]
     problems += [f"{MANIFEST_NAME} has a section that this version does not know: {name}" for name in manifest.unread]
     for name, record in with_progress(manifest.files.items(), "check", unit="files"):
         problems += with_last_error(_file_problems(folder / name, record, quick))

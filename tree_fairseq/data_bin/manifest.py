@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, ClassVar, TypeVar
 
 from tree_fairseq import __version__
+from tree_fairseq.data_bin.block_checksums import MANIFEST_NAME, block_checksums
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.files import file_sha256, read_json, write_json
 
-MANIFEST_NAME = "tree.json"
 FORMAT_VERSION = 1
 
 
@@ -101,6 +103,7 @@ class Manifest:
         symbols: sides that are symbol trees, by language
         sections: those that registered kinds of data set have added, by name
         unread: the sections of kinds that are not registered, as they were read
+        checksums: those of the blocks of data files and index files, by name (`block_checksums`)
     """
 
     source_lang: str
@@ -112,6 +115,7 @@ class Manifest:
     symbols: dict[str, SymbolSideRecord] = field(default_factory=dict)
     sections: dict[str, Any] = field(default_factory=dict)
     unread: dict[str, Any] = field(default_factory=dict)
+    checksums: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> Manifest:
@@ -137,7 +141,7 @@ class Manifest:
                     "Use that version or a later one"
                 )
             return _from_json(values)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CorruptFileError(f"{path} is not a manifest of trees: {error!r}") from None
 
     @classmethod
@@ -159,7 +163,18 @@ class Manifest:
         """Writes the manifest into a folder; the file gets its name when it is complete."""
         values = dataclasses.asdict(self)
         sections = {**values.pop("unread"), **values.pop("sections")}
-        write_json(Path(folder) / MANIFEST_NAME, {**values, **sections})
+        values = {**values, **sections}
+        self.checksums[MANIFEST_NAME] = values["checksums"][MANIFEST_NAME] = _own_checksum(values)
+        write_json(Path(folder) / MANIFEST_NAME, values)
+
+    @staticmethod
+    def problems(folder: str | os.PathLike) -> list[str]:
+        """Says whether the manifest of a folder is not as it was written; those of earlier versions do not tell."""
+        path = Path(folder) / MANIFEST_NAME
+        values = read_json(path)
+        written = values.get("checksums", {}).get(MANIFEST_NAME)
+        is_whole = written is None or written == _own_checksum(values)
+        return [] if is_whole else [f"{path} is not as it was written: it was damaged or edited"]
 
     def section(self, kind: type[S]) -> S | None:
         """Returns the section of a registered kind of data set, or None if this folder has no such section."""
@@ -196,6 +211,7 @@ class Manifest:
         for split in record.splits.keys() & set(splits):
             for name in record.splits.pop(split).files:
                 self.files.pop(name, None)
+                self.checksums.pop(name, None)
 
     def keep_splits(self, old: Any, new: Any, rewritten: Iterable[str], contents: str) -> None:
         """Gives a new record those splits of the folder's old one, if there is one, that are not ``rewritten``.
@@ -237,6 +253,19 @@ class Manifest:
         self._verify(Path(folder), names, [_record_of(split, section.splits, found, _PREPROCESS) for split in splits])
         return section
 
+    def verify_texts(self, folder: str | os.PathLike, splits: Iterable[str] = ()) -> None:
+        """Compares the dictionaries of both languages, and the sizes of the token files of some splits, with those in
+        ``folder``, as far as they are recorded; errors are those of :meth:`verify_quickly`.
+        """
+        folder, names = Path(folder), []
+        for lang in filter(None, (self.source_lang, self.target_lang)):
+            if record := self.files.get(f"dict.{lang}.txt"):
+                record.verify_content(folder / f"dict.{lang}.txt")
+            prefixes = (token_prefix(split, self.source_lang, self.target_lang, lang) for split in splits)
+            names += [f"{prefix}{suffix}" for prefix in prefixes for suffix in ("", ".bin", ".idx")]
+        for name in filter(self.files.__contains__, names):
+            self.files[name].verify_size(folder / name)
+
     def _verify(self, folder: Path, dictionaries: Iterable[str], records: Iterable[Any]) -> None:
         for name in dictionaries:
             self.files[name].verify_content(folder / name)
@@ -246,7 +275,10 @@ class Manifest:
 
     def enter_files(self, paths: Iterable[Path]) -> None:
         """Enters the sizes and hashes of files."""
-        self.files.update({path.name: FileRecord.of(path) for path in paths})
+        for path in paths:
+            self.files[path.name] = FileRecord.of(path)
+            if path.suffix in (".bin", ".idx"):
+                self.checksums[path.name] = block_checksums(path)
 
     def enter_dictionary(self, path: Path, in_use: bool) -> None:
         """Enters a dictionary.
@@ -270,6 +302,13 @@ class Manifest:
                 self.enter_files(folder / name for name in token_file_names(prefix, found_impl(prefix)))
 
 
+def _own_checksum(values: dict[str, Any]) -> str:
+    """The checksum of a manifest, without the place that it has there."""
+    sums = {name: text for name, text in values.get("checksums", {}).items() if name != MANIFEST_NAME}
+    content = json.dumps({**values, "checksums": sums}, sort_keys=True, default=str)
+    return f"{zlib.crc32(content.encode()):08x}"
+
+
 _ANNOTATE = "add them with `tree-fairseq annotate`"
 _PREPROCESS = "preprocess it with the dictionaries of this folder (--srcdict, --tgtdict)"
 
@@ -288,6 +327,8 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     sections = {name: value for name, value in values.items() if name not in names and value is not None}
     records = {name: _SECTIONS[name].from_json(value) for name, value in sections.items() if name in _SECTIONS}
     unread = {name: dict(value) for name, value in sections.items() if name not in _SECTIONS}
+    if not all(isinstance(text, str) for text in values.get("checksums", {}).values()):
+        raise TypeError("checksums are not text")
     everything: list[Any] = [*sides.values(), *symbols.values(), *records.values()]
     prefixes = [split.prefix for side in everything for split in side.splits.values()]
     if outside := [

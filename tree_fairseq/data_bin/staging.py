@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import DestinationExistsError
-from tree_fairseq.files import is_part, read_json, write_json
+from tree_fairseq.files import force_to_disk, is_part, read_json, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +34,6 @@ _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
 _RUN = "run.json"
-
-
-def _sync(path: Path) -> None:
-    """Forces a file, or the names in a folder, onto the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def staging_path(destination: str | os.PathLike) -> Path:
@@ -180,10 +171,10 @@ class Staging:
         """Declares the files of a :meth:`new_output` complete; those in ``last`` appear after all others, in order."""
         names = sorted(path.name for path in output.iterdir())
         for path in (*(output / name for name in names), output):
-            _sync(path)
+            force_to_disk(path)
         files = [name for name in names if name not in last] + [name for name in last if name in names]
         write_json(self.path / _READY, {"command": self._command, "output": output.name, "files": files})
-        _sync(self.path)
+        force_to_disk(self.path)
 
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
@@ -197,10 +188,10 @@ class Staging:
         cache = self.path / PARSE_CACHE
         if cache.exists() and not (self.destination / PARSE_CACHE).exists():
             os.replace(cache, self.destination / PARSE_CACHE)
-        _sync(self.destination)
+        force_to_disk(self.destination)
         # This file goes last: a command that is given again learns from it that only clearing away is left.
         self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
         self._remove([_READY])
         with contextlib.suppress(OSError):
             self.path.rmdir()
-        _sync(self.path.parent)
+        force_to_disk(self.path.parent)

@@ -61,7 +61,7 @@ def _sizes(prefix: str) -> np.ndarray:
     impl = found_impl(prefix)
     if impl == "raw":
         return np.array([len(tokens(line)) + 1 for line in read_lines(prefix)], np.int64)
-    return _mmap_sizes(prefix) if impl == "mmap" else np.asarray(_open_indexed(prefix, impl).sizes)
+    return require_mmap_files(prefix) if impl == "mmap" else np.asarray(_open_indexed(prefix, impl).sizes)
 
 
 def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
@@ -130,28 +130,32 @@ def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
         raise LeafMismatchError(f"{message} ({found} such lines)")
 
 
-def _mmap_sizes(prefix: str) -> np.ndarray:
+def require_mmap_files(prefix: str) -> np.ndarray:
     """Checks that the files are whole and returns the number of tokens of every line, with EOS, ``[lines]`` int32."""
     value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
     require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
     return sizes
 
 
+def require_old_files(prefix: str, dataset: indexed_dataset.IndexedDataset) -> None:
+    """Checks that the files of an opened ``lazy`` or ``cached`` data set are whole; fairseq reads cut ones as noise."""
+    # Header, offsets of items and of dimensions, one dimension for each item.
+    require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
+    size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
+    require_data_size(Path(f"{prefix}.bin"), size)
+
+
 def _open_indexed(prefix: str, impl: str):
     """Opens a data set of fairseq; errors say what is damaged."""
     if impl == "mmap":
-        _mmap_sizes(prefix)
+        require_mmap_files(prefix)
         return indexed_dataset.make_dataset(prefix, "mmap")
     try:
         # "cached" files are read without the prefetching that a cached data set insists on.
         dataset = indexed_dataset.make_dataset(prefix, "lazy", fix_lua_indexing=True)
-        # Header, offsets of items and of dimensions, one dimension for each item; fairseq itself reads a cut file as
-        # noise.
-        require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
-        size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
+        require_old_files(prefix, dataset)
     except (AssertionError, AttributeError, KeyError, MemoryError, OSError, ValueError, struct.error) as error:
         raise CorruptFileError(f"{prefix}.idx is damaged: {error}") from None
-    require_data_size(Path(f"{prefix}.bin"), size)
     return dataset
 
 
@@ -167,6 +171,8 @@ def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
         raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
     try:
         return Dictionary.load(os.fspath(path))
+    except DataFolderError:
+        raise
     except Exception as error:  # fairseq itself raises a bare Exception for a wrong encoding.
         raise DataFolderError(f"{path} is not a dictionary: {error}") from None
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
 from tree_fairseq.data_bin.index_files import (
     LINES_AT_A_TIME,
     index_bytes,
@@ -173,6 +174,8 @@ class TreeStore:
         # Both are views of the mapped file, so that processes share them.
         self._sizes, self._pointers = _read_sizes(index_path)
         self._values = map_values(data_path, self._start(len(self._sizes)))
+        require_whole_index(index_path)
+        self._blocks = checker_of(data_path, self._values)
 
     def _start(self, line: int) -> int:
         """Where the item of a line starts in the data, or the end of the data for the number of lines."""
@@ -193,7 +196,10 @@ class TreeStore:
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
         start = self._start(index)
-        item = self._values[start : start + int(self._sizes[index])]
+        end = start + int(self._sizes[index])
+        if self._blocks is not None and self._blocks.unread:
+            self._blocks.require(4 * start, 4 * end)
+        item = self._values[start:end]
         return StoredTree(int(item[0]), *item[1:].reshape(-1, _ROW).T)
 
     @property

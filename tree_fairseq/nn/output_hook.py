@@ -25,7 +25,7 @@ from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.errors import InputError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.nn.generating import in_brackets
-from tree_fairseq.nn.line_guard import EMPTY, STOP, Encode, LineGuard, Listener
+from tree_fairseq.nn.line_guard import EMPTY, STOP, Encode, LineGuard, Listener, NothingReadableError, empty_lines
 from tree_fairseq.nn.output_lines import OutputLines, best_texts, json_lines
 from tree_fairseq.nn.pair_dataset import InputLines
 from tree_fairseq.nn.raw_input import check_raw_file, read_raw_file
@@ -155,12 +155,16 @@ def _generate(stock: Callable) -> Callable:
         def tree(number: int) -> str | None:
             return _stored_tree(found[-1], dataset, number) if wanted.raw is None else trees[number]
 
+        result = None
         with _tasks(prepare) as found:
-            result = stock(cfg, lines)
+            try:
+                result = stock(cfg, lines)
+            except NothingReadableError:
+                lines.writelines(map(empty_lines, guard.faulty))
         lines.finish()
         if wanted.files:
-            dataset = found[-1].dataset(cfg.dataset.gen_subset)
-            count = len(dataset) if wanted.raw is None else guard.lines_read
+            dataset = found[-1].dataset(cfg.dataset.gen_subset) if wanted.raw is None else None
+            count = guard.lines_read if dataset is None else len(dataset)
             _write(wanted, lines, found[-1], sorted(lines.sentences) if is_shard(cfg) else range(count), tree)
         return result
 

@@ -14,7 +14,6 @@ from omegaconf import open_dict
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.line_guard import LineGuard, NothingReadableError, empty_lines
-from tree_fairseq.nn.pair_dataset import NewLines
 
 
 def check_raw_file(path: Path, cfg: Any) -> None:
@@ -32,7 +31,7 @@ def read_raw_file(task: FairseqTask, path: Path, cfg: Any, guard: LineGuard, out
     """Makes a task load the lines of a file, whatever split it is asked for.
 
     They are tokenised and split as its folder says, or as fairseq's flags in the configuration say. What fairseq prints
-    of sentences is printed of faulty lines, too, to ``output``.
+    of sentences is printed of faulty lines, too, to ``output``. If all are, the task raises NothingReadableError.
     """
     guard.watch(task)
     iterate = task.get_batch_iterator
@@ -47,14 +46,13 @@ def read_raw_file(task: FairseqTask, path: Path, cfg: Any, guard: LineGuard, out
 
         with open(path, "rb") as file:
             lines = guard.take(list(file))
-        try:
-            tokens, lengths = task.get_interactive_tokens_and_lengths(lines, encode)
-        except NothingReadableError:
-            tokens, lengths = NewLines([], []), []
+        tokens, lengths = task.get_interactive_tokens_and_lengths(lines, encode)
         task.datasets[split] = task.build_dataset_for_inference(tokens, lengths)
 
     def get_batch_iterator(dataset: FairseqDataset, *args: Any, **options: Any):
         iterator = iterate(dataset, *args, **options)
+        if len(guard.faulty) == guard.lines_read:
+            raise NothingReadableError("no line can be read", path)  # fairseq's summary would divide by zero
         if not options.get("shard_id"):
             output.writelines(map(empty_lines, guard.faulty))
         return iterator

@@ -71,8 +71,10 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     @classmethod
     def setup_task(cls, cfg: TranslationWithTreesConfig, **kwargs):
         """Loads the dictionaries; if no languages are given, those of ``tree.json``, even if the folder has no data."""
+        folder = utils.split_paths(cfg.data)[0]
+        manifest = Manifest.load(folder)
+        manifest.verify_texts(folder)
         if cfg.source_lang is None and cfg.target_lang is None:
-            manifest = Manifest.load(utils.split_paths(cfg.data)[0])
             cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
         return super().setup_task(cfg, **kwargs)
 
@@ -81,6 +83,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Loads a split as the stock task does, and the trees of its sides."""
         folder = self.folder_of(split, epoch)
+        Manifest.load(folder).verify_texts(folder, [split])
         for side in (self.source_side, self.target_side):
             side.check_files(folder, split)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)

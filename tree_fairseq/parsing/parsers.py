@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from tree_fairseq.errors import ParserError, ParserUnavailableError, TooManyParseFailuresError
+from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError, TooManyParseFailuresError
 from tree_fairseq.trees.tree import Tree
 
 # The label of the tree of a sentence that could not be parsed, and the tag of its words.
@@ -170,10 +170,16 @@ class ParserOptions:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ParserOptions:
-        """Returns the options that :meth:`to_json` gave; raises ValueError for one that this version does not know."""
-        if unknown := ", ".join(sorted(set(values) - {option.name for option in dataclasses.fields(cls)})):
-            raise ValueError(f"unknown parser options: {unknown}; they were written by another version of tree_fairseq")
-        return cls(**values)
+        """Returns the options that :meth:`to_json` gave; raises InputError for one that this version does not know."""
+        names = {option.name for option in dataclasses.fields(cls)}
+        if not isinstance(values, dict):
+            raise InputError(f"the options of a parser are {values!r}", hint="Preprocess again.")
+        if unknown := ", ".join(sorted(set(map(str, values)) - names)):
+            raise InputError(f"unknown parser options: {unknown}; they were written by another version of tree_fairseq")
+        try:
+            return cls(**values)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the options of a parser cannot be read: {error}", hint="Preprocess again.") from error
 
     def replace(self, **changes: Any) -> ParserOptions:
         """Returns a copy with other values."""

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
 from tree_fairseq.data_bin.index_files import map_values, read_index_with_pointers, write_index
 from tree_fairseq.data_bin.token_files import token_lengths
 from tree_fairseq.data_bin.tree_store import tree_file_paths
@@ -68,6 +69,8 @@ class InsertionStore:
             raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {_REPAIR}")
         self._starts = pointers // 4
         self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
+        require_whole_index(index_path)
+        self._blocks = checker_of(data_path, self._values)
 
     def __reduce__(self):
         return type(self), (self.prefix,)
@@ -97,8 +100,11 @@ class InsertionStore:
         """Returns the item of a line, counted from 0; raises IndexError beyond the last."""
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
-        start = self._starts[index]
-        return self._values[start : start + self._sizes[index]]
+        start = int(self._starts[index])
+        end = start + int(self._sizes[index])
+        if self._blocks is not None and self._blocks.unread:
+            self._blocks.require(4 * start, 4 * end)
+        return self._values[start:end]
 
 
 class StoredInsertions:

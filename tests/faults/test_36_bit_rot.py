@@ -1,0 +1,259 @@
+"""Bit rot: flips, cuts, zeros, swaps and deletions of every file of every kind of folder.
+
+``tree-fairseq check`` finds each of them. A command on the damaged folder ends with an error of this package, or reads
+what was written. With ``TREE_FAIRSEQ_ALL_DAMAGES=1`` every file gets every damage, otherwise one and deletion.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import pickle
+import random
+import shutil
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import pytest
+import torch
+from fairseq import tasks
+from fairseq.data import data_utils, indexed_dataset
+from fairseq.tasks.translation import TranslationTask
+
+from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
+from tests.end_to_end import tiny_classes, tiny_programs
+from tests.end_to_end.test_structural_translation import Modality, texts_for
+from tests.end_to_end.test_structural_translation import preprocess as preprocess_programs
+from tests.end_to_end.test_tree_insertion import preprocess as preprocess_insertion
+from tree_fairseq.commands.check import check_folder
+from tree_fairseq.data_bin.block_checksums import BLOCK_BYTES
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.token_files import load_dictionary
+from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter
+from tree_fairseq.errors import CorruptFileError, DataFolderError, TreeFairseqError
+
+KINDS = {
+    "translation": ("tree_translation", "en", "de"),
+    "symbols": ("structural_translation", "source", "target"),
+    "insertion": ("tree_insertion", "nl", "lf"),
+    "classification": ("tree_classification", "text", "class"),
+}
+ALL = os.environ.get("TREE_FAIRSEQ_ALL_DAMAGES", "0") != "0"
+# What a folder has beside the files that commands read.
+UNREAD = {"preprocess.log", "parse-cache"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> dict[str, Path]:
+    """A folder of each kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    corpus = write_corpus(folder / "corpus", train=12, valid=6)
+    flags = ("--destdir", folder / "translation", "--tree-parser", "brackets")
+    run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), *flags)
+    programs = tiny_programs.write_corpus(folder / "programs", (12, 6, 6))
+    modality = Modality("tree", "tree", "")
+    preprocess_programs(texts_for(programs, folder / "texts", modality), folder / "symbols", modality)
+    preprocess_insertion(programs, folder / "insertion")
+    examples = tiny_classes.write_examples(folder / "examples", "trees")
+    tiny_classes.preprocess(examples, "trees", folder / "classification")
+    return {kind: folder / kind for kind in KINDS}
+
+
+def task_of(kind: str, folder: Path):
+    """The task over a folder."""
+    name, source, target = KINDS[kind]
+    if kind == "classification":
+        return tiny_classes.task_of(folder)
+    config = tasks.TASK_DATACLASS_REGISTRY[name]
+    known = {field.name for field in dataclasses.fields(config)}
+    values = {"data": str(folder), "source_lang": source, "target_lang": target, "train_subset": "train"}
+    others = {"dataset_impl": None, "seed": 1, "required_seq_len_multiple": 1}
+    given = {name: value for name, value in {**values, **others}.items() if name in known}
+    return tasks.TASK_REGISTRY[name].setup_task(config(**given))
+
+
+def contents(kind: str, folder: Path) -> list:
+    """All that a command reads from a folder: dictionaries, and the examples of each split."""
+    task = task_of(kind, folder)
+    found: list = [task.source_dictionary.symbols, task.target_dictionary.symbols]
+    for split in ("train", "valid"):
+        task.load_dataset(split)
+        dataset = task.dataset(split)
+        found += [repr(dataset[index]) for index in range(len(dataset))]
+        dataset.collater([dataset[0], dataset[1]])
+    return found
+
+
+def flip(content: bytes, draw: random.Random, other: bytes) -> bytes:
+    place = draw.randrange(len(content))
+    return content[:place] + bytes([content[place] ^ 1 << draw.randrange(8)]) + content[place + 1 :]
+
+
+def zero(content: bytes, draw: random.Random, other: bytes) -> bytes:
+    length = min(len(content), 16)
+    place = draw.randrange(len(content) - length + 1)
+    return content[:place] + bytes(length) + content[place + length :]
+
+
+def cut(content: bytes, draw: random.Random, other: bytes) -> bytes:
+    return content[: draw.randrange(len(content))]
+
+
+def swap(content: bytes, draw: random.Random, other: bytes) -> bytes:
+    return other
+
+
+def empty(content: bytes, draw: random.Random, other: bytes) -> bytes:
+    return b""
+
+
+DAMAGES: list[Callable] = [flip, zero, cut, swap, empty]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_file_and_every_damage(folders, tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "level", logging.ERROR)
+    folder = Path(shutil.copytree(folders[kind], tmp_path / "folder"))
+    names = sorted(path.name for path in folder.iterdir() if path.name not in UNREAD)
+    assert set(names) == {*Manifest.load(folder).files, "tree.json"}
+    assert check_folder(folder) == []
+    expected, draw, stopped, unseen = contents(kind, folder), random.Random(kind), 0, []
+    for number, name in enumerate(names):
+        path, content = folder / name, (folder / name).read_bytes()
+        same_suffix = [other for other in names if other != name and other.endswith(path.suffix)]
+        for damage in DAMAGES if ALL else [DAMAGES[number % len(DAMAGES)]]:
+            other = (folder / draw.choice(same_suffix or names)).read_bytes()
+            damaged = damage(content, draw, other)
+            if damaged == content:
+                continue
+            path.write_bytes(damaged)
+            what = (kind, name, damage.__name__)
+            assert _problems(folder), what
+            stopped += _stops_or_reads_the_same(kind, folder, expected, what, unseen)
+        path.unlink()
+        assert _problems(folder), (kind, name, "deleted")
+        stopped += _stops_or_reads_the_same(kind, folder, expected, (kind, name, "deleted"), unseen)
+        path.write_bytes(content)
+    # Other values in tree.json that are possible, too, and nothing else.
+    assert {name for _, name, _ in unseen} <= {"tree.json"} and stopped > len(names)
+    assert check_folder(folder) == []
+
+
+def _problems(folder: Path) -> list[str]:
+    try:
+        return check_folder(folder)
+    except DataFolderError as error:
+        return [str(error)]
+
+
+def _stops_or_reads_the_same(kind: str, folder: Path, expected: list, what: tuple, unseen: list) -> bool:
+    try:
+        found = contents(kind, folder)
+    except TreeFairseqError as error:
+        text = str(error)
+        assert str(folder) in text and "\n" not in text, (what, text)
+        return True
+    if found != expected:
+        unseen.append(what)
+    return False
+
+
+# fairseq's own tasks on the same files
+
+
+@pytest.mark.parametrize("damage", ["empty data", "no index", "header", "cut data", "cut index", "dictionary", "words"])
+def test_fairseqs_own_errors_name_file_and_way_out(folders, tmp_path, damage):
+    folder = Path(shutil.copytree(folders["translation"], tmp_path / "folder"))
+    prefix = folder / "train.en-de.de"
+    data, index, words = Path(f"{prefix}.bin"), Path(f"{prefix}.idx"), folder / "dict.de.txt"
+    wrong = index
+    if damage == "empty data":
+        wrong = data
+        data.write_bytes(b"")
+    elif damage == "no index":
+        index.unlink()
+    elif damage == "header":
+        index.write_bytes(b"TNTIDX\x00\x00" + index.read_bytes()[8:])
+    elif damage == "cut data":
+        wrong = data
+        data.write_bytes(data.read_bytes()[:-2])
+    elif damage == "cut index":
+        index.write_bytes(index.read_bytes()[:-9])
+    elif damage == "dictionary":
+        wrong = words
+        words.write_bytes(b"\xff" + words.read_bytes())
+    else:
+        wrong = words
+        words.write_text("der\n")
+    with pytest.raises(CorruptFileError) as caught:
+        TranslationTask.load_dictionary(str(words))
+        data_utils.load_indexed_dataset(str(prefix))
+    assert str(wrong) in str(caught.value) and "reprocess again" in str(caught.value)
+
+
+def test_older_token_files_are_checked_too(folders, tmp_path):
+    dictionary = load_dictionary(folders["translation"], "de")
+    for impl in ("cached", "lazy"):
+        builder = indexed_dataset.make_builder(str(tmp_path / f"{impl}.bin"), "lazy")
+        for _ in range(5):
+            builder.add_item(torch.tensor([5, 6, dictionary.eos()]).int())
+        builder.finalize(str(tmp_path / f"{impl}.idx"))
+        data, index = tmp_path / f"{impl}.bin", tmp_path / f"{impl}.idx"
+        assert len(data_utils.load_indexed_dataset(str(tmp_path / impl), dictionary, impl)) == 5
+        for path in (data, index):
+            content = path.read_bytes()
+            for damaged in (content[: len(content) // 2], b"", content[:8] + b"\x07" + content[9:]):
+                if path == data and len(damaged) == len(content):
+                    continue
+                path.write_bytes(damaged)
+                with pytest.raises(CorruptFileError, match=impl):
+                    data_utils.load_indexed_dataset(str(tmp_path / impl), dictionary, impl)
+            path.write_bytes(content)
+
+
+# Checksums
+
+
+def test_only_the_damaged_block_is_refused(tmp_path):
+    """Of three blocks; the others are read, also in another process, which opens the files again."""
+    rows = np.tile(np.array([[4, 0, 1, 0]], np.int32), (60_000, 1))
+    ones = np.ones(len(rows), np.int32)
+    with TreeStoreWriter(tmp_path / "train.en-de.en.tree") as writer:
+        writer.add(TreeBlock(ones, ones, rows))
+    manifest = Manifest("en", "de")
+    manifest.enter_files(sorted(tmp_path.glob("*.tree.*")))
+    path = tmp_path / "train.en-de.en.tree.bin"
+    content = bytearray(path.read_bytes())
+    assert len(content) > BLOCK_BYTES and len(manifest.checksums[path.name]) == 8 * 2
+    manifest.save(tmp_path)
+    content[BLOCK_BYTES + 4] ^= 1
+    path.write_bytes(content)
+    store = TreeStore(tmp_path / "train.en-de.en.tree")
+    tokens = indexed_dataset.make_dataset(str(tmp_path / "train.en-de.en.tree"), "mmap")
+    assert store[0].num_leaves == 1 and len(tokens[0]) == 5
+    damaged = BLOCK_BYTES // 20 + 5
+    for read in (lambda: store[damaged], lambda: tokens[damaged]):
+        with pytest.raises(CorruptFileError, match=f"{path.name} is damaged: bytes {BLOCK_BYTES} to {len(content)}"):
+            read()
+    options = {"sampler": [0, damaged], "batch_size": None, "num_workers": 1, "multiprocessing_context": "fork"}
+    with pytest.raises(CorruptFileError, match="is damaged: bytes"):
+        for _ in torch.utils.data.DataLoader(pickle.loads(pickle.dumps(tokens)), **options):
+            pass
+
+
+def test_folders_without_checksums_are_read(folders, tmp_path):
+    folder = Path(shutil.copytree(folders["translation"], tmp_path / "folder"))
+    expected = contents("translation", folder)
+    manifest = Manifest.load(folder)
+    for checksums in ({}, {"train.en-de.en.bin": "00"}, {"train.en-de.en.bin": "x" * 8}):
+        (folder / "tree.json").write_text(_as_json(manifest, checksums))
+        assert contents("translation", folder) == expected and check_folder(folder) == []
+
+
+def _as_json(manifest: Manifest, checksums: dict) -> str:
+    values = dataclasses.asdict(manifest)
+    sections = {**values.pop("sections"), **values.pop("unread")}
+    return json.dumps({**values, **sections, "checksums": checksums})

@@ -1,0 +1,145 @@
+"""Averaging, exporting, releasing and saving are killed at any file operation; a rerun gives the same bytes.
+
+Preprocessing and annotating are in test_13_killed_preprocess. With ``TREE_FAIRSEQ_ALL_KILLS=1`` every operation is a
+moment to be killed at, otherwise a few of them are.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Callable
+
+import pytest
+import torch
+
+from tests.data_bin.corpora import in_child
+from tests.end_to_end.fixtures import train
+from tests.faults.test_13_killed_preprocess import kill_at
+from tree_fairseq import files
+from tree_fairseq.commands import average, export, release
+from tree_fairseq.files import atomic_file, copy_whole
+
+ALL = os.environ.get("TREE_FAIRSEQ_ALL_KILLS", "0") != "0"
+
+
+def moments_of(action: Callable[[], object], folder: Path, reset: Callable[[], None]) -> list[int]:
+    """The moments to try: how often an action touches a folder, or a few of these numbers."""
+    total = 0
+    while in_child(action, lambda: kill_at(total, folder)) != 0:
+        reset()
+        total += 1 if ALL else 4
+    reset()
+    return list(range(total)) if ALL else sorted({0, 1, total // 2, max(0, total - 5), max(0, total - 2)})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("command", ["average", "export", "release"])
+def test_a_command_at_any_moment(trained, tmp_path, command):
+    output = tmp_path / "output"
+    if command == "release":
+        pytest.importorskip("safetensors")
+
+    def action() -> None:
+        if command == "average":
+            inputs = [str(trained.folder / name) for name in ("checkpoint2.pt", "checkpoint1.pt")]
+            status = average.main(["--inputs", *inputs, "--output", str(output / "average.pt")])
+        elif command == "export":
+            status = export.main([str(trained.data), "--split", "test", "--output", str(output / "trees")])
+        else:
+            status = release.main([str(trained.data), "--path", str(trained.best), "--output", str(output)])
+        assert not status
+
+    def reset() -> None:
+        shutil.rmtree(output, ignore_errors=True)
+        if command != "release":
+            output.mkdir()
+
+    reset()
+    assert in_child(action) == 0
+    expected = contents(output)
+    reset()
+    for moment in moments_of(action, output, reset):
+        reset()
+        assert in_child(action, lambda: kill_at(moment, output)) in ("killed", 0)
+        # Nothing is half-written under a final name.
+        for name, content in contents(output).items() if output.exists() else ():
+            assert name.endswith(".tmp") or content == expected[name], (moment, name)
+        if command == "release":
+            shutil.rmtree(output, ignore_errors=True)
+        assert in_child(action) == 0
+        found = contents(output)
+        assert {name: found[name] for name in expected} == expected, moment
+
+
+def test_training_at_any_moment_of_its_saves(trained, tmp_path):
+    """The killed training goes on, and its weights are in the end those of the unbroken one."""
+    folder = tmp_path / "checkpoints"
+
+    def action() -> None:
+        train(trained.data, folder, "--max-update", 4, "--save-interval-updates", 2, "--keep-interval-updates", 1)
+
+    def reset() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    assert in_child(action) == 0
+    expected = torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+    reset()
+    for moment in range(400) if ALL else (9, 14, 21):
+        reset()
+        if in_child(action, lambda: kill_at(moment, folder)) == 0:
+            break
+        for path in folder.glob("*.pt"):
+            torch.load(path, weights_only=True)  # whole
+        assert in_child(action) == 0
+        found = torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+def test_names_are_given_to_what_is_on_the_disk(tmp_path, monkeypatch):
+    """The order of operations that a power cut needs: contents, rename, folder."""
+    done: list[tuple[str, str]] = []
+    fsync, replace, rename = os.fsync, os.replace, os.rename
+
+    def name_of(descriptor: int) -> str:
+        return Path(os.readlink(f"/proc/self/fd/{descriptor}")).name
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append(("sync", name_of(descriptor))), fsync(descriptor)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(("name", Path(b).name)), replace(a, b)))
+    monkeypatch.setattr(os, "rename", lambda a, b: (done.append(("name", Path(b).name)), rename(a, b)))
+    with atomic_file(tmp_path / "a") as file:
+        file.write("x")
+    assert [kind for kind, _ in done] == ["sync", "name", "sync"] and done[1:] == [
+        ("name", "a"),
+        ("sync", tmp_path.name),
+    ]
+    done.clear()
+    copy_whole(tmp_path / "a", tmp_path / "b")
+    assert [kind for kind, _ in done] == ["sync", "name", "sync"] and (tmp_path / "b").read_text() == "x"
+    done.clear()
+    from fairseq.checkpoint_utils import torch_persistent_save
+
+    torch_persistent_save({"a": 1}, str(tmp_path / "c.pt"))
+    assert done == [("sync", "c.pt.tmp"), ("name", "c.pt"), ("sync", tmp_path.name)]
+
+
+def test_a_copy_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
+    from fairseq.file_io import PathManager
+
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "checkpoint_last.pt").write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError("torn")
+
+    monkeypatch.setattr(files.shutil, "copyfileobj", fail)
+    with pytest.raises(OSError, match="torn"):
+        PathManager.copy(str(tmp_path / "new"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
+    assert (tmp_path / "checkpoint_last.pt").read_text() == "old" and len(list(tmp_path.iterdir())) == 2
+    monkeypatch.undo()
+    assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
+    assert (tmp_path / "checkpoint_last.pt").read_text() == "new"

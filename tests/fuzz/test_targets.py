@@ -1,0 +1,77 @@
+"""Every target keeps its law: on its seeds, on inputs that once broke it, and on a few hundred new ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.__main__ import load_targets
+from tests.fuzz.guided import regressions, search
+from tests.fuzz.law import MEMORY, TARGETS, Hang, Target, damaged, hold
+from tests.fuzz.law import Choices as _Choices
+from tree_fairseq.errors import InputError
+
+load_targets()
+# Those that take milliseconds for an input get fewer, so that each target takes about two seconds.
+EXAMPLES = {"structural_beam": 25, "arguments": 60, "checkpoint": 120, "parse_cache": 100, "tree_store": 150}
+EXPECTED = {
+    "brackets",
+    "subword_alignment",
+    "arguments",
+    "tree_store",
+    "manifest",
+    "dictionary",
+    "parse_cache",
+    "checkpoint",
+    "structural_beam",
+}
+
+
+def test_all_targets_are_there():
+    notations = {f"notation_{name}" for name in ("bracket", "funql", "json", "prolog", "variable_free")}
+    assert EXPECTED | notations <= set(TARGETS)
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_the_law(name):
+    target = TARGETS[name]
+    for data in [*target.seeds(), *(path.read_bytes() for path in regressions(target))]:
+        hold(target.read, data)
+    search(target, EXAMPLES.get(name, 250), number=1, guided=False)
+
+
+def test_the_law_can_be_broken():
+    def wrong(data: bytes) -> None:
+        if data:
+            raise KeyError(data)
+
+    def endless(data: bytes) -> None:
+        while True:
+            pass
+
+    def greedy(data: bytes) -> None:
+        bytearray(2 * MEMORY)
+
+    hold(wrong, b"")
+    for read, error in ((wrong, KeyError), (endless, Hang), (greedy, MemoryError)):
+        with pytest.raises(error):
+            hold(read, b"x")
+
+    def refusing(data: bytes) -> None:
+        raise InputError("no")
+
+    hold(refusing, b"x")
+
+
+def test_the_search_finds_what_breaks_the_law():
+    def read(data: bytes) -> None:
+        if data[:1] == b"(" and data[-1:] == b"!":
+            raise IndexError(data)
+
+    with pytest.raises(IndexError):
+        search(Target("read", read, lambda: [b"(a)"]), 4000, number=1)
+
+
+def test_damage_is_made_of_all_kinds():
+    content = bytes(range(200))
+    found = {damaged(content, _Choices(bytes([kind, 10, 5, 7, 1, 2, 3]))) for kind in range(8)}
+    assert len(found) == 8 and damaged(content, _Choices(b"")) == content

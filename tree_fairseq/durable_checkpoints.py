@@ -1,0 +1,41 @@
+"""Checkpoints that fairseq writes are complete under their name and on the disk, after a kill or a power cut, too.
+
+fairseq writes a checkpoint under another name and renames it, but does not force it onto the disk before: after a power
+cut the name may belong to a file of zeros. It then copies the file to ``checkpoint_best.pt`` and ``checkpoint_last.pt``
+under these names: a kill during the copy leaves half of it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable
+
+from fairseq import file_io
+
+from tree_fairseq.compat import wrap
+from tree_fairseq.files import copy_whole, force_to_disk
+
+
+def install() -> None:
+    """Wraps the two functions of fairseq that give checkpoints their names; a second call does nothing."""
+    wrap(file_io.PathManager, "copy", _copy_whole)
+    wrap(file_io.PathManager, "rename", _rename_durably)
+
+
+def _copy_whole(copy: Callable) -> Callable:
+    def copy_file(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
+        if not (os.path.isfile(src_path) and os.path.isdir(os.path.dirname(dst_path) or ".")):
+            return copy(src_path, dst_path, overwrite=overwrite)  # a place that is no file of this machine
+        copy_whole(src_path, dst_path)
+        return dst_path
+
+    return copy_file
+
+
+def _rename_durably(rename: Callable) -> Callable:
+    def rename_file(src: str, dst: str) -> None:
+        force_to_disk(src)
+        rename(src, dst)
+        force_to_disk(os.path.dirname(dst) or ".")
+
+    return rename_file
