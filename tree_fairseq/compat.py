@@ -16,10 +16,8 @@ import logging
 import os
 import pickle
 import re
-import struct
 import sys
 import tempfile
-import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -40,11 +38,7 @@ from tree_fairseq.released_model import SUFFIX, read_released_model
 
 logger = logging.getLogger(__name__)
 
-# What torch raises about a damaged file: nearly anything.
-_UNREADABLE = (
-    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError),
-    *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile, pickle.UnpicklingError),
-)
+_UNREADABLE = (Exception,)  # torch raises nearly anything about a damaged file
 # What fairseq-train calls its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
 _NUMPY_CORES = ("core", "_core")
