@@ -46,8 +46,8 @@ PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/pre
   tests/test_fairseq_versions.py tests/test_python_versions.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark gpu docker dist clean
-.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark fuzz docker dist clean
+.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark gpu fuzz docker dist \
+  clean
 .DEFAULT_GOAL := ready
 
 # The commands of the README then run as they are printed.
@@ -121,6 +121,7 @@ endif
 
 gpu: environment
 	@$(VENV)/bin/python -m tests.gpu $(OPTIONS) $(GPU_OPTIONS)
+
 fuzz: environment
 	@$(ONE_THREAD) $(VENV)/bin/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 

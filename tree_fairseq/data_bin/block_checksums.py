@@ -64,7 +64,7 @@ class BlockChecker:
 
     def __init__(self, path: Path, values: np.ndarray, checksums: Sequence[int]):
         self._path, self._checksums = path, checksums
-        self._bytes = values.reshape(-1).view(np.uint8)
+        self._bytes = values.reshape(-1).view(np.uint8).data
         self._is_unread = bytearray(b"\1" * len(checksums))
         self.unread = len(checksums)
 
