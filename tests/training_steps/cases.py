@@ -192,6 +192,9 @@ CASES = [
     *_cases("rated pairs", "treeformer_classifier_tiny", {"": ()}, ("--criterion", "tree_regression")),
 ]
 
+FIRST = list({case.arch: case for case in reversed(CASES)}.values())[::-1]
+"""The first case of each architecture."""
+
 
 class Folders:
     """Preprocessed folders, each made once."""
@@ -245,6 +248,21 @@ class Step:
         """Moves the model and the batch as fairseq's trainer does."""
         self.model.to(*target)
         self.batch = utils.apply_to_sample(lambda tensor: tensor.to(*target), self.batch)
+        return self
+
+    def in_precision(self, dtype) -> Step:
+        """Casts the model and the batch as fairseq's trainer does."""
+        self.model.to(dtype)
+        self.batch = utils.apply_to_sample(
+            lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, self.batch
+        )
+        return self
+
+    def without_dropout(self) -> Step:
+        """Leaves nothing to chance."""
+        for module in self.model.modules():
+            if isinstance(getattr(module, "p", None), float):
+                module.p = 0.0
         return self
 
     def __call__(self) -> Tensor:

@@ -63,7 +63,9 @@ class TransformerClassifier(SequenceClassifier):
         encoded = self.encoder(src_tokens, src_lengths)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
-        return states.sum(1) / (~padding).sum(1, keepdim=True)
+        # Texts have thousands of tokens, whose sum may be beyond half precision.
+        total = states.sum(1, dtype=torch.promote_types(states.dtype, torch.float32))
+        return (total / (~padding).sum(1, keepdim=True)).to(states.dtype)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

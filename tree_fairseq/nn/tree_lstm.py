@@ -227,15 +227,17 @@ class TreeLSTM(nn.Module):
             return o.sigmoid() * c.tanh(), c
         h_below, c_below, above, branch, sizes = children
         terms = by_branch(h_below, sizes, layers)  # children x (3 + gates) D
-        # Sums begin at zero, so two summands give the same sum in any order on any device.
-        sums = terms.new_zeros(len(gates), terms.size(1) if self.full_forget_gates else 3 * width)
-        sums = sums.index_add(0, above, terms[:, : sums.size(1)])
+        # Sums begin at zero, so two summands give the same sum in any order on any device. A node may have many
+        # children, so halves are summed in single precision.
+        single = torch.promote_types(gates.dtype, torch.float32)
+        sums = terms.new_zeros(len(gates), terms.size(1) if self.full_forget_gates else 3 * width, dtype=single)
+        sums = sums.index_add(0, above, terms[:, : sums.size(1)].to(single)).to(gates.dtype)
         i, o, u = (gates[:, : 3 * width] + sums[:, : 3 * width]).chunk(3, dim=1)
         if self.full_forget_gates:
             forget = sums[:, 3 * width :].reshape(-1, width)[above * self.degree + branch]
         else:
             forget = terms[:, 3 * width :]
         forget = (gates[:, 3 * width :][above] + forget).sigmoid()
-        kept = torch.zeros_like(i).index_add(0, above, forget * c_below)
-        c = i.sigmoid() * u.tanh() + kept
+        kept = torch.zeros_like(i, dtype=single).index_add(0, above, (forget * c_below).to(single))
+        c = i.sigmoid() * u.tanh() + kept.to(i.dtype)
         return o.sigmoid() * c.tanh(), c

@@ -14,6 +14,8 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, BranchLinear, RecurrentDecoder, TreeLevels, by_branch
 from tree_fairseq.tree_positional.open_nodes import OpenNodes
 
+_LARGEST_SCORE = torch.finfo(torch.half).max
+
 
 class TopDownLSTM(nn.Module):
     """An LSTM with separate weights for each branch, and attention to the nodes of a source.
@@ -58,9 +60,11 @@ class TopDownLSTM(nn.Module):
         Returns e, ``[R, W, D]``, and the weights, ``[R, W, N]``.
         """
         scores = self.query(h) @ source.transpose(1, 2)
-        # Half precision is too coarse for a softmax; double precision stays.
-        scores = scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores
-        weights = scores.masked_fill(source_padding.unsqueeze(1), -torch.inf).softmax(-1).type_as(h)
+        # Half precision is too coarse for a softmax, and products may be beyond it; double precision stays.
+        if scores.dtype in (torch.half, torch.bfloat16):
+            scores = scores.float().clamp(-_LARGEST_SCORE, _LARGEST_SCORE)
+        lowest = torch.finfo(scores.dtype).min  # not infinite: a row may be padding alone
+        weights = scores.masked_fill(source_padding.unsqueeze(1), lowest).softmax(-1).type_as(h)
         e = self.output(torch.cat([weights @ source, h], dim=-1)).tanh()
         return self.dropout(e), weights
 
