@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -178,3 +179,19 @@ def test_labels_are_replaced_in_place(tmp_path_factory, forests, lines_at_a_time
         assert after[line].label.tolist() == ids[block.rows[:, 0]].tolist()
         assert np.array_equal(np.stack(after[line][2:], axis=1), block.rows[:, 1:])
         assert after[line].num_leaves == block.leaf_counts[0]
+
+
+def test_memory_does_not_grow_with_the_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_files, "LINES_AT_A_TIME", 256)
+    block = TreeBlock(np.full(256, 2, np.int32), np.full(256, 3, np.int32), np.ones((768, 4), np.int32))
+    peaks = []
+    for blocks in (8, 64):
+        tracemalloc.start()
+        with TreeStoreWriter(tmp_path / "tree") as writer:
+            for _ in range(blocks):
+                writer.add(block)
+        tree_store.relabel(tmp_path / "tree", np.arange(2, dtype=np.int32))
+        assert sum(len(counts) for _, counts in TreeStore(tmp_path / "tree").leaf_count_blocks()) == 256 * blocks
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0] < 1_000_000
