@@ -1,0 +1,43 @@
+"""Padding is moved and masked as fairseq does it, without its questions."""
+
+from __future__ import annotations
+
+import torch
+from fairseq import utils
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.nn.tiny import PAD, build, net_input, pairs, stack, stock_flags, tiny_task
+from tests.training_steps.modes import NoConstants, OneDevice
+from tree_fairseq.nn.padding import PaddingAssumed, padded_on_the_right, padding_assumed
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 3))
+def test_padding_moves_to_the_right(lengths, left_pad, extra):
+    sentences = [list(range(4, 4 + length)) for length in lengths]
+    tokens = stack(sentences, left_pad, width=max(lengths) + 1 + extra)
+    expected = utils.convert_padding_direction(tokens, PAD, left_to_right=True)
+    assert padded_on_the_right(tokens, PAD).equal(expected)
+    tokens = tokens.to("meta")
+    with OneDevice(), NoConstants():
+        assert padded_on_the_right(tokens, PAD).shape == expected.shape
+
+
+def test_a_mask_that_hides_nothing_changes_nothing():
+    task = tiny_task()
+    model = build(task, *stock_flags(), arch="transformer")
+    for lengths in ((5, 5, 5), (7, 3, 5)):
+        inputs = net_input(pairs(task, *lengths))
+        del inputs["source_spans"]
+        expected, _ = model(**inputs)
+        with PaddingAssumed():
+            found, _ = model(**inputs)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_only_devices_are_not_asked():
+    tokens = torch.full((2, 3), PAD)
+    with padding_assumed(tokens):
+        assert not tokens.ne(PAD).any()
+    with padding_assumed(tokens.to("meta")):
+        assert tokens.ne(PAD).any() and tokens.ne(PAD).any(1).tolist() == [False, False]
