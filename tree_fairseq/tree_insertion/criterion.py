@@ -65,12 +65,13 @@ class SlotKlDivergence(FairseqCriterion):
 
     def _deletion(self, logits: Tensor, wrong: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Sums the cross-entropy over nodes, all ``[B, M]``; counts nodes that are deleted, wrong, and both."""
-        is_node = labels != self.pad
-        is_node[:, 0] = False
-        logits, wrong = logits[is_node].float(), wrong[is_node].bool()
-        deleted = logits > 0
+        counts_here = labels != self.pad
+        counts_here[:, 0] = False
+        wrong = wrong.bool() & counts_here
+        deleted = (logits > 0) & counts_here
         counts = {"deleted": deleted.sum(), "wrong": wrong.sum(), "rightly_deleted": (deleted & wrong).sum()}
-        return functional.binary_cross_entropy_with_logits(logits, wrong.float(), reduction="sum"), counts
+        terms = functional.binary_cross_entropy_with_logits(logits.float(), wrong.float(), reduction="none")
+        return terms.masked_fill(~counts_here, 0.0).sum(), counts
 
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
