@@ -61,6 +61,8 @@ def structural_beam(data: bytes) -> None:
         assert len(set(trees)) == len(trees)
         for tokens, hypothesis in zip(trees, hypotheses):
             assert vocabulary.is_tree(tokens), [vocabulary.dictionary[token] for token in tokens]
-            assert len(tokens) - 1 <= limit and torch.isfinite(hypothesis["positional_scores"]).all()
+            # A limit below the smallest tree is raised, with a warning.
+            assert len(tokens) - 1 <= max(limit, generator.legal.smallest_tree)
+            assert torch.isfinite(hypothesis["positional_scores"]).all()
             assert rules is None or rules_of(vocabulary, [tokens[:-1]]) <= rules
             assert prefix is None or tokens[0] == 4
