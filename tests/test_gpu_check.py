@@ -27,7 +27,7 @@ def test_every_part_runs_on_the_cpu(tmp_path):
     pytest.importorskip("stanza", reason="Stanza is not installed")
     python = programs() / "python"
     command = [python, "-m", "tests.gpu", "--device", "cpu", "--quick", "--output", tmp_path, "--python", python]
-    done = run_in_process([*command, "--train-seconds", 20])
+    done = run_in_process([*command, "--train-seconds", 20], timeout=580)
     assert done.returncode == 0, done.stdout
     record = json.loads((tmp_path / "gpu.json").read_text(), parse_constant=lambda word: pytest.fail(word))
     assert list(record["parts"]) == list(PARTS) and record["quick"]

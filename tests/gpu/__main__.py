@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.benchmarks.measuring import BUNDLED_PARSER
 from tests.benchmarks.reporting import aligned
-from tests.gpu.parts import AROUND_TRAINING, MINUTES, PARTS, Options, run_part
+from tests.gpu.parts import AROUND_TRAINING, MINUTES, PARTS, QUICK_FACTOR, Options, run_part
 from tests.gpu.runner import Runner, rows_of
 
 
@@ -56,9 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         own = ["--train-seconds", str(training), "--only-part", name, str(path.resolve())]
         return [given.python, "-m", "tests.gpu", *flags, *own]
 
-    runner = Runner(given.output, command, 60 * given.minutes)
+    factor = QUICK_FACTOR if given.quick else 1
+    runner = Runner(given.output, command, 60 * given.minutes * factor)
     runner.record["quick"] = given.quick
-    finished = runner.run({name: seconds for name, seconds in PARTS.items() if name in given.parts})
+    finished = runner.run({name: factor * seconds for name, seconds in PARTS.items() if name in given.parts})
     print(f"\n{aligned(rows_of(runner.record))}\n\nwritten: {given.output / 'gpu.json'}, {given.output / 'gpu.md'}")
     return 0 if finished else 1
 

@@ -27,6 +27,8 @@ PARTS = {
 
 AROUND_TRAINING = 70
 """Seconds of the last part that are not training: preprocessing, starting and scoring."""
+QUICK_FACTOR = 5
+"""Quick runs may take so many times longer: they are for busy machines, and nobody waits for a GPU."""
 MINUTES = 8
 """All parts together take no longer than this, unless the user allows more."""
 
