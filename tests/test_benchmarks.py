@@ -46,6 +46,15 @@ FIGURES = {
     "insertion": ["steps", "speedup_ltr", "speedup_naive", "oracle_ms", "step_ratio"],
     "treeformer_generate": ["ratio"],
     "preprocess": ["binarize_ratio", "parse_ratio", "cache_speedup"],
+    "corpus_scale": [
+        *(
+            f"{role}_growth_{way}"
+            for way in ("brackets", "parser", "warm_parse_cache")
+            for role in ("parent", "worker")
+        ),
+        "start_extra_seconds",
+        "loader_memory_ratio",
+    ],
     "scale": ["operations_ratio"],
     "loading": ["share_of_step"],
     "memory": ["tree_transformer", "classifier", "tree_positional", "treeformer", "insertion"],
@@ -63,7 +72,7 @@ def same_threads():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "corpus_scale"])  # a minute even if quick
 def test_each_benchmark_ends_in_a_line_of_json_with_its_figures(name, capsys, same_threads, tmp_path):
     if name == "preprocess":
         pytest.importorskip("stanza", reason="Stanza is not installed")
@@ -236,6 +245,13 @@ def test_quick_figures_do_not_reach_the_page(tmp_path):
         records.publish(path, BENCHMARKS)
 
 
+def test_the_page_has_the_table_of_its_records():
+    known = records.load(records.PAGE_RECORDS)
+    assert set(known) <= set(BENCHMARKS) and not any(record["quick"] for record in known.values())
+    page = records.PAGE.read_text(encoding="utf-8")
+    assert records.with_table(page, known) == page, "run: python -m tests.benchmarks --page"
+
+
 def test_publishing_replaces_the_table_of_the_page(tmp_path, monkeypatch):
     page = tmp_path / "benchmarks.md"
     page.write_text(f"before\n{records.BEGIN}old\n{records.END}after\n", encoding="utf-8")
@@ -245,7 +261,7 @@ def test_publishing_replaces_the_table_of_the_page(tmp_path, monkeypatch):
         records.add(tmp_path / "run.json", Report(name, "sizes", [Figure("speedup", 7.0, 6)]), quick=False)
     records.publish(tmp_path / "run.json", BENCHMARKS)
     text = page.read_text(encoding="utf-8")
-    assert text.startswith(f"before\n{records.BEGIN}\n| benchmark |") and text.endswith(f"\n{records.END}after\n")
+    assert text.startswith(f"before\n{records.BEGIN}\n| benchmark |") and text.endswith(f".\n\n{records.END}after\n")
     assert "old" not in text and text.index("accumulation: speedup") < text.index("scale: speedup")
     page.write_text("a page without a place for it", encoding="utf-8")
     with pytest.raises(ValueError, match="has no place for the table"):

@@ -73,7 +73,18 @@ def with_table(page: str, records: Mapping[str, dict]) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{PAGE} has no place for the table: {BEGIN.strip()} and {END.strip()}")
-    return f"{before}{begin}\n{markdown(table(records))}\n{end}{after}"
+    return f"{before}{begin}\n{markdown(table(records))}\n{machines(records)}\n\n{end}{after}"
+
+
+def machines(records: Mapping[str, dict]) -> str:
+    """Says in a sentence where the benchmarks of the records ran."""
+    found: dict[str, list[str]] = {}
+    for name, record in records.items():
+        own = record["machine"]
+        where = f"{own['processor']} ({own['threads']} of {own['cores']} cores, torch {own['torch']})"
+        found.setdefault(where, []).append(f"`{name}`")
+    parts = [f"{', '.join(names)}: {where}" for where, names in found.items()]
+    return f"Measured on a machine with other work. {'; '.join(parts)}."
 
 
 def publish(path: Path, names: Mapping[str, str]) -> None:
