@@ -5,7 +5,10 @@ The meta device has shapes and no values, so whatever asks for a value fails the
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
@@ -64,6 +67,21 @@ def marked(case):
     return pytest.param(case, id=case.name, marks=marks)
 
 
+@pytest.fixture
+def autocast_on_the_meta_device(monkeypatch):
+    """Lets code switch off autocast there, which torch does not offer for this device."""
+    autocast, is_enabled = torch.autocast, torch.is_autocast_enabled
+    monkeypatch.setattr(
+        torch,
+        "autocast",
+        lambda device, *args, **options: (
+            contextlib.nullcontext() if device == "meta" else autocast(device, *args, **options)
+        ),
+    )
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *device: device != ("meta",) and is_enabled(*device))
+
+
+@pytest.mark.usefixtures("autocast_on_the_meta_device")
 @pytest.mark.parametrize("case", [marked(case) for case in CASES])
 def test_a_step_waits_for_no_device(case, folders, monkeypatch):
     step = Step(case, folders)
