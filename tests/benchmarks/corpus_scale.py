@@ -32,7 +32,7 @@ def run(settings: Settings) -> Report:
     sizes = settings.sizes or settings.choose((10_000, 100_000, 1_000_000), (100, 300))
     measured: Measured = {way: {} for way in WAYS}
     rows = [("lines, input", "seconds", "ms a line", "parent MB", "worker MB", "disk, peak over final")]
-    starts = [("training starts, lines", "seconds", "stock", "loader MB", "stock")]
+    starts = [("training starts, lines", "processor seconds", "stock", "loader MB", "stock")]
     extra_seconds, loader_ratio = [], []
     for lines in sizes:
         with tempfile.TemporaryDirectory(dir=settings.folder) as name:
@@ -72,7 +72,7 @@ def run(settings: Settings) -> Report:
             "fewest, less the bytes by which stock fairseq's own grows.\n"
             "Disk: destination and staging folder together, at most, over the destination in the end.\n"
             "Training: the task, its data set, the batches of an epoch, and the first batch from one loading process, "
-            "whose memory is what it does not share with files."
+            "whose memory is what it does not share with files. The time is the processor's, of the command itself."
         ],
     )
 
