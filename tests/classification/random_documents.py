@@ -48,6 +48,7 @@ class Documents:
     def _collate(cls, sentences, extra: int = 0, nodes: int = 0) -> dict[str, torch.Tensor]:
         """``tokens`` and trees of sentences as rows."""
         trees = collate_trees([tree for _, tree in sentences], PAD)
+        del trees["branches"]  # models list them, because padding is added
         missing = max(extra, nodes - trees["label"].size(1))
         padded = {
             name: functional.pad(column, (0, missing), value=PAD if name == "label" else 0)

@@ -21,7 +21,8 @@ def test_real_positions_follow_one_another(documents, seed):
     torch.manual_seed(seed)
     rows = [row for document in documents for row in document]
     document = torch.tensor([b for b, own in enumerate(documents) for _ in own])
-    placement = Placement.build(torch.tensor(rows), document)
+    width = max(sum(map(sum, own)) for own in documents)
+    placement = Placement.build(torch.tensor(rows), document, len(documents), width)
     states = torch.randn(5, len(rows), 2)  # one position more than are laid out
     laid_out = placement.to_documents(states)
     expected = [[] for _ in documents]

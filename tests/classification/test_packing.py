@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.document_structure import Packing
+from tree_fairseq.classification.packing import Packing, unpack
 
 
 def build(documents: Documents) -> Packing:
@@ -20,7 +20,7 @@ def test_rows_hold_the_sentences_one_after_the_other(sizes):
     documents = Documents(sizes, extra=1)
     width, depth = documents.rows["tokens"].size(1), documents.rows["label"].size(1)
     shared = build(documents)
-    packed = shared.pack(documents.rows, PAD)
+    packed = shared.pack(documents.rows, PAD, PAD)
     assert packed["tokens"].shape == (len(shared.document), width) and packed["label"].shape == (
         len(shared.document),
         depth,
@@ -51,10 +51,10 @@ def test_rows_hold_the_sentences_one_after_the_other(sizes):
 def test_states_come_back_to_their_sentences(sizes):
     documents = Documents(sizes, extra=1)
     shared = build(documents)
-    packed = shared.pack(documents.rows, PAD)
-    tokens = shared.unpack(packed["tokens"].unsqueeze(2), shared.leaves).squeeze(2)
+    packed = shared.pack(documents.rows, PAD, PAD)
+    tokens = unpack(packed["tokens"].unsqueeze(2), shared.leaves).squeeze(2)
     assert torch.equal(tokens, documents.rows["tokens"].masked_fill(documents.rows["tokens"] == PAD, 0))
-    labels = shared.unpack(packed["label"].unsqueeze(2), shared.nodes).squeeze(2)
+    labels = unpack(packed["label"].unsqueeze(2), shared.nodes).squeeze(2)
     assert torch.equal(labels, documents.rows["label"].masked_fill(documents.rows["label"] == PAD, 0))
 
 

@@ -22,8 +22,15 @@ def structure_of(
 ) -> DocumentStructure:
     batch = TreeBatch.from_net_input(documents.rows, documents.rows["tokens"], PAD)
     count_leaf = config.accumulation_denominator == "with-leaf"
-    rows = TreeStructure.build(batch, count_leaf, mask_subtrees=True, dtype=dtype)
-    options = {"super_root": True, "join_leaves": False, "mask_subtrees": True, "count_leaf": count_leaf}
+    limits = config.max_horizontal_positions, config.max_vertical_positions
+    rows = TreeStructure.build(batch, count_leaf, True, dtype, *limits)
+    options = {
+        "super_root": True,
+        "join_leaves": False,
+        "mask_subtrees": True,
+        "count_leaf": count_leaf,
+        "limits": limits,
+    }
     return DocumentStructure.build(batch, rows, documents.document, **options)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
 from tests.tree_transformer import direct_accumulation
+from tree_fairseq.nn.branches import Branches
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -21,10 +22,17 @@ def accumulation(config: AccumulationConfig, seed: int) -> HierarchicalAccumulat
     return HierarchicalAccumulation(WIDTH, HEADS, config).double()
 
 
-def structure_of(tree, src_tokens, config):
+def structure_of(tree, src_tokens, config, dtype=torch.double):
     batch = TreeBatch.from_net_input(tree, src_tokens, PAD)
     count_leaf = config.accumulation_denominator == "with-leaf"
-    return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, torch.double)
+    limits = config.max_horizontal_positions, config.max_vertical_positions
+    return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, dtype, *limits)
+
+
+def in_blocks(tree, block: int):
+    """The trees with their branches listed in blocks of so few levels that random trees have several."""
+    arrays = (tree[name].numpy() for name in ("start", "end", "depth"))
+    return {**tree, "branches": Branches.list(*arrays, block=block).as_dict()}
 
 
 def direct(module, config, leaves, values, batch, b):
@@ -61,18 +69,26 @@ def direct(module, config, leaves, values, batch, b):
 @pytest.mark.parametrize("vertical", ["leaf-distance", "root-depth"])
 @pytest.mark.parametrize("embeddings", [True, False])
 @settings(max_examples=15, deadline=None)
-@given(batch_of_forests=st.lists(forests(), min_size=1, max_size=3), left_pad=st.booleans(), seed=st.integers(0, 99))
-def test_values_and_gradients_equal_the_equations(denominator, vertical, embeddings, batch_of_forests, left_pad, seed):
+@given(
+    batch_of_forests=st.lists(forests(), min_size=1, max_size=3),
+    left_pad=st.booleans(),
+    seed=st.integers(0, 99),
+    block=st.integers(1, 4),
+    positions=st.tuples(st.integers(1, 4), st.integers(1, 5)),
+)
+def test_values_and_gradients_equal_the_equations(
+    denominator, vertical, embeddings, batch_of_forests, left_pad, seed, block, positions
+):
     config = AccumulationConfig(
         accumulation_denominator=denominator,
         vertical_embedding=vertical,
         no_hierarchical_embeddings=not embeddings,
-        max_vertical_positions=3,  # small, so that random trees exceed them
-        max_horizontal_positions=4,
+        max_vertical_positions=positions[0],  # small, so that random trees exceed them
+        max_horizontal_positions=positions[1],
     )
     module = accumulation(config, seed)
     src_tokens, tree = collated(batch_of_forests, PAD, left_pad, seed)
-    batch, structure = structure_of(tree, src_tokens, config)
+    batch, structure = structure_of(in_blocks(tree, block), src_tokens, config)
     num_nodes = batch.is_node.size(1)
     leaves = torch.randn(src_tokens.size(1), len(src_tokens), WIDTH, dtype=torch.double, requires_grad=True)
     values = torch.randn(
@@ -102,3 +118,25 @@ def test_values_and_gradients_equal_the_equations(denominator, vertical, embeddi
             assert mine is None or not mine.any()
         else:
             torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)
+
+
+def right_branching(num_leaves: int) -> list[tuple[int, int, int]]:
+    return [(start, num_leaves, start) for start in range(num_leaves - 1)]
+
+
+@pytest.mark.parametrize("positions", [20, 100, 130])
+def test_deep_trees_in_single_precision(positions):
+    """More levels than a block; with 130 positions the model lists the branches itself."""
+    config = AccumulationConfig(max_horizontal_positions=positions, max_vertical_positions=positions // 2)
+    src_tokens, tree = collated([(120, right_branching(120)), (3, [(0, 3, 0)])], PAD, True, 0)
+    module = accumulation(config, 0)
+    leaves = torch.randn(src_tokens.size(1), 2, WIDTH, dtype=torch.double)
+    values = torch.randn(2, HEADS, src_tokens.size(1) + 119, WIDTH // HEADS, dtype=torch.double)
+    batch, structure = structure_of(tree, src_tokens, config)
+    assert len(structure.branches.upper) == 7
+    nodes = module(leaves, values, structure)[0, :, src_tokens.size(1) :]
+    torch.testing.assert_close(nodes, direct(module, config, leaves, values, batch, 0), rtol=1e-9, atol=1e-11)
+    single = accumulation(config, 0).float()
+    batch, structure = structure_of(tree, src_tokens, config, torch.float32)
+    rounded = single(leaves.float(), values.float(), structure)[0, :, src_tokens.size(1) :]
+    torch.testing.assert_close(rounded.double(), nodes, rtol=1e-5, atol=1e-5)

@@ -12,7 +12,29 @@ from torch.nn import functional
 
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation, HierarchicalEmbeddings
-from tree_fairseq.tree_transformer.tree_structure import LeafSums, TreeStructure
+from tree_fairseq.tree_transformer.leaf_sums import LeafSums
+from tree_fairseq.tree_transformer.tree_structure import TreeStructure
+
+
+@dataclass(frozen=True)
+class DocumentSizes:
+    """Sizes of a batch of documents, which loading processes count, so that no model has to wait for a device.
+
+    Attributes:
+        documents: B
+        leaves: of the document with the most
+        positions: leaves and nodes of the document with the most
+    """
+
+    documents: int
+    leaves: int
+    positions: int
+
+    @classmethod
+    def count(cls, is_leaf: Tensor, is_node: Tensor, document: Tensor) -> DocumentSizes:
+        """Counts real leaves ``[R, N]`` and nodes ``[R, M]`` by the document ``[R]`` of their row."""
+        leaves, nodes = (document.bincount(real.sum(1)) for real in (is_leaf, is_node))
+        return cls(len(leaves), int(leaves.max()), int((leaves + nodes).max()))
 
 
 @dataclass(frozen=True)
@@ -34,49 +56,77 @@ class SuperRoots:
         first_row: ``[B]`` int64, row of each document's first sentence
         share: ``[R, N]`` float, ``1 / (d_j + 1 + kappa)``, zero at padding
         num_leaves: ``[B]`` float, leaves of each document
-        branches: sums ``[B * (X + L)]`` of the leaves, weighted by their shares, by rank and by length of
-            branch as in :class:`TreeStructure`
-        widest: X, leaves of the longest document
-        longest: L, nodes on the longest branch
+        branches: sums of the leaves, weighted by their shares, by rank and by length of branch: ``[B * X]`` of leaves'
+            ranks in the super-root, ``[B * X]`` of their ranks in the nodes of their sentences, and ``[B * L]`` of
+            nodes on the branch from the super-root. The last of each also counts all that is more
+        high_ranks: whether there may be ranks from X - 1, whose sums may be missing then
+        lengths: ``[R, N]`` float, shares times the nodes of a branch
+        excess: ``[R, N]`` float, shares times the nodes of a branch beyond L; None if no branch is longer
     """
 
     document: Tensor
     first_row: Tensor
     share: Tensor
     num_leaves: Tensor
-    branches: LeafSums
-    widest: int
-    longest: int
+    branches: tuple[LeafSums, LeafSums, LeafSums]
+    num_ranks: int
+    num_lengths: int
+    high_ranks: bool
+    lengths: Tensor
+    excess: Optional[Tensor]
 
     @classmethod
     def build(
-        cls, batch: TreeBatch, rows: TreeStructure, document: Tensor, column: Tensor, count_leaf: bool
+        cls,
+        batch: TreeBatch,
+        rows: TreeStructure,
+        document: Tensor,
+        column: Tensor,
+        sizes: DocumentSizes,
+        count_leaf: bool,
+        limits: tuple[int, int],
     ) -> SuperRoots:
         """Derives the super-roots from the sentences below them.
 
-        ``document`` ``[R]`` ascends from 0 without gaps; ``column`` ``[R, N]`` has the leaves' places in documents.
+        ``document`` ``[R]`` ascends from 0 without gaps; ``column`` ``[R, N]`` has the leaves' places in documents. The
+        ``limits`` are the numbers of ranks and of lengths of :meth:`BranchSums.build`.
         """
+        max_ranks, max_lengths = limits
         above = rows.covers.sum(1)  # R x N, d_j
         share = batch.is_leaf / (above + 1 + int(count_leaf)).to(rows.share.dtype)
-        num_documents = int(document[-1]) + 1
         leaves = batch.is_leaf.sum(1).to(share.dtype)
-        widest, longest = int(column[batch.is_leaf].max()) + 1, int(above.max()) + 1
+        first_row = torch.searchsorted(document, torch.arange(sizes.documents, device=document.device))
+        num_ranks, num_leaves = min(max_ranks, sizes.leaves), share.size(1)
+        longest = min(rows.covers.size(1), num_leaves) + 1
+        num_lengths, all_leaves = min(max_lengths, longest), torch.arange(share.numel(), device=share.device)
+
+        def sums(value: Tensor, leaf: Tensor, count: int) -> LeafSums:
+            row = document.index_select(0, leaf // num_leaves) * count + value.clamp(min=0, max=count - 1)
+            by_row = row.sort(stable=True).indices
+            return LeafSums.build(
+                row, leaf, share.flatten().index_select(0, leaf), by_row, sizes.documents * count, share.numel()
+            )
+
         # The branch from the super-root to each leaf, and its nodes: the super-root and those of the sentence.
-        row, leaf = batch.is_leaf.nonzero().unbind(1)
-        below_row, below_leaf, node = rows.covers.mT.nonzero().unbind(1)
-        length = widest + above[row, leaf]
-        rank = torch.cat([column[row, leaf], below_leaf - batch.start[below_row, node]])
-        all_rows = torch.cat([row, row, below_row])
-        flat, order = (all_rows * share.size(1) + torch.cat([leaf, leaf, below_leaf])).sort(stable=True)
-        branches = LeafSums.build(
-            (document[all_rows] * (widest + longest) + torch.cat([length, rank]))[order],
-            share.flatten()[flat],
-            entries=torch.bincount(flat, minlength=share.numel()),
-            num_rows=num_documents * (widest + longest),
+        node, leaf = rows.branches.node, rows.branches.leaf
+        rank = leaf % max(num_leaves, 1) - batch.start.flatten().index_select(0, node)
+        branches = (
+            sums(column.flatten(), all_leaves, num_ranks),
+            sums(rank, leaf, num_ranks),
+            sums(above.flatten(), all_leaves, num_lengths),
         )
-        first_row = torch.searchsorted(document, torch.arange(num_documents, device=document.device))
-        num_leaves = share.new_zeros(num_documents).index_add(0, document, leaves)
-        return cls(document, first_row, share, num_leaves, branches, widest, longest)
+        return cls(
+            document,
+            first_row,
+            share,
+            num_leaves=share.new_zeros(sizes.documents).index_add(0, document, leaves),
+            branches=branches,
+            num_ranks=num_ranks,
+            num_lengths=num_lengths,
+            high_ranks=sizes.leaves >= max_ranks,
+            lengths=share * (above + 1),
+            excess=share * (above + 1 - num_lengths).clamp(min=0) if longest > max_lengths else None,
+        )
 
     def sum(self, rows: Tensor) -> Tensor:
         """Sums rows ``[R, ...]`` over documents: ``[B, ...]``."""
@@ -110,11 +160,24 @@ class SuperRoots:
         self, embeddings: HierarchicalEmbeddings, leaf_weight: Tensor, node_share: Tensor, mass: Tensor, depth: Tensor
     ) -> Tensor:
         """e_s of every super-root, before the division by its leaves: ``[B, H, D / H]``."""
-        table = embeddings.table(self.widest, self.longest)
-        sums = self.branches(leaf_weight.flatten(0, 1)).view(len(self.first_row), len(table), -1)
-        embedded = (sums.mT.to(table.dtype) @ table).to(mass.dtype)
+        weight = leaf_weight.flatten(0, 1)
+        tables = embeddings.ranks(self.num_ranks, self.high_ranks), embeddings.heights(self.num_lengths)
+        own, inner, vertical = (
+            sums(weight).view(len(self.first_row), -1, weight.size(1)).mT.to(table.dtype) @ table
+            for sums, table in zip(self.branches, (tables[0], *tables))
+        )
+        horizontal = (own + inner).to(mass.dtype)
+        if self.high_ranks:
+            # The ranks above are those less the last one.
+            nodes = self.sum((leaf_weight * self.lengths.unsqueeze(2).to(leaf_weight)).sum(1))  # B x H
+            horizontal = horizontal + nodes.unsqueeze(2) * embeddings.ranks(self.num_ranks, False)[-1]
         if embeddings.by_leaf_distance:
-            return embedded
+            vertical = vertical.to(mass.dtype)
+            if self.excess is not None:
+                more = self.sum((leaf_weight * self.excess.unsqueeze(2).to(leaf_weight)).sum(1))  # B x H
+                vertical = vertical + more.unsqueeze(2) * embeddings.vertical.weight[-1]
+            return torch.cat([vertical, horizontal], dim=2)
+        embedded = functional.pad(horizontal, (embeddings.vertical.embedding_dim, 0))
         vertical = embeddings.vertical.weight
         below = node_share.to(vertical.dtype) @ vertical[depth.clamp(max=len(vertical) - 1)]  # R x H x width
         return embedded + embeddings.vertical_only(self.sum(below.to(mass.dtype)) + mass.unsqueeze(-1) * vertical[0])
@@ -135,19 +198,20 @@ class Placement:
     padding: Tensor
 
     @classmethod
-    def build(cls, real: Tensor, document: Tensor) -> Placement:
-        """Lays out the positions ``real`` ``[R, S]`` that are not padding, row by row; ``document`` is ``[R]``."""
-        num_documents = int(document[-1]) + 1
+    def build(cls, real: Tensor, document: Tensor, num_documents: int, width: int) -> Placement:
+        """Lays out the positions ``real`` ``[R, S]`` that are not padding, row by row; ``document`` is ``[R]``.
+
+        ``num_documents`` is B, and ``width`` X.
+        """
         length = document.new_zeros(num_documents).index_add(0, document, real.sum(1))
-        width = int(length.max())
         earlier = length.cumsum(0) - length  # B, positions in the documents before
-        column = real.flatten().cumsum(0).view_as(real) - 1 - earlier[document].unsqueeze(1)
-        target = (document.unsqueeze(1) * width + column).masked_fill(~real, 0).t().contiguous()  # S x R
-        flat = real.t().flatten().nonzero().squeeze(1)
-        source = document.new_zeros(num_documents * width)
-        source[target.flatten()[flat]] = flat
+        column = real.flatten().cumsum(0).view_as(real) - 1 - earlier.index_select(0, document).unsqueeze(1)
+        place, end = document.unsqueeze(1) * width + column, num_documents * width
+        flat = torch.arange(real.numel(), device=real.device).view(real.shape[::-1])  # S x R
+        source = document.new_zeros(end + 1).scatter(0, place.masked_fill(~real, end).flatten(), flat.t().flatten())
         padding = torch.arange(width, device=real.device) >= length.unsqueeze(1)
-        return cls(source.view(num_documents, width), target, padding)
+        target = place.masked_fill(~real, 0).t().contiguous()
+        return cls(source[:end].view(num_documents, width), target, padding)
 
     @property
     def column(self) -> Tensor:
@@ -199,21 +263,29 @@ class DocumentStructure:
         join_leaves: bool,
         mask_subtrees: bool,
         count_leaf: bool,
+        sizes: Optional[DocumentSizes] = None,
+        limits: Optional[tuple[int, int]] = None,
     ) -> DocumentStructure:
         """Derives all indices, once a batch for all layers.
 
         ``document`` ``[R]`` is that of each row, ascending from 0, with every number in between; ``mask_subtrees`` and
-        ``count_leaf`` are as in :meth:`TreeStructure.build`.
+        ``count_leaf`` are as in :meth:`TreeStructure.build`. The ``sizes`` are counted if they are not known;
+        ``limits`` are the numbers of ranks and of lengths of :meth:`BranchSums.build`, None for no limits.
         """
-        leaves, super_roots, everything = Placement.build(batch.is_leaf, document), None, None
+        if sizes is None:
+            sizes = DocumentSizes.count(batch.is_leaf, batch.is_node, document)
+        leaves = Placement.build(batch.is_leaf, document, sizes.documents, sizes.leaves)
+        super_roots, everything = None, None
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)
         if super_root:
-            super_roots = SuperRoots.build(batch, rows, document, leaves.column, count_leaf)
+            super_roots = SuperRoots.build(
+                batch, rows, document, leaves.column, sizes, count_leaf, limits or (sizes.leaves, sizes.leaves)
+            )
             rows = dataclasses.replace(rows, depth=rows.depth + 1)
             is_first = torch.zeros_like(document, dtype=torch.bool).index_fill(0, super_roots.first_row, True)
             real = torch.cat([real, is_first.unsqueeze(1)], dim=1)
         if super_root or (join_leaves and not mask_subtrees):
-            everything = Placement.build(real, document)
+            everything = Placement.build(real, document, sizes.documents, sizes.positions + int(super_root))
         return cls(rows, leaves, everything, super_roots, join_leaves, mask_subtrees)
 
     @property
@@ -223,76 +295,3 @@ class DocumentStructure:
             return self.rows.padding
         not_first = torch.ones_like(self.rows.padding[:, :1]).index_fill(0, self.super_roots.first_row, False)
         return torch.cat([self.rows.padding, not_first], dim=1)
-
-
-@dataclass(frozen=True)
-class Packing:
-    """A packing of short sentences: consecutive sentences of one document share a row, as the trees of a forest.
-
-    R sentences with N leaves and M nodes go into P rows with as many leaves and nodes, as long as they fit. If each
-    sentence were padded by itself, most of a batch would be padding.
-
-    Attributes:
-        leaves, nodes: ``[R, N]`` and ``[R, M]`` int64, the places of leaves in flattened ``[P, N]``, and of nodes; one
-            past the last place at padding
-        first_leaf: ``[R]`` int64, column of the first leaf of each sentence
-        document: ``[P]`` int64, document of each row, ascending
-    """
-
-    leaves: Tensor
-    nodes: Tensor
-    first_leaf: Tensor
-    document: Tensor
-
-    @classmethod
-    def build(cls, is_leaf: Tensor, is_node: Tensor, document: Tensor) -> Packing:
-        """Fills row after row, in the order of the sentences.
-
-        ``is_leaf`` ``[R, N]`` and ``is_node`` ``[R, M]`` are false at padding, which is on the right; ``document``
-        ``[R]`` is that of each sentence, ascending.
-        """
-        num_leaves, num_nodes = is_leaf.size(1), is_node.size(1)
-        sizes = torch.stack([is_leaf.sum(1), is_node.sum(1), document], dim=1)
-        placed, documents = [], []
-        leaves = nodes = 0
-        for own_leaves, own_nodes, own_document in sizes.tolist():
-            fits = leaves + own_leaves <= num_leaves and nodes + own_nodes <= num_nodes
-            if not documents or documents[-1] != own_document or not fits:
-                documents.append(own_document)
-                leaves = nodes = 0
-            placed.append((len(documents) - 1, leaves, nodes))
-            leaves, nodes = leaves + own_leaves, nodes + own_nodes
-        row, first_leaf, first_node = torch.tensor(placed, device=document.device).unbind(1)
-        return cls(
-            leaves=_places(is_leaf, row * num_leaves + first_leaf, len(documents)),
-            nodes=_places(is_node, row * num_nodes + first_node, len(documents)),
-            first_leaf=first_leaf,
-            document=document.new_tensor(documents),
-        )
-
-    def pack(self, sentences: dict[str, Tensor], pad: int) -> dict[str, Tensor]:
-        """Lays out collated sentences in rows: the same tensors, ``[P, N]``, ``[P, M]`` and ``[P]``."""
-        shift = self.first_leaf.unsqueeze(1)
-        return {
-            "tokens": self._fill(sentences["tokens"], self.leaves, pad),
-            "label": self._fill(sentences["label"], self.nodes, pad),
-            "start": self._fill(sentences["start"] + shift, self.nodes, 0),
-            "end": self._fill(sentences["end"] + shift, self.nodes, 0),
-            "depth": self._fill(sentences["depth"], self.nodes, 0),
-            "document": self.document,
-        }
-
-    def _fill(self, values: Tensor, places: Tensor, padding: int) -> Tensor:
-        flat = values.new_full((len(self.document) * places.size(1) + 1,), padding)
-        return flat.index_copy(0, places.flatten(), values.flatten())[:-1].view(len(self.document), places.size(1))
-
-    def unpack(self, rows: Tensor, places: Tensor) -> Tensor:
-        """Takes the states of sentences ``[R, N or M, D]``, zero at padding, from rows ``[P, N or M, D]``."""
-        padded = functional.pad(rows.flatten(0, 1), (0, 0, 0, 1))
-        return padded.index_select(0, places.flatten()).unflatten(0, places.shape)
-
-
-def _places(real: Tensor, first: Tensor, num_rows: int) -> Tensor:
-    """Consecutive places from the first of each sentence, ``[R, columns]``."""
-    columns = torch.arange(real.size(1), device=real.device)
-    return torch.where(real, first.unsqueeze(1) + columns, num_rows * real.size(1))

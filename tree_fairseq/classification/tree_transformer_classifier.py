@@ -16,7 +16,8 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
-from tree_fairseq.classification.document_structure import DocumentStructure, Packing, Placement
+from tree_fairseq.classification.document_structure import DocumentSizes, DocumentStructure, Placement
+from tree_fairseq.classification.packing import pack, unpack
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
@@ -115,41 +116,50 @@ class DocumentEncoder(TreeTransformerEncoder):
         self.join_leaves = cfg.leaf_attention == "document"
         self.document_root, self.super_root = cfg.document_root, cfg.document_root == "super"
 
-    def forward(self, sentence_trees: dict[str, Tensor]) -> DocumentStates:
+    def forward(self, sentence_trees: dict[str, Any]) -> DocumentStates:
         """Encodes a batch of documents, packed if that helps; the first node of each sentence is its root."""
-        sentences, packing = sentence_trees, None
-        is_node = sentence_trees["end"] > sentence_trees["start"]
-        if self.join_leaves and not _single(sentence_trees["document"]):
+        sizes, sentences = _sizes(sentence_trees, self.padding_idx), sentence_trees
+        packed = self.join_leaves and len(sentence_trees["document"]) > sizes.documents
+        if packed:
             # Leaves attend beyond their sentence, and nodes to no other tree of their row.
-            is_leaf = sentence_trees["tokens"].ne(self.padding_idx)
-            packing = Packing.build(is_leaf, is_node, sentence_trees["document"])
-            sentences = packing.pack(sentence_trees, self.padding_idx)
+            sentences = sentence_trees.get("packed") or pack(sentence_trees, self.padding_idx, self.padding_idx)
         tokens, document = sentences["tokens"], sentences["document"]
         batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
-        structure = self._documents(batch, document)
+        structure = self._documents(batch, document, sizes)
         embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
         if self.super_root:
             embedded.append(self.forward_labels(torch.full_like(document, self.dictionary.bos()).unsqueeze(1)))
         x, _ = self.forward_layers(torch.cat(embedded, dim=1), structure.padding, structure)
         num_leaves, num_nodes = tokens.size(1), batch.label.size(1)
         leaves, nodes = x[: num_leaves + num_nodes].transpose(0, 1).split([num_leaves, num_nodes], dim=1)
-        if packing is not None:
-            leaves, nodes = packing.unpack(leaves, packing.leaves), packing.unpack(nodes, packing.nodes)
+        if packed:
+            leaves, nodes = unpack(leaves, sentences["leaves"]), unpack(nodes, sentences["nodes"])
         if self.super_root:
             roots = x[-1].index_select(0, structure.super_roots.first_row)
         else:
-            states = torch.cat([leaves, nodes], dim=1)  # R x (N + M) x D
-            own = states[torch.arange(len(states), device=x.device), is_node.any(1) * leaves.size(1)]
-            roots = pool_roots(own, sentence_trees["document"], self.document_root)
+            has_node = (sentence_trees["end"] > sentence_trees["start"]).any(1, keepdim=True)
+            own = torch.where(has_node, nodes[:, 0], leaves[:, 0]) if nodes.size(1) else leaves[:, 0]
+            roots = pool_roots(own, sentence_trees["document"], self.document_root, sizes.documents)
         return DocumentStates(leaves, nodes, roots)
 
-    def _documents(self, batch: TreeBatch, document: Tensor) -> Union[DocumentStructure, TreeStructure]:
+    def _documents(
+        self, batch: TreeBatch, document: Tensor, sizes: DocumentSizes
+    ) -> Union[DocumentStructure, TreeStructure]:
         """The structure that the layers need: only that of the trees if nothing joins the sentences."""
         rows = self.build_structure(batch)
-        if not self.super_root and (_single(document) or not self.join_leaves):
+        if not self.super_root and (len(document) == sizes.documents or not self.join_leaves):
             return rows
-        masks, count_leaf = not self.cfg.no_subtree_mask, self.cfg.accumulation_denominator == "with-leaf"
-        return DocumentStructure.build(batch, rows, document, self.super_root, self.join_leaves, masks, count_leaf)
+        return DocumentStructure.build(
+            batch,
+            rows,
+            document,
+            self.super_root,
+            self.join_leaves,
+            mask_subtrees=not self.cfg.no_subtree_mask,
+            count_leaf=self.cfg.accumulation_denominator == "with-leaf",
+            sizes=sizes,
+            limits=(self.cfg.max_horizontal_positions, self.cfg.max_vertical_positions),
+        )
 
     def _embed_leaves(self, tokens: Tensor, structure: Union[DocumentStructure, TreeStructure]) -> Tensor:
         """Embeds leaves ``[R, N]`` with their positions in the sentence or in the document: ``[R, N, D]``."""
@@ -169,9 +179,12 @@ class DocumentEncoder(TreeTransformerEncoder):
             raise InputError(problem, hint=hint)
 
 
-def _single(document: Tensor) -> bool:
-    """Returns whether each document is one row, given the document of each row, ascending."""
-    return len(document) == int(document[-1]) + 1
+def _sizes(sentence_trees: dict[str, Any], pad: int) -> DocumentSizes:
+    """The sizes of collated documents, counted if they are not known."""
+    if "sizes" in sentence_trees:
+        return DocumentSizes(**sentence_trees["sizes"])
+    is_leaf, is_node = sentence_trees["tokens"].ne(pad), sentence_trees["end"] > sentence_trees["start"]
+    return DocumentSizes.count(is_leaf, is_node, sentence_trees["document"])
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from fairseq import utils
 from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.data_bin.index_files import line_blocks
 from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
+from tree_fairseq.nn.branches import MAX_LENGTHS, MAX_RANKS, Branches
 from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, unary_chains
 
 
@@ -32,12 +35,13 @@ class NodeArrays:
         return len(self.label)
 
 
-def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
+def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Any]:
     """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.
 
     Returns:
-        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64; spans are relative to the sentence, so the
-        side on which the leaves are padded does not matter here.
+        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64, and ``branches``, the lists of
+        :class:`Branches` by name; spans are relative to the sentence, so the side on which the leaves are padded does
+        not matter here.
     """
     shape = (len(trees), max((len(tree) for tree in trees), default=0))
     batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
@@ -45,7 +49,8 @@ def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Tensor]:
     for row, tree in enumerate(trees):
         for name, array in batch.items():
             array[row, : len(tree)] = getattr(tree, name)
-    return {name: torch.from_numpy(array) for name, array in batch.items()}
+    branches = Branches.list(batch["start"], batch["end"], batch["depth"]).as_dict()
+    return {**{name: torch.from_numpy(array) for name, array in batch.items()}, "branches": branches}
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,9 @@ class TreeBatch:
         depth: ``[B, M]`` int64, 0 at a root
         is_node: ``[B, M]`` bool, false at padding
         is_leaf: ``[B, N]`` bool, false at padding; true at EOS, which no node covers
+        first_leaf: ``[B, 1]`` int64, column of the first leaf of each sentence
+        listed: the branches as they were collated, with columns of leaves in sentences without padding; None if they
+            were not listed
     """
 
     label: Tensor
@@ -67,9 +75,11 @@ class TreeBatch:
     depth: Tensor
     is_node: Tensor
     is_leaf: Tensor
+    first_leaf: Tensor
+    listed: Branches | None = None
 
     @classmethod
-    def from_net_input(cls, source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> TreeBatch:
+    def from_net_input(cls, source_spans: dict[str, Any], src_tokens: Tensor, pad: int) -> TreeBatch:
         """A batch from the dict of :func:`collate_trees` and tokens ``[B, N]``, padded with ``pad`` on either side."""
         is_leaf = src_tokens.ne(pad)
         # Sentences that are padded on the left begin later. No other place has to know it.
@@ -81,7 +91,22 @@ class TreeBatch:
             depth=source_spans["depth"],
             is_node=source_spans["end"] > source_spans["start"],
             is_leaf=is_leaf,
+            first_leaf=first_leaf,
+            listed=Branches(**source_spans["branches"]) if "branches" in source_spans else None,
         )
+
+    def branches(self, max_ranks: int, max_lengths: int) -> Branches:
+        """The branches with all ranks below ``max_ranks - 1`` and all lengths below ``max_lengths``.
+
+        They are listed here, on the CPU, if those of the batch lack some of them.
+        """
+        num_leaves = self.is_leaf.size(1)
+        enough = min(max_ranks, num_leaves) <= MAX_RANKS and min(max_lengths, num_leaves) <= MAX_LENGTHS
+        if self.listed is not None and enough:
+            return self.listed
+        arrays = (values.cpu().numpy() for values in (self.start - self.first_leaf, self.end - self.first_leaf))
+        listed = Branches.list(*arrays, self.depth.cpu().numpy(), max_ranks, max_lengths)
+        return Branches(**utils.apply_to_sample(lambda each: each.to(self.start.device), listed.as_dict()))
 
 
 def as_stored(forest: SpanForest, labels: Dictionary) -> StoredTree:

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.options import option
+from tree_fairseq.tree_transformer.branch_sums import BranchSums
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
@@ -67,27 +68,41 @@ class HierarchicalEmbeddings(nn.Module):
             nn.init.normal_(table.weight, std=head_dim**-0.5)
 
     def forward(self, leaf_weight: Tensor, structure: TreeStructure) -> Tensor:
-        """e_i of all nodes, ``[B, H, M, head_dim]``, without the part of :meth:`of_depths`, from w, ``[B, N, H]``."""
-        (batch, num_nodes, num_leaves), heads = structure.share.shape, leaf_weight.size(2)
-        table = self.table(num_leaves, structure.longest)
-        mass = structure.branches(leaf_weight.reshape(-1, heads)).view(batch, num_nodes, len(table), heads)
-        return mass.permute(0, 3, 1, 2).to(table.dtype) @ table
+        """e_i of all nodes, ``[B, M, H, head_dim]``, without the part of :meth:`of_depths`, from w, ``[B, N, H]``."""
+        sums, shape = structure.branches, (*structure.depth.shape, leaf_weight.size(2))
+        all_weights, dtype = leaf_weight.flatten(0, 1), leaf_weight.dtype
+        lengths = None if sums.lengths is None else (sums.lengths @ leaf_weight).unsqueeze(3)  # B x M x H x 1
+        ranks = self.ranks(sums.num_ranks, sums.high_ranks).to(dtype)
+        horizontal = _embed(sums.by_rank(all_weights), ranks, shape)
+        if sums.upper:
+            horizontal = horizontal + _add_lower_blocks(leaf_weight, ranks, sums, shape[1])
+        if sums.high_ranks:
+            horizontal = horizontal + lengths * _row(self.horizontal, sums.num_ranks)
+        if not self.by_leaf_distance:
+            return functional.pad(horizontal, (self.vertical.embedding_dim, 0))
+        heights = self.heights(sums.num_lengths, sums.long_branches).to(dtype)
+        vertical = _embed(sums.by_length(all_weights), heights - heights[-1:] * sums.long_branches, shape)
+        if sums.long_branches:
+            shares = (sums.shares @ leaf_weight).unsqueeze(3)
+            vertical = vertical + lengths * _row(self.vertical, sums.num_lengths) + shares * heights[-1]
+        return torch.cat([vertical, horizontal], dim=3)
 
     def of_depths(self, depth: Tensor) -> Tensor:
         """Vertical embeddings by the depth of the node alone, ``[..., head_dim]``; they count as part of its value."""
         return self.vertical_only(self.vertical(depth.clamp(max=self.vertical.num_embeddings - 1)))
 
-    def table(self, num_ranks: int, longest: int) -> Tensor:
-        """Embeddings of leaves in the order of the sums of :attr:`TreeStructure.branches`.
+    def ranks(self, count: int, less_last: bool) -> Tensor:
+        """Horizontal embeddings of ranks from 0, ``[count, width]``; or how they differ from the last of them."""
+        embeddings = _rows(self.horizontal, count)
+        return embeddings - embeddings[-1:] if less_last else embeddings
 
-        Returns:
-            ``[num_ranks + longest, head_dim]``: of each rank its horizontal embedding, of branches of 1, 2, ... nodes
-            the sum of the vertical embeddings of their heights; zero where heights do not count
+    def heights(self, count: int, less_last: bool = False) -> Tensor:
+        """Sums of the vertical embeddings of branches of 1, 2, ... nodes, ``[count, width]``.
+
+        With ``less_last`` they are sums of how embeddings differ from the last one.
         """
-        ranks = functional.pad(_rows(self.horizontal, num_ranks), (self.vertical.embedding_dim, 0))
-        if not self.by_leaf_distance:
-            return functional.pad(ranks, (0, 0, 0, longest))
-        return torch.cat([ranks, self.vertical_only(_rows(self.vertical, longest).cumsum(0))])
+        embeddings = _rows(self.vertical, count)
+        return (embeddings - embeddings[-1:] if less_last else embeddings).cumsum(0)
 
     def vertical_only(self, embedded: Tensor) -> Tensor:
         """Vertical embeddings ``[..., width]`` with nothing beside them: ``[..., head_dim]``."""
@@ -99,6 +114,33 @@ def _rows(table: nn.Embedding, count: int) -> Tensor:
     if count <= table.num_embeddings:
         return table.weight[:count]
     return table(torch.arange(count, device=table.weight.device).clamp(max=table.num_embeddings - 1))
+
+
+def _embed(sums: Tensor, table: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """Sums ``[B * M * rows, H]`` times the rows of a table: ``[B, M, H, width]``, given the other ``shape``."""
+    batch, num_nodes, heads = shape
+    by_head = sums.view(batch, num_nodes, len(table), heads).mT.reshape(batch * num_nodes * heads, len(table))
+    return (by_head @ table).view(*shape, table.size(1))
+
+
+def _add_lower_blocks(leaf_weight: Tensor, ranks: Tensor, sums: BranchSums, num_nodes: int) -> Tensor:
+    """Horizontal embeddings of all blocks below that of a node, ``[B, M, H, width]``; see :class:`BranchSums`."""
+    batch, num_leaves, heads = leaf_weight.shape
+    in_block = sums.lower(ranks).view(len(sums.upper), batch, num_leaves, -1)
+    below = in_block.flip(0).cumsum(0).flip(0)
+    # One product a block, for all of its nodes and all heads. Only deep trees have more than one or two.
+    parts = [
+        share @ (leaf_weight.unsqueeze(3) * own.unsqueeze(2)).flatten(2) for (_, share), own in zip(sums.upper, below)
+    ]
+    node = torch.cat([nodes for nodes, _ in sums.upper], dim=1).unsqueeze(2)
+    added = torch.cat(parts, dim=1)
+    placed = added.new_zeros(batch, num_nodes + 1, added.size(2)).scatter_add(1, node.expand_as(added), added)
+    return placed[:, :num_nodes].unflatten(2, (heads, -1))
+
+
+def _row(table: nn.Embedding, count: int) -> Tensor:
+    """The last of so many rows of a table, ``[width]``."""
+    return table.weight[min(count, table.num_embeddings) - 1]
 
 
 class HierarchicalAccumulation(nn.Module):
@@ -133,34 +175,33 @@ class HierarchicalAccumulation(nn.Module):
         Returns:
             ``[B, H, S, D / H]``: unchanged values of leaves, accumulated values of nodes
         """
-        leaf_weight = self.weigh(leaves)
-        leaf_values, node_values = values.split([structure.num_leaves, values.size(2) - structure.num_leaves], dim=2)
+        leaf_weight, by_position = self.weigh(leaves), values.transpose(1, 2)  # B x N x H, B x S x H x D/H
+        leaf_values, node_values = by_position.tensor_split([structure.num_leaves], dim=1)
         summands = node_values
         if self.embeddings is not None and not self.embeddings.by_leaf_distance:
-            summands = summands + self.embeddings.of_depths(structure.depth)[:, None].to(values.dtype)
+            summands = summands + self.embeddings.of_depths(structure.depth)[:, :, None].to(values.dtype)
         with torch.autocast(leaves.device.type, enabled=False):
             nodes = accumulate(leaf_weight, leaf_values, summands, structure)
-        if self.embeddings is not None:
-            nodes = nodes + self.embeddings(leaf_weight, structure).to(nodes.dtype)
-        return torch.cat([leaf_values, nodes.to(values.dtype)], dim=2)
+            if self.embeddings is not None:
+                nodes = nodes + self.embeddings(leaf_weight, structure)
+        # Laid out as projections are, S x B x D, where batch and heads can be viewed as one.
+        accumulated = torch.cat([leaf_values.transpose(0, 1), nodes.to(values.dtype).transpose(0, 1)])
+        return accumulated.permute(1, 2, 0, 3)
 
 
 def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, structure: TreeStructure) -> Tensor:
-    """Upward cumulative average and weighted aggregation ``[B, H, M, D / H]`` in closed form, without embeddings.
+    """Upward cumulative average and weighted aggregation ``[B, M, H, D / H]`` in closed form, without embeddings.
+
+    All heads have the same trees, so there is one product for all of them.
 
     Args:
         leaf_weight: ``[B, N, H]``, w; its dtype is that of the computation, whose differences of sums need precision
-        leaf_values: ``[B, H, N, D / H]``, l
-        node_values: ``[B, H, M, D / H]``, n
+        leaf_values: ``[B, N, H, D / H]``, l
+        node_values: ``[B, M, H, D / H]``, n
         structure: of the trees
     """
-    num_nodes, num_leaves = structure.covers.shape[1:]
-    # A product has the layout of its factors, and this one has to be a batch of matrices.
-    by_head = leaf_weight.transpose(1, 2).contiguous()[:, :, None]
-    share = by_head * structure.share[:, None].to(leaf_weight)  # B x H x M x N, C
-    # All heads have the same trees: one product for all of them.
-    nodes = node_values.transpose(1, 2).flatten(2).to(leaf_weight)  # B x M x D
-    above = structure.above.to(leaf_weight) @ nodes
-    above = above.unflatten(2, node_values.shape[1::2]).transpose(1, 2)  # B x H x S x D/H
-    above_leaves, above_nodes = above.split([num_leaves, num_nodes], dim=2)
-    return share @ (leaf_values + above_leaves) - share.sum(3, keepdim=True) * above_nodes
+    share, heads = structure.share.to(leaf_weight), leaf_values.shape[2:]
+    above = (structure.above.to(leaf_weight) @ node_values.flatten(2).to(leaf_weight)).unflatten(2, heads)
+    above_leaves, above_nodes = above.tensor_split([structure.num_leaves], dim=1)
+    weighted = leaf_weight.unsqueeze(3) * (leaf_values + above_leaves)  # B x N x H x D/H
+    return (share @ weighted.flatten(2)).unflatten(2, heads) - (share @ leaf_weight).unsqueeze(3) * above_nodes

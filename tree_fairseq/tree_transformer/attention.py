@@ -74,14 +74,12 @@ class TreeSelfAttention(TreeAttention):
         mask, first = structure.masks[-1], structure.num_leaves
         query, key = self._split_heads(self.q_proj(states)), self._split_heads(self.k_proj(states))
         logits = query[:, :, first:] @ key.mT / self.head_dim**0.5
-        return (logits if mask.bias is None else logits + mask.bias.to(logits)).softmax(-1)
+        return (logits + mask.bias.to(logits)).softmax(-1)
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Optional[Tensor]) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
         dropout = self.dropout_module.p if self.training else 0.0
-        return functional.scaled_dot_product_attention(
-            query, key, value, None if bias is None else bias.to(query.dtype), dropout
-        )
+        return functional.scaled_dot_product_attention(query, key, value, bias.to(query.dtype), dropout)
 
 
 class TreeCrossAttention(SharedMemoryAttention, TreeAttention):

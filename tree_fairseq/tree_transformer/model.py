@@ -70,6 +70,8 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             count_leaf=self.cfg.accumulation_denominator == "with-leaf",
             mask_subtrees=not self.cfg.no_subtree_mask,
             dtype=torch.promote_types(self.embed_labels.weight.dtype, torch.float32),
+            max_ranks=self.cfg.max_horizontal_positions,
+            max_lengths=self.cfg.max_vertical_positions,
         )
 
     def forward_layers(

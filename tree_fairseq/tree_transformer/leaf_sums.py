@@ -1,0 +1,83 @@
+"""Sums over lists of shares: sparse matrices that all layers multiply their weights with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A sparse matrix, row by row."""
+
+    column: Tensor  # [Q] int32, of each entry
+    share: Tensor  # [Q] float, its value
+    first: Tensor  # [rows] int32, where the entries of each row begin
+
+    def __matmul__(self, values: Tensor) -> Tensor:
+        """``[columns, H]`` to ``[rows, H]``."""
+        share = self.share.to(values.dtype)
+        # For values that want a gradient torch would prepare one.
+        return functional.embedding_bag(self.column, values.detach(), self.first, mode="sum", per_sample_weights=share)
+
+
+@dataclass(frozen=True)
+class LeafSums:
+    """A sparse matrix of ``sums`` by leaves, and its transpose ``leaves``.
+
+    Both products add up entries in a fixed order and keep nothing but the matrix, which all layers of a batch share:
+    gathers and scattered additions would keep a weight for every entry in every layer.
+    """
+
+    sums: _Rows
+    leaves: _Rows
+
+    @classmethod
+    def build(
+        cls, row: Tensor, leaf: Tensor, share: Tensor, by_row: Tensor, num_rows: int, num_leaves: int
+    ) -> LeafSums:
+        """Lays out Q entries; those of the same sum and leaf count together.
+
+        Args:
+            row: ``[Q]`` int, the sum that each entry belongs to
+            leaf: ``[Q]`` int, ascending, the leaf of each entry
+            share: ``[Q]`` float, what the leaf's weight is multiplied with
+            by_row: ``[Q]`` int, the order of the entries by row
+            num_rows: number of sums
+            num_leaves: number of leaves
+        """
+        row, leaf = row.int(), leaf.int()
+        ordered = row.index_select(0, by_row)
+        sums = _Rows(leaf.index_select(0, by_row), share.index_select(0, by_row), _first(ordered, num_rows))
+        return cls(sums, leaves=_Rows(row, share, _first(leaf, num_leaves)))
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        """Sums weights ``[leaves, H]``: ``[rows, H]``."""
+        return _Product.apply(weight, self)
+
+    def transposed(self) -> LeafSums:
+        """The matrix of leaves by sums."""
+        return LeafSums(self.leaves, self.sums)
+
+
+def _first(ascending: Tensor, count: int) -> Tensor:
+    """Where the groups of equal numbers from 0 begin, ``[count]`` int32."""
+    groups = torch.arange(count, dtype=torch.int32, device=ascending.device)
+    return torch.searchsorted(ascending, groups, out_int32=True)
+
+
+class _Product(torch.autograd.Function):
+    """A matrix times weights; its gradient is the transpose times the gradient."""
+
+    @staticmethod
+    def forward(ctx, weight: Tensor, matrix: LeafSums) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.sums @ weight
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.matrix.leaves @ gradient.contiguous(), None
