@@ -28,7 +28,10 @@ def expected_ranks(spans, sentence: int, num_nodes: int, max_ranks: int, block: 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    batch_of_forests=st.lists(forests(), min_size=1, max_size=3), max_rank=st.integers(1, 6), block=st.integers(1, 4)
+    batch_of_forests=st.lists(forests(), min_size=1, max_size=3),
+    max_ranks=st.integers(1, 6),
+    max_lengths=st.integers(1, 6),
+    block=st.integers(1, 4),
 )
 def test_branches_and_ranks(batch_of_forests, max_ranks, max_lengths, block):
     _, tree = collated(batch_of_forests, 1, False, 0)

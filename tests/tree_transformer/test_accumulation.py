@@ -124,19 +124,40 @@ def right_branching(num_leaves: int) -> list[tuple[int, int, int]]:
     return [(start, num_leaves, start) for start in range(num_leaves - 1)]
 
 
-@pytest.mark.parametrize("positions", [20, 100, 130])
-def test_deep_trees_in_single_precision(positions):
-    """More levels than a block; with 130 positions the model lists the branches itself."""
-    config = AccumulationConfig(max_horizontal_positions=positions, max_vertical_positions=positions // 2)
-    src_tokens, tree = collated([(120, right_branching(120)), (3, [(0, 3, 0)])], PAD, True, 0)
+def deep_input(num_leaves: int) -> tuple[tuple, torch.Tensor, torch.Tensor]:
+    """A right-branching tree and a small one, states of leaves, and values."""
+    tokens, tree = collated([(num_leaves, right_branching(num_leaves)), (3, [(0, 3, 0)])], PAD, True, 0)
+    leaves = torch.randn(tokens.size(1), 2, WIDTH, dtype=torch.double)
+    values = torch.randn(2, HEADS, tokens.size(1) + num_leaves - 1, WIDTH // HEADS, dtype=torch.double)
+    return (tree, tokens), leaves, values
+
+
+def test_more_levels_than_a_block_equal_the_equations_also_in_single_precision():
+    config = AccumulationConfig()
     module = accumulation(config, 0)
-    leaves = torch.randn(src_tokens.size(1), 2, WIDTH, dtype=torch.double)
-    values = torch.randn(2, HEADS, src_tokens.size(1) + 119, WIDTH // HEADS, dtype=torch.double)
-    batch, structure = structure_of(tree, src_tokens, config)
-    assert len(structure.branches.upper) == 7
-    nodes = module(leaves, values, structure)[0, :, src_tokens.size(1) :]
+    trees, leaves, values = deep_input(36)
+    batch, structure = structure_of(*trees, config)
+    assert len(structure.branches.upper) == 2
+    nodes = module(leaves, values, structure)[0, :, leaves.size(0) :]
     torch.testing.assert_close(nodes, direct(module, config, leaves, values, batch, 0), rtol=1e-9, atol=1e-11)
-    single = accumulation(config, 0).float()
-    batch, structure = structure_of(tree, src_tokens, config, torch.float32)
-    rounded = single(leaves.float(), values.float(), structure)[0, :, src_tokens.size(1) :]
+    _, structure = structure_of(*trees, config, torch.float32)
+    rounded = accumulation(config, 0).float()(leaves.float(), values.float(), structure)[0, :, leaves.size(0) :]
     torch.testing.assert_close(rounded.double(), nodes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("ranks, heights", [(20, 10), (100, 50), (130, 60)])
+def test_ranks_and_heights_beyond_tables_equal_tables_that_repeat_their_last_row(ranks, heights):
+    """Also with more embeddings than collated lists have ranks for: the model lists the branches itself then."""
+    trees, leaves, values = deep_input(150)
+    config = AccumulationConfig(max_horizontal_positions=ranks, max_vertical_positions=heights)
+    all_rows = AccumulationConfig(max_horizontal_positions=200, max_vertical_positions=200)
+    module, longer = accumulation(config, 0), accumulation(all_rows, 0)
+    longer.leaf_weight = module.leaf_weight
+    for name, count in (("horizontal", ranks), ("vertical", heights)):
+        table = getattr(module.embeddings, name).weight.detach()
+        rows = table[torch.arange(200).clamp(max=count - 1)]
+        getattr(longer.embeddings, name).weight.data.copy_(rows)
+    fast, slow = (
+        own(leaves, values, structure_of(*trees, of)[1]) for own, of in ((module, config), (longer, all_rows))
+    )
+    torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-11)
