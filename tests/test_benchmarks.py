@@ -57,6 +57,7 @@ FIGURES = {
     ],
     "scale": ["operations_ratio"],
     "loading": ["share_of_step"],
+    "growth": ["tree_transformer_growth", "tree_transformer_time", "tree_transformer_memory"],
     "memory": ["tree_transformer", "classifier", "tree_positional", "treeformer", "insertion"],
     "authors": ["accumulation", "accumulation_memory", "positions", "positions_memory", "oracle"],
     "import_time": ["seconds"],

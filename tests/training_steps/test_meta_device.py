@@ -21,11 +21,7 @@ from tree_fairseq.nn.padding import PaddingAssumed
 
 PENDING = {
     "lstm on translation": "fairseq's LSTM packs sequences by lengths on the CPU",
-    # The structure of trees is built in the model.
-    "tree_transformer_tiny on translation": "TreeStructure",
-    "source_encoder_transformer_tiny on translation, tree": "TreeStructure",
     "tree_insertion_transformer_tiny on insertion, parsed, tree encoder": "TreeStructure",
-    "tree_transformer_classifier_tiny on": "DocumentStructure",
     "tree_insertion_transformer_tiny on insertion": "relations",
     "sequence_insertion_transformer_tiny on insertion": "slots",
     "source_encoder_transformer_tiny on translation, tree_lstm": "lengths",

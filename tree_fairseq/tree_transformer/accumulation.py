@@ -25,6 +25,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tree_fairseq.nn.precision import as_given
 from tree_fairseq.options import option
 from tree_fairseq.tree_transformer.branch_sums import BranchSums
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -180,7 +181,7 @@ class HierarchicalAccumulation(nn.Module):
         summands = node_values
         if self.embeddings is not None and not self.embeddings.by_leaf_distance:
             summands = summands + self.embeddings.of_depths(structure.depth)[:, :, None].to(values.dtype)
-        with torch.autocast(leaves.device.type, enabled=False):
+        with as_given(leaves):
             nodes = accumulate(leaf_weight, leaf_values, summands, structure)
             if self.embeddings is not None:
                 nodes = nodes + self.embeddings(leaf_weight, structure)

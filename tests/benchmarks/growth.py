@@ -1,0 +1,175 @@
+"""Measures how a training step grows with the length of sentences, and what trees of the worst shapes cost."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import random
+import resource
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+import torch
+
+import tree_fairseq
+from tests.benchmarks.figures import Figure
+from tests.benchmarks.measuring import Settings, side_by_side
+from tests.benchmarks.random_trees import depths, random_tree
+from tests.benchmarks.reporting import Report
+from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+
+LABELS, TARGETS, SENTENCES = 60, 30, 2
+LENGTHS, WORST = (25, 50, 100, 200, 400), 1000
+TINY = {
+    f"{side}_{name}": size
+    for side in ("encoder", "decoder")
+    for name, size in {"layers": 2, "embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4}.items()
+}
+
+
+def right(leaves: int) -> list[tuple[int, int]]:
+    """Spans of a chain of branches to the right."""
+    return [(start, leaves) for start in range(leaves - 1)]
+
+
+def left(leaves: int) -> list[tuple[int, int]]:
+    """Spans of a chain of branches to the left."""
+    return [(0, end) for end in range(leaves, 1, -1)]
+
+
+def comb(leaves: int) -> list[tuple[int, int]]:
+    """Spans that lose a leaf on the left and on the right in turn."""
+    return [((k + 1) // 2, leaves - k // 2) for k in range(leaves - 1)]
+
+
+def star(leaves: int) -> list[tuple[int, int]]:
+    """One node over all leaves."""
+    return [(0, leaves)]
+
+
+def binary(leaves: int) -> list[tuple[int, int]]:
+    """Spans that are halved down to two leaves."""
+    spans, stack = [], [(0, leaves)]
+    while stack:
+        start, end = stack.pop()
+        if end - start > 1:
+            spans.append((start, end))
+            middle = (start + end) // 2
+            stack += [(middle, end), (start, middle)]
+    return spans
+
+
+SHAPES = {"right-branching": right, "left-branching": left, "comb": comb, "star": star, "full binary": binary}
+
+
+def tree_of(spans: Sequence[tuple[int, int]]) -> NodeArrays:
+    """The tree of nested spans in preorder."""
+    start, end = np.array(spans, np.int32).T
+    return NodeArrays(np.full(len(spans), 5, np.int32), start, end, np.array(depths(spans), np.int32))
+
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method whose cost is measured.
+
+    Attributes:
+        name: of the method
+        works: makes, for sentences with these trees over so many leaves, a training step of the method, the work of its
+            collater on trees included, and one of the stock model with as many positions
+    """
+
+    name: str
+    works: Callable[[Sequence[NodeArrays], int], tuple[Work, Work]]
+
+
+def tree_transformer(trees: Sequence[NodeArrays], leaves: int) -> tuple[Work, Work]:
+    """Steps of the tiny Tree-Transformer and of a transformer of its size."""
+    task = Task()
+    ours = TrainingStep(build("tree_transformer_tiny", task), task)
+    stock = TrainingStep(build("transformer_iwslt_de_en", task, **TINY), task)
+    batch = stock_batch(task, len(trees), leaves, TARGETS)
+    longer = stock_batch(task, len(trees), leaves + max(map(len, trees)), TARGETS)
+
+    def step() -> None:
+        spans = collate_trees(trees, task.label_dictionary.pad())
+        ours({**batch, "net_input": {**batch["net_input"], "source_spans": spans}})
+
+    return step, functools.partial(stock, longer)
+
+
+METHODS = (Method("tree_transformer", tree_transformer),)
+"""Other methods whose input are trees over leaves enter here."""
+
+
+def run(settings: Settings) -> Report:
+    """Measures ratios to the stock model by length, then time and memory of the worst shapes."""
+    tree_fairseq.register()
+    figures, tables = [], []
+    for method in METHODS:
+        rows, ratios = [("words", "step over stock, processor time", "smallest to largest")], []
+        for leaves in settings.choose(LENGTHS, (4, 8)):
+            generator, nodes = random.Random(0), max(1, leaves * 2 // 3)
+            count = settings.choose(max(2, 800 // leaves), 2)
+            trees = [random_tree(generator, leaves, nodes, LABELS) for _ in range(count)]
+            ours, stock = method.works(trees, leaves)
+            timing = side_by_side({"ours": ours, "stock": stock}, settings.choose(7, 1))
+            pairs = zip(timing["ours"].processor_seconds, timing["stock"].processor_seconds)
+            rounds = [own / other for own, other in pairs]
+            ratios.append(timing["ours"].processor_median / timing["stock"].processor_median)
+            rows.append((str(leaves), f"{ratios[-1]:.2f}", f"{min(rounds):.2f} to {max(rounds):.2f}"))
+        tables.append(rows)
+        what = "greatest over smallest ratio of a step to the stock one, from the shortest to the longest sentences"
+        figures.append(Figure(f"{method.name}_growth", max(ratios) / min(ratios), 1.1, True, what))
+        figures += worst_shapes(method, settings.choose(WORST, 20), tables)
+    return Report(
+        "growth",
+        f"tiny models; worst shapes: {SENTENCES} sentences of {settings.choose(WORST, 20)} words",
+        figures,
+        tables,
+        ["Stock models have as many positions as leaves and nodes. Steps include the collating of trees. Memory is the "
+         "largest resident memory of a process, which the interpreter and its libraries share."],
+    )  # fmt: skip
+
+
+def worst_shapes(method: Method, leaves: int, tables: list) -> list[Figure]:
+    """Measures two steps on each shape, each model in a process of its own; adds a table."""
+    rows = [("shape", "seconds, ours", "stock", "ratio", "MB, ours", "stock", "ratio")]
+    times, memories = [], []
+    for name, shape in SHAPES.items():
+        trees = [tree_of(shape(leaves))] * SENTENCES
+        (own, own_peak), (other, other_peak) = (in_process(method, trees, leaves, place) for place in (0, 1))
+        times.append(own / other)
+        memories.append(own_peak / other_peak)
+        rows.append(
+            (name, f"{own:.2f}", f"{other:.2f}", f"{times[-1]:.2f}", f"{own_peak / 1e6:.0f}", f"{other_peak / 1e6:.0f}",
+             f"{memories[-1]:.2f}")
+        )  # fmt: skip
+    tables.append(rows)
+    return [
+        Figure(f"{method.name}_time", max(times), 2, True, f"worst shape, {leaves} words: times as long as stock"),
+        Figure(f"{method.name}_memory", max(memories), 1.5, True, f"worst shape, {leaves} words: times stock's memory"),
+    ]
+
+
+def in_process(method: Method, trees: Sequence[NodeArrays], leaves: int, place: int) -> tuple[float, int]:
+    """Runs two steps in a new process: processor seconds of the second, and the peak of resident memory in bytes."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_measure, (method, trees, leaves, place))
+
+
+def _measure(method: Method, trees: Sequence[NodeArrays], leaves: int, place: int) -> tuple[float, int]:
+    torch.set_num_threads(1)
+    tree_fairseq.register()
+    work = method.works(trees, leaves)[place]
+    work()
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
