@@ -127,7 +127,8 @@ def run(settings: Settings) -> Report:
         tables.append(rows)
         what = "greatest over smallest ratio of a step to the stock one, from the shortest to the longest sentences"
         figures.append(Figure(f"{method.name}_growth", max(ratios) / min(ratios), 1.1, True, what))
-        figures += worst_shapes(method, settings.choose(WORST, 20), tables)
+        shapes = settings.choose(list(SHAPES), ["comb"])
+        figures += worst_shapes(method, shapes, settings.choose(WORST, 20), tables)
     return Report(
         "growth",
         f"tiny models; worst shapes: {SENTENCES} sentences of {settings.choose(WORST, 20)} words",
@@ -138,12 +139,12 @@ def run(settings: Settings) -> Report:
     )  # fmt: skip
 
 
-def worst_shapes(method: Method, leaves: int, tables: list) -> list[Figure]:
+def worst_shapes(method: Method, shapes: Sequence[str], leaves: int, tables: list) -> list[Figure]:
     """Measures two steps on each shape, each model in a process of its own; adds a table."""
     rows = [("shape", "seconds, ours", "stock", "ratio", "MB, ours", "stock", "ratio")]
     times, memories = [], []
-    for name, shape in SHAPES.items():
-        trees = [tree_of(shape(leaves))] * SENTENCES
+    for name in shapes:
+        trees = [tree_of(SHAPES[name](leaves))] * SENTENCES
         (own, own_peak), (other, other_peak) = (in_process(method, trees, leaves, place) for place in (0, 1))
         times.append(own / other)
         memories.append(own_peak / other_peak)
