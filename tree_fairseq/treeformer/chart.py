@@ -1,5 +1,6 @@
 """The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, computed as in CKY."""
 
+import contextlib
 import logging
 import math
 from dataclasses import dataclass
@@ -45,6 +46,13 @@ class ChartConfig(FairseqDataclass):
     treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
 
 
+def _without_autocast(device: str) -> contextlib.AbstractContextManager:
+    """Turns autocast off; some devices, such as meta, do not have it."""
+    return (
+        torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else contextlib.nullcontext()
+    )
+
+
 class Chart(nn.Module):
     """Encodes a phrase by composing the two parts at every split point and pooling over split points (eqs. 1 and 2).
 
@@ -83,11 +91,11 @@ class Chart(nn.Module):
     def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns states and weight in one dtype, and scorers of children, ``[G, 2, H, D]``, in float32 or better."""
         device = states.device.type
-        if torch.is_autocast_enabled(device):
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             states = states.to(torch.get_autocast_dtype(device))
         wide = torch.promote_types(states.dtype, torch.float32)
         sets, width, _ = self.weight.shape
-        with torch.autocast(device, enabled=False):
+        with _without_autocast(device):
             scorers = (self.query.to(wide) @ self.weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
             scorers = scorers.view(sets, self.heads, 2, width).transpose(1, 2).contiguous()
         return states, self.weight.to(states.dtype), scorers
@@ -104,7 +112,7 @@ class Chart(nn.Module):
                 f"chart, {self.height} (--treeformer-height); its chart is lower. This warning appears once."
             )
         states, weight, scorers = self._prepared(states)
-        with torch.autocast(states.device.type, enabled=False):
+        with _without_autocast(states.device.type):
             encoded = ChartFunction.apply(states, weight, scorers, cells)
         return encoded if self.layer_norm is None else self.layer_norm(encoded)
 
@@ -117,7 +125,7 @@ class Chart(nn.Module):
         """
         states = states.masked_fill(cells.padding.t().unsqueeze(-1), 0)
         states, weight, scorers = self._prepared(states)
-        with torch.autocast(states.device.type, enabled=False):
+        with _without_autocast(states.device.type):
             return build_levels(states, weight, scorers, cells.height)[1]
 
     def cells(self, padding: Tensor, outside: Optional[Tensor] = None) -> ChartCells:
