@@ -9,7 +9,8 @@ import torch
 
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.slots import insert, slot_mask, with_slots
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
+from tree_fairseq.tree_insertion.slots import insert, slot_mask
 
 
 class GrownTree(NamedTuple):
@@ -40,7 +41,7 @@ def grow(model, net_input: dict, dictionary: InsertionDictionary, max_steps: int
         labels, parents = [dictionary.root], [-1]
         for step in range(1, max_steps + 1):
             tree = {"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}
-            output = model.decode(memory, with_slots(tree, dictionary.pad()))
+            output = model.decode(memory, read_partial_trees(tree, dictionary.pad()))
             chosen = {}
             slots = np.flatnonzero(slot_mask(np.array(parents)))
             for slot, logits in zip_equal(slots.tolist(), output["logits"].tolist()):

@@ -13,7 +13,7 @@ from tree_fairseq.explorer.attention_records import recorded_attention
 from tree_fairseq.explorer.attention_views import PHRASES_SHOWN, TreeNodes, accumulation_view, cross_attention_view
 from tree_fairseq.explorer.document import matrix_values
 from tree_fairseq.nn.shared_memory import ProjectedMemory, SharedMemoryAttention
-from tree_fairseq.tree_insertion.slots import with_slots
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
 
 TREE = "(S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sees) (NP (DT a) (NN (NN_sub light@@) (NN_sub house)))) (. .))"
@@ -156,7 +156,7 @@ def test_a_memory_that_was_projected_beforehand_is_attended_to_as_the_equation_s
     inputs = sentence.sample["net_input"]
     with recorded_attention(model) as record, torch.no_grad():
         memory = model.encode(inputs["src_tokens"], inputs["src_lengths"])
-        model.decode(memory, with_slots(partial, dictionary.pad()))
+        model.decode(memory, read_partial_trees(partial, dictionary.pad()))
     assert len(record.cross) == len(expected) == 2
     for layer, weights in zip(record.cross, expected):
         torch.testing.assert_close(layer.weights, weights)

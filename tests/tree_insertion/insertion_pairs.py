@@ -13,7 +13,7 @@ from tests.tree_insertion.slot_batches import label_dictionary
 from tree_fairseq.nn.sides import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
-from tree_fairseq.tree_insertion.slots import with_slots
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
 
 TINY = "tree_insertion_transformer_tiny"
 LABELS = 9
@@ -51,12 +51,12 @@ class Examples:
         rows = list(range(len(self.sources))) if rows is None else rows
         sources = [self.sources[row] for row in rows]
         width = int((self.batch["labels"][rows] != PAD).sum(1).max())
-        partial = {name: values[rows][:, :width] for name, values in self.batch.items() if name != "slots"}
+        partial = {name: self.batch[name][rows][:, :width] for name in ("labels", "parents")}
         fill = {"labels": PAD, "parents": -1}
         inputs = {
             "src_tokens": stack(sources, left_pad, width=max(map(len, sources)) + 1 + spare),
             "src_lengths": torch.tensor([len(source) + 1 for source in sources]),
-            "partial_tree": with_slots(
+            "partial_tree": read_partial_trees(
                 {
                     name: torch.nn.functional.pad(values, (0, spare), value=fill[name])
                     for name, values in partial.items()

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
-from tree_fairseq.tree_insertion.relations import PreorderTrees
-from tree_fairseq.tree_insertion.slots import delete_nodes, insert_nodes, with_slots
+from tree_fairseq.tree_insertion.forests import Forest
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
+from tree_fairseq.tree_insertion.slots import KINDS
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -50,32 +51,36 @@ class ChangedTrees(NamedTuple):
     sources: Tensor
 
 
-def _changed(batch: dict[str, Tensor], sources: Tensor, parents: Tensor, new: Tensor) -> ChangedTrees:
-    old = batch["labels"]
-    labels = torch.cat([old.flatten(), new, torch.tensor([PAD])])[sources]
-    is_old = (sources >= 0) & (sources < old.numel())
-    return ChangedTrees(labels, parents, torch.where(is_old, sources % old.size(1), -1))
+def forest_of(batch: dict[str, Tensor]) -> Forest:
+    return Forest.of_parents([np.array(parents) for parents in rows(batch)], batch["labels"].size(1))
+
+
+def _changed(batch: dict[str, Tensor], after: Forest, sources: np.ndarray, new: Tensor) -> ChangedTrees:
+    old, before = batch["labels"], forest_of(batch)
+    labels = np.concatenate([old[old != PAD].numpy(), new.numpy()])[sources]
+    columns = before.nodes - before.starts
+    places = np.concatenate([columns, np.full(len(new), -1)])[sources]
+    found = (after.padded(labels, PAD), after.padded_parents(), after.padded(places, -1))
+    return ChangedTrees(*map(torch.from_numpy, found))
 
 
 def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> ChangedTrees:
     """The batch with answers in its slots, except for `KEEP`."""
     slots, new = slots[answers != KEEP], answers[answers != KEEP]
-    return _changed(batch, *insert_nodes(batch["parents"], batch["labels"] != PAD, slots), new)
+    forest = forest_of(batch)
+    packed = np.searchsorted(forest.places, slots.numpy() // KINDS) * KINDS + slots.numpy() % KINDS
+    return _changed(batch, *forest.inserted(packed), new)
 
 
 def deleted(batch: dict[str, Tensor], is_deleted: Tensor) -> ChangedTrees:
-    """The batch without some nodes."""
-    changed = delete_nodes(batch["parents"], batch["labels"] != PAD, is_deleted)
-    return _changed(batch, *changed, torch.empty(0, dtype=torch.long))
+    """The batch without some nodes; roots stay."""
+    gone = is_deleted[batch["labels"] != PAD].numpy() & (forest_of(batch).depths > 0)
+    return _changed(batch, *forest_of(batch).without(gone), torch.empty(0, dtype=torch.long))
 
 
 def trees_after(changed: ChangedTrees) -> dict[str, Tensor]:
     """The batch that a step leaves."""
-    return with_slots({"labels": changed.labels, "parents": changed.parents}, PAD)
-
-
-def preorder(batch: dict[str, Tensor]) -> PreorderTrees:
-    return PreorderTrees.of(batch["parents"], batch["labels"] != PAD)
+    return read_partial_trees({"labels": changed.labels, "parents": changed.parents}, PAD)
 
 
 def rows(batch: dict[str, Tensor]) -> list[list[int]]:

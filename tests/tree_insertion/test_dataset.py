@@ -28,7 +28,7 @@ from tree_fairseq.tree_insertion.dataset import (
 )
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
-from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask, slot_masks
+from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask
 from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import PartialTree
@@ -251,7 +251,9 @@ PAD, KEEP = 1, 2
 
 def batch_of(states: list[PartialTree]) -> tuple[dict, torch.Tensor]:
     partial = collate_partial_trees(states, PAD)
-    return partial, slot_masks(partial["parents"], partial["labels"] != PAD)
+    slots = torch.zeros(*partial["labels"].shape, KINDS, dtype=torch.bool)
+    slots.view(-1)[partial["slots"]] = True
+    return partial, slots
 
 
 def distribution_of(state: PartialTree, kind: str, temperature: float) -> dict[int, dict[int, float]]:

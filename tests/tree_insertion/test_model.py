@@ -10,10 +10,10 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch.nn import functional
 
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
-from tests.tree_insertion.partial_trees import PAD, preorder
+from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
-from tree_fairseq.tree_insertion.relations import structure_tokens
-from tree_fairseq.tree_insertion.slots import KINDS, with_slots
+from tree_fairseq.tree_insertion.model_input import CLOSING, OPENING, read_partial_trees
+from tree_fairseq.tree_insertion.slots import KINDS
 
 VARIANTS = {
     "transformer": (),
@@ -70,7 +70,7 @@ def test_the_memory_can_be_kept_and_its_rows_chosen(variant):
         expected = dense(model(**inputs, partial_tree=partial), {"partial_tree": partial})
         assert len(memory.layers[0].padding) == 5
         for rows in ([0, 1, 2, 3, 4], [3], [4, 0, 0, 2]):
-            kept = with_slots({name: partial[name][rows] for name in ("labels", "parents")}, PAD)
+            kept = read_partial_trees({name: partial[name][rows] for name in ("labels", "parents")}, PAD)
             output = model.decode(memory.select(torch.tensor(rows)), kept)
             torch.testing.assert_close(dense(output, {"partial_tree": kept}), expected[rows])
 
@@ -117,7 +117,7 @@ def test_labels_structure_and_source_are_read(variant):
         other = inputs_of(variant, [3])
         # The last node goes to where it was before or to the root.
         other["partial_tree"]["parents"][0, -1] = parents.size(1) - 2 if parents[0, -1] != parents.size(1) - 2 else 0
-        other["partial_tree"] = with_slots(other["partial_tree"], PAD)
+        other["partial_tree"] = read_partial_trees(other["partial_tree"], PAD)
         changed = model(**other)
     # The first slot is that of the root, which sees neither in another place.
     assert not torch.allclose(changed["logits"][0], output["logits"][0], atol=1e-4)
@@ -125,7 +125,9 @@ def test_labels_structure_and_source_are_read(variant):
 
 def test_which_child_a_node_is_shows_in_child_relations_alone():
     """Only relations tell the root's slot in which order its children are."""
-    partial = with_slots({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 0, 0]])}, PAD)
+    partial = read_partial_trees(
+        {"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 0, 0]])}, PAD
+    )
     turned = {**partial, "labels": torch.tensor([[4, 7, 6, 5]])}
     source = EXAMPLES.net_input([0])
     del source["partial_tree"]
@@ -162,9 +164,8 @@ def stock_states(model, inputs: dict, tokens: torch.Tensor, kind: type) -> torch
 
 
 def logits_of(model, states: torch.Tensor, inputs: dict) -> torch.Tensor:
-    return model.decoder.output_layer(
-        model.decoder.slots(states, preorder(inputs["partial_tree"]), inputs["partial_tree"]["slots"])
-    )
+    partial = inputs["partial_tree"]
+    return model.decoder.output_layer(model.decoder.slots(states[partial["labels"] != PAD], partial["neighbours"]))
 
 
 @pytest.mark.parametrize("variant", ["transformer", "tree encoder", "leaves alone"])
@@ -190,8 +191,12 @@ def test_with_absolute_positions_it_is_fairseqs_decoder_over_brackets(variant):
     inputs = EXAMPLES.net_input()
     partial = inputs["partial_tree"]
     count = len(model.decoder.dictionary)
-    tokens, places = structure_tokens(partial["labels"], preorder(partial), count, count + 1, PAD)
+    brackets, places, is_node = partial["brackets"], partial["bracket_places"], partial["labels"] != PAD
+    tokens = torch.full(brackets.shape, PAD)
+    tokens[brackets == OPENING], tokens[brackets == CLOSING] = count, count + 1
+    tokens.view(-1)[places] = partial["labels"][is_node]
     with torch.no_grad():
         states = stock_states(model, inputs, tokens, TransformerDecoderBase)
-        of_nodes = torch.stack([row[place] for row, place in zip(states, places)])
+        of_nodes = torch.zeros(*is_node.shape, states.size(2), dtype=states.dtype)
+        of_nodes[is_node] = states.flatten(0, 1)[places]
         torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, of_nodes, inputs))

@@ -10,7 +10,7 @@ from tests.nn.tiny import arguments, build, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.tree_insertion.slots import with_slots
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
 
 SIZES = {  # layers, width, feed-forward, heads: section 4 of the paper
     "tree_insertion_transformer": (6, 512, 2048, 8),
@@ -97,10 +97,10 @@ def test_an_encoder_of_trees_needs_them():
 
 def test_sequences_of_brackets_are_limited():
     model = build_insertion("--absolute-positions", "--max-target-positions", "20")
-    chain = with_slots({"labels": torch.full((1, 7), 5), "parents": torch.arange(-1, 6).unsqueeze(0)}, PAD)
+    chain = read_partial_trees({"labels": torch.full((1, 7), 5), "parents": torch.arange(-1, 6).unsqueeze(0)}, PAD)
     source = EXAMPLES.net_input([0])
     assert model(**{**source, "partial_tree": chain})["logits"].isfinite().all()
-    longer = with_slots({"labels": torch.full((1, 8), 5), "parents": torch.arange(-1, 7).unsqueeze(0)}, PAD)
+    longer = read_partial_trees({"labels": torch.full((1, 8), 5), "parents": torch.arange(-1, 7).unsqueeze(0)}, PAD)
     with pytest.raises(
         InputError, match="8 nodes is a sequence of 22 labels and brackets, longer than --max-target-positions 20"
     ):

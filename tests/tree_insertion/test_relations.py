@@ -6,8 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from tests.tree_insertion.partial_trees import PAD, batches, path_to_root, preorder, random_batch, rows, siblings
+from tests.tree_insertion.partial_trees import PAD, batches, forest_of, path_to_root, random_batch, rows, siblings
+from tree_fairseq.nn.packed_rows import PackedRows
 from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.tree_insertion import relations as relations_module
 from tree_fairseq.tree_insertion.relations import (
     ACROSS,
     CHILD,
@@ -19,23 +21,27 @@ from tree_fairseq.tree_insertion.relations import (
     TreeRelationAttention,
     TreeRelations,
     pair_relations,
-    structure_tokens,
+    without_child_relations,
 )
 
 
 @settings(max_examples=40, deadline=None)
 @given(batch=batches())
 def test_depths_subtrees_and_ranks(batch):
-    trees = preorder(batch)
-    assert trees.places.tolist() == list(range(batch["labels"].size(1)))
+    trees = forest_of(batch)
+    first = 0
     for row, parents in enumerate(rows(batch)):
+        assert trees.lengths[row] == len(parents)
         for node in range(len(parents)):
             below = [other for other in range(len(parents)) if node in path_to_root(parents, other)]
-            assert trees.depths[row, node] == len(path_to_root(parents, node)) - 1
-            assert trees.ends[row, node] == max(below) + 1
-            assert trees.dominates[row, node].nonzero().flatten().tolist() == below
-            assert trees.is_inner[row, node] == (len(below) > 1)
-            assert trees.ranks[row, node] == siblings(parents, node).index(node)
+            place = first + node
+            assert trees.depths[place] == len(path_to_root(parents, node)) - 1
+            assert trees.ends[place] == first + max(below) + 1
+            assert trees.is_inner[place] == (len(below) > 1)
+            assert trees.ranks[place] == siblings(parents, node).index(node)
+            assert trees.parents[place] == (first + parents[node] if node else -1)
+        first += len(parents)
+    assert trees.padded_parents().tolist() == batch["parents"].tolist()
 
 
 def walk(parents: list[int], start: int, goal: int) -> tuple[int, int, int]:
@@ -61,8 +67,13 @@ def expected_rows(parents: list[int], start: int, goal: int, child_relations: bo
     return [UP + min(up, STEPS - 1), DOWN + min(down, STEPS - 1), ACROSS + across]
 
 
+def relations_of(batch, child_relations: bool = True) -> torch.Tensor:
+    found = torch.from_numpy(pair_relations(forest_of(batch))).long()
+    return found if child_relations else without_child_relations(found)
+
+
 def check(batch, child_relations: bool) -> None:
-    found = pair_relations(preorder(batch), child_relations)
+    found = relations_of(batch, child_relations)
     for row, parents in enumerate(rows(batch)):
         for start in range(len(parents)):
             for goal in range(len(parents)):
@@ -71,6 +82,22 @@ def check(batch, child_relations: bool) -> None:
                     start,
                     goal,
                 )
+
+
+@pytest.mark.parametrize("pairs_at_once", [1, 50])
+def test_blocks_of_pairs_make_no_difference(pairs_at_once, monkeypatch):
+    batch = random_batch(7, [12, 1, 9])
+    whole = relations_of(batch)
+    monkeypatch.setattr(relations_module, "_PAIRS_AT_ONCE", pairs_at_once)
+    assert relations_of(batch).equal(whole)
+
+
+def test_relations_of_large_trees_are_those_of_small_numbers():
+    """Counts are kept in as few bytes as they need."""
+    small, large = random_batch(3, [40]), random_batch(3, [40])
+    large["labels"] = torch.nn.functional.pad(large["labels"], (0, 100), value=PAD)
+    large["parents"] = torch.nn.functional.pad(large["parents"], (0, 100), value=-1)
+    assert relations_of(large)[:, :, :40, :40].equal(relations_of(small))
 
 
 @pytest.mark.parametrize("child_relations", [True, False])
@@ -102,7 +129,7 @@ def test_the_papers_example():
     """Figure 2: from D to I one up, two across, two down; from B to K and back a relation of its own."""
     names = "ABCDEKFGHIJ"
     parents = torch.tensor([[-1, 0, 1, 2, 2, 1, 1, 6, 7, 7, 7]])
-    found = pair_relations(preorder({"labels": torch.full_like(parents, 5), "parents": parents}))[:, 0]
+    found = relations_of({"labels": torch.full_like(parents, 5), "parents": parents})[:, 0]
     pair = {f"{start}{goal}": found[:, i, j].tolist() for i, start in enumerate(names) for j, goal in enumerate(names)}
     assert pair["DI"] == pair["DH"] == pair["DJ"] == [UP + 1, DOWN + 2, ACROSS + 2]
     assert pair["ID"] == [UP + 2, DOWN + 1, ACROSS - 2]
@@ -126,10 +153,26 @@ def test_rows_of_different_relations_are_different():
     assert len(ways.keys) == len(taken) - 1 - 2 * STEPS
 
 
+def looked_up(relations, batch):
+    """The relations of a batch as attention reads them."""
+    is_node = batch["labels"] != PAD
+    nodes = PackedRows(is_node.flatten().nonzero().squeeze(1), tuple(is_node.shape))
+    return relations(torch.from_numpy(pair_relations(forest_of(batch))), is_node, nodes)
+
+
+def attended(attention, relations, states, batch) -> torch.Tensor:
+    """Attention over a batch of states ``[M, B, D]``; padding is zero."""
+    known = looked_up(relations, batch)
+    packed = known.nodes.pack(states.transpose(0, 1)).unsqueeze(1)
+    found, weights = attention(packed, packed, packed, key_padding_mask=known)
+    assert weights is None
+    return known.nodes.pad(found.squeeze(1)).transpose(0, 1)
+
+
 def test_nothing_is_zero_and_stays_so():
     relations = TreeRelations(4).double()
-    made = relations(preorder(random_batch(0, [5, 3])))
-    assert made.padding.tolist() == [[False] * 5, [False] * 3 + [True] * 2]
+    made = looked_up(relations, random_batch(0, [5, 3]))
+    assert made.is_padding[:, 0, 0].tolist() == [[False] * 5, [False] * 3 + [True] * 2]
     for table, own in ((made.keys, relations.keys), (made.values, relations.values)):
         assert not table[NOTHING].any() and torch.equal(table[1:], own)
     assert not torch.equal(relations.keys, relations.values)
@@ -146,7 +189,7 @@ def build(child_relations: bool = True):
 
 def direct(attention, relations, states, batch, child_relations) -> list[list[torch.Tensor]]:
     """Equations of section 3.2.2 for each head and pair; ``[N, B, D]`` to the states of the nodes of each tree."""
-    kinds = pair_relations(preorder(batch), child_relations)
+    kinds = relations_of(batch, child_relations)
     embedding = lambda table, picked: sum(table[row - 1] for row in picked if row)
     size = WIDTH // HEADS
     output = []
@@ -193,8 +236,7 @@ def test_values_and_gradients_are_those_of_the_equations(child_relations, batch)
         attention.k_proj.weight,
         attention.v_proj.weight,
     ]
-    found, weights = attention(states, states, states, key_padding_mask=relations(preorder(batch)))
-    assert weights is None
+    found = attended(attention, relations, states, batch)
     expected = direct(attention, relations, states, batch, child_relations)
     scale = torch.randn(WIDTH, dtype=torch.float64)
     losses = []
@@ -215,52 +257,19 @@ def test_dropout_is_of_weights():
     attention.dropout_module.p = 0.5
     batch = random_batch(1, [6, 4])
     states = torch.randn(6, 2, WIDTH, dtype=torch.float64)
-    known = relations(preorder(batch))
-    still = attention(states, states, states, key_padding_mask=known)[0]
-    torch.testing.assert_close(still, attention(states, states, states, key_padding_mask=known)[0], rtol=0, atol=0)
+    still = attended(attention, relations, states, batch)
+    torch.testing.assert_close(still, attended(attention, relations, states, batch), rtol=0, atol=0)
     attention.train()
-    assert not torch.allclose(still, attention(states, states, states, key_padding_mask=known)[0])
+    assert not torch.allclose(still, attended(attention, relations, states, batch))
 
 
 def test_half_precision_is_close():
     attention, relations = build()
     batch = random_batch(2, [9, 5, 1])
     states = torch.randn(9, 3, WIDTH, dtype=torch.float64)
-    known = relations(preorder(batch))
-    exact = attention(states, states, states, key_padding_mask=known)[0]
+    exact = attended(attention, relations, states, batch)
     attention, relations, states = attention.float(), relations.float(), states.float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = attention(states, states, states, key_padding_mask=relations(preorder(batch)))[0]
+        rough = attended(attention, relations, states, batch)
     assert rough.dtype == torch.bfloat16
     torch.testing.assert_close(rough.double(), exact, rtol=0.1, atol=0.05)
-
-
-OPEN, CLOSE = 98, 99
-
-
-def bracketed(parents: list[int], labels: list[int]) -> tuple[list[int], list[int]]:
-    """A tree between brackets, node by node, and where its nodes stand."""
-    tokens, places, path = [], [], []
-    for node, parent in enumerate(parents):
-        while path and path[-1] != parent:
-            if path.pop() in parents:
-                tokens.append(CLOSE)
-        if node in parents:
-            tokens.append(OPEN)
-        places.append(len(tokens))
-        tokens.append(labels[node])
-        path.append(node)
-    return tokens + [CLOSE for node in path if node in parents], places
-
-
-@settings(max_examples=60, deadline=None)
-@given(batch=batches())
-def test_brackets_are_those_of_walking(batch):
-    tokens, places = structure_tokens(batch["labels"], preorder(batch), OPEN, CLOSE, PAD)
-    longest = 0
-    for row, parents in enumerate(rows(batch)):
-        expected, stands = bracketed(parents, batch["labels"][row].tolist())
-        longest = max(longest, len(expected))
-        assert tokens[row].tolist() == expected + [PAD] * (tokens.size(1) - len(expected))
-        assert places[row].tolist() == stands + [0] * (places.size(1) - len(stands))
-    assert tokens.size(1) == longest

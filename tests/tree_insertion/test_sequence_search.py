@@ -6,6 +6,7 @@ import logging
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -16,7 +17,7 @@ from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
-from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, SlotPredictions
 from tree_fairseq.tree_insertion.sequence_search import (
     LeftToRightGenerator,
     PartialSequences,
@@ -163,18 +164,24 @@ ROWS = st.lists(
 
 @given(ROWS)
 def test_tokens_are_put_after_their_slots(rows):
-    width = max(map(len, rows))
-    tokens = torch.tensor([[token for token, _ in row] + [PAD] * (width - len(row)) for row in rows])
+    tokens = [np.array([token for token, _ in row]) for row in rows]
+    starts = np.cumsum([0, *map(len, rows)]).tolist()
     inserted = [
-        (width * place + column, new)
+        (starts[place] + column, new)
         for place, row in enumerate(rows)
         for column, (_, new) in enumerate(row)
         if new is not None
     ]
-    slots, new = (torch.tensor([pair[side] for pair in inserted], dtype=torch.long) for side in (0, 1))
-    found = PartialSequences(PAD, tokens, torch.zeros(tokens.shape)).inserted(slots, new, torch.ones(len(new)))
+    slots, new = (np.array([pair[side] for pair in inserted], np.int64) for side in (0, 1))
+    partial = PartialSequences(
+        np.concatenate(tokens), np.zeros(sum(map(len, tokens))), np.array(list(map(len, tokens)))
+    )
+    found = partial.inserted(SlotPredictions(slots, new, np.ones(len(new)), None))
     expected = [[token for pair in row for token in pair if token is not None] for row in rows]
+    assert found.lengths.tolist() == list(map(len, expected))
+    assert found.labels.tolist() == [token for row in expected for token in row]
     longest = max(map(len, expected))
-    assert found.labels.tolist() == [row + [PAD] * (longest - len(row)) for row in expected]
-    assert found.scores.sum(1).tolist() == [sum(new is not None for _, new in row) for row in rows]
-    assert not found.scores[found.labels == PAD].any()
+    assert found.model_input(PAD).tolist() == [row + [PAD] * (longest - len(row)) for row in expected]
+    assert np.bincount(found.rows, found.scores).tolist() == [sum(new is not None for _, new in row) for row in rows]
+    for row in range(len(rows)):
+        assert found.select(np.array([row])).labels.tolist() == expected[row]

@@ -6,26 +6,19 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from tests.tree_insertion.partial_trees import PAD, batches, preorder, rows, siblings
+from tests.tree_insertion.partial_trees import PAD, batches, rows, siblings
 from tree_fairseq.python_versions import zip_equal
-from tree_fairseq.tree_insertion.decoder import (
+from tree_fairseq.tree_insertion.decoder import SlotVectors
+from tree_fairseq.tree_insertion.model_input import (
     AS_ANCESTOR,
     AS_DESCENDANT,
     AS_LEFT,
     AS_PARENT,
     AS_RIGHT,
     ROLES,
-    SlotVectors,
+    read_partial_trees,
 )
-from tree_fairseq.tree_insertion.slots import (
-    ANCESTOR,
-    DESCENDANT,
-    FIRST_CHILD,
-    KINDS,
-    NEXT_SIBLING,
-    slot_mask,
-    with_slots,
-)
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, slot_mask
 
 WIDTH = 5
 
@@ -62,7 +55,7 @@ def test_slots_are_sums_of_their_neighbours(batch):
     torch.nn.init.normal_(module.maps.bias)
     states = torch.randn(*batch["labels"].shape, WIDTH, dtype=torch.float64, requires_grad=True)
     slots = batch["slots"]
-    vectors = module(states, preorder(batch), slots)
+    vectors = module(states[batch["labels"] != PAD], batch["neighbours"])
     numbers, expected = direct(module, states, batch)
     assert slots.tolist() == numbers
     torch.testing.assert_close(vectors, expected)
@@ -75,11 +68,11 @@ def test_slots_are_sums_of_their_neighbours(batch):
 
 def test_half_precision_is_close():
     module = SlotVectors(WIDTH)
-    batch = with_slots({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 1, 1]])}, PAD)
-    states = torch.randn(1, 4, WIDTH)
-    exact = module(states, preorder(batch), batch["slots"])
+    batch = read_partial_trees({"labels": torch.tensor([[4, 5, 6, 7]]), "parents": torch.tensor([[-1, 0, 1, 1]])}, PAD)
+    states = torch.randn(4, WIDTH)
+    exact = module(states, batch["neighbours"])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = module(states, preorder(batch), batch["slots"])
+        rough = module(states, batch["neighbours"])
         rough.float().square().sum().backward()
     torch.testing.assert_close(rough.float(), exact, rtol=0.05, atol=0.05)
     assert module.maps.weight.grad.isfinite().all() and len(module.maps.weight) == ROLES * WIDTH

@@ -23,7 +23,7 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_insertion import sequence_models, tree_gru  # noqa: F401  (register)
-from tree_fairseq.tree_insertion.slots import with_slots
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.tree_insertion.task import TreeInsertionConfig, TreeInsertionTask
 
@@ -69,7 +69,7 @@ def test_batches_of_all_splits(corpus, folder):
         seen = set()
         for batch in batches(task, split):
             partial = batch["net_input"]["partial_tree"]
-            slots = with_slots(partial, task.target_dictionary.pad())["slots"]
+            slots = read_partial_trees(partial, task.target_dictionary.pad())["slots"]
             assert partial["slots"].equal(slots) and batch["slot_target"]["slot"].unique().equal(slots)
             for row, index in enumerate(batch["id"].tolist()):
                 assert task.target_dictionary.string(batch["target"][row]) == lines[index]

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD
-from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask, slot_masks, with_slots
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
+from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class SlotTable(nn.Module):
     def decode(self, memory: Sources, partial_tree: dict[str, Tensor]) -> dict[str, Tensor | None]:
         """Looks the answers up."""
         labels, parents = partial_tree["labels"], partial_tree["parents"]
-        slots = slot_masks(parents, labels != PAD)
+        slots = torch.zeros(*labels.shape, KINDS, dtype=torch.bool)
+        slots.view(-1)[partial_tree["slots"]] = True
         logits, delete = [], torch.zeros(labels.shape)
         for row, source in enumerate(memory.tokens.tolist()):
             count = int((labels[row] != PAD).sum())
@@ -60,7 +62,7 @@ class SlotTable(nn.Module):
                     random.normal(size=count) + math.log(self.deletes / (1 - self.deletes))
                 )
         return {
-            "slot": slots.flatten().nonzero().squeeze(1),
+            "slot": partial_tree["slots"],
             "logits": torch.cat(logits),
             "delete": None if self.deletes is None else delete,
         }
@@ -92,7 +94,9 @@ def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 
     labels, parents, scores, said, trees = [dictionary.root], [-1], [0.0], [], []
     legal = torch.tensor([dictionary.keep, *dictionary.label_ids.tolist()])
     for step in range(1, max_steps + 1):
-        partial = with_slots({"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}, dictionary.pad())
+        partial = read_partial_trees(
+            {"labels": torch.tensor([labels]), "parents": torch.tensor([parents])}, dictionary.pad()
+        )
         outputs = [model(**net_input, partial_tree=partial) for model in models]
         slots = np.flatnonzero(slot_mask(np.array(parents)).reshape(-1)).tolist()
         assert outputs[0]["slot"].tolist() == slots

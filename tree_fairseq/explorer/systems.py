@@ -22,9 +22,9 @@ from tree_fairseq.explorer.document import OutputRecord, SystemRecord
 from tree_fairseq.explorer.search_views import beam_view, insertion_view
 from tree_fairseq.explorer.sentence_scores import metric_of
 from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable
+from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.observed_insertions import ObservedInsertions
 from tree_fairseq.tree_insertion.search import InsertionGenerator
-from tree_fairseq.tree_insertion.slots import with_slots
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.tree_positional.search_steps import SearchSteps
 from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
@@ -140,7 +140,7 @@ class System:
             if isinstance(self.generator, InsertionGenerator):
                 partial = {name: best[name].unsqueeze(0).to(device) for name in ("labels", "parents")}
                 rows = [dictionary.words.label(dictionary[index]) for index in best["labels"].tolist()]
-                model.decode(model.encode(**inputs), with_slots(partial, dictionary.pad()))
+                model.decode(model.encode(**inputs), read_partial_trees(partial, dictionary.pad()))
             elif isinstance(self.task, ClassificationTask):
                 model(**inputs)
             elif _is_teachable(model):

@@ -5,7 +5,7 @@ Beam search repeats and permutes rows. It moves the index ``order`` of the sente
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional, Union
 
 import torch
@@ -14,6 +14,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
+from tree_fairseq.nn.packed_rows import PackedRows
 from tree_fairseq.nn.phrase_bias import PhraseBias
 
 
@@ -71,13 +72,19 @@ class Memory:
 class ProjectedMemory:
     """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool, nowhere all true.
 
-    ``bias``, ``[B, H, S]`` or None, is added to the logits.
+    ``bias``, ``[B, H, S]`` or None, is added to the logits. ``reader`` is where queries ``[n, 1, D]`` belong that come
+    without padding; None if queries are ``[T, R, D]``.
     """
 
     keys: Tensor
     values: Tensor
     padding: Tensor
     bias: Optional[Tensor] = None
+    reader: Optional[PackedRows] = None
+
+    def read_by(self, rows: PackedRows) -> ProjectedMemory:
+        """The same memory for queries without padding."""
+        return replace(self, reader=rows)
 
     def select(self, rows: Tensor) -> ProjectedMemory:
         """The sentences ``rows``, ``[B']`` int64; they may be permuted, repeated and left out."""
@@ -172,16 +179,24 @@ class SharedMemoryAttention(MultiheadAttention):
         """Attention whose weights, T times S a head, are not kept; all beams of a sentence read its memory at once."""
         length, rows, _ = query.shape
         sentences = len(memory.keys)
-        projected = self.q_proj(query).view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
-        output = functional.scaled_dot_product_attention(
-            projected.permute(1, 3, 2, 0, 4).flatten(2, 3),  # B x H x K * T x D / H
-            memory.keys,
-            memory.values,
-            attn_mask=_additive_mask(memory, projected.dtype),
-            dropout_p=self.dropout_module.p if self.training else 0.0,
-        )
+        projected = self.q_proj(query)
+        if memory.reader is not None:
+            output = self._attended(memory.reader.split(projected, self.num_heads), memory)
+            return self.out_proj(memory.reader.join(output))
+        projected = projected.view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
+        # B x H x K * T x D / H
+        output = self._attended(projected.permute(1, 3, 2, 0, 4).flatten(2, 3), memory)
         output = output.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # T x B x K x H x D / H
         return self.out_proj(output.reshape(query.shape))
+
+    def _attended(self, queries: Tensor, memory: ProjectedMemory) -> Tensor:
+        return functional.scaled_dot_product_attention(
+            queries,
+            memory.keys,
+            memory.values,
+            attn_mask=_additive_mask(memory, queries.dtype),
+            dropout_p=self.dropout_module.p if self.training else 0.0,
+        )
 
 
 def _additive_mask(memory: ProjectedMemory, dtype: torch.dtype) -> Tensor:

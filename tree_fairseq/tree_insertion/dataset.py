@@ -19,7 +19,9 @@ from torch import Tensor
 
 from tree_fairseq.nn.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots, with_slots
+from tree_fairseq.tree_insertion.forests import Forest
+from tree_fairseq.tree_insertion.model_input import partial_tree_input
+from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 
@@ -82,10 +84,12 @@ class TargetTreeDataset(PairDataset):
 
 
 def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
-    """Collates partial trees as models read them (:func:`tree_fairseq.tree_insertion.slots.with_slots`)."""
-    labels = data_utils.collate_tokens([torch.from_numpy(tree.labels) for tree in partial_trees], pad)
-    parents = data_utils.collate_tokens([torch.from_numpy(tree.parents) for tree in partial_trees], -1)
-    return with_slots({"labels": labels, "parents": parents}, pad)
+    """Collates partial trees as models read them (:func:`~tree_fairseq.tree_insertion.model_input.partial_tree_input`).
+
+    They are on the CPU.
+    """
+    forest = Forest.of_parents([tree.parents for tree in partial_trees])
+    return partial_tree_input(forest, np.concatenate([tree.labels for tree in partial_trees]), pad)
 
 
 @dataclass(frozen=True)
@@ -245,14 +249,14 @@ class SequenceInsertionDataset(TargetTreeDataset):
         return {**example, "partial": self.sampler.sample(self.sequence(example).numpy(), self.key(index))}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds ``partial_sequence`` ``[B, T]`` int64, with BOS and EOS, and ``slot_target`` (:func:`collate_slots`)."""
+        """Adds ``partial_sequence`` ``[B, T]`` int64, with BOS and EOS, its ``slots``, and ``slot_target``."""
         super().complete(batch, samples)
         drawn, pad = [sample["partial"] for sample in samples], self.sequences.pad()
         begin, end = [self.sequences.bos()], [self.sequences.eos()]
         rows = [torch.from_numpy(np.concatenate([begin, each.tokens, end])) for each in drawn]
         partial = data_utils.collate_tokens(rows, pad)
         slots, numbers = sequence_slots(partial, pad), SlotNumbers(partial.size(1), kinds=1)
-        batch["net_input"]["partial_sequence"] = partial
+        batch["net_input"] |= {"partial_sequence": partial, "slots": slots}
         batch["slot_target"] = collate_slots(drawn, slots, numbers, self.sampler.distribution, self.sequences.keep)
         batch["ntokens"] = len(slots)
 

@@ -25,19 +25,11 @@ from torch.nn import functional
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
+from tree_fairseq.nn.packed_rows import PackedRows
 from tree_fairseq.nn.shared_memory import ProjectedMemory, cross_attention_options
 from tree_fairseq.python_versions import zip_equal
-from tree_fairseq.tree_insertion.relations import PreorderTrees, TreeRelationAttention, TreeRelations, structure_tokens
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, KINDS, NEXT_SIBLING
-
-ROLES = 5
-AS_ANCESTOR, AS_DESCENDANT, AS_PARENT, AS_LEFT, AS_RIGHT = range(ROLES)
-_NONE = -1
-# The roles of the neighbours of a slot (`slot_neighbours`), by its kind; a role without a neighbour is not used.
-_ROLES_OF = {
-    DESCENDANT: (AS_ANCESTOR, 0, 0), ANCESTOR: (AS_DESCENDANT, 0, 0), FIRST_CHILD: (AS_PARENT, AS_RIGHT, 0),
-    NEXT_SIBLING: (AS_PARENT, AS_LEFT, AS_RIGHT),
-}  # fmt: skip
+from tree_fairseq.tree_insertion.model_input import CLOSING, NO_NEIGHBOUR, OPENING, ROLES
+from tree_fairseq.tree_insertion.relations import TreeRelationAttention, TreeRelations
 
 
 class SlotVectors(nn.Module):
@@ -49,42 +41,14 @@ class SlotVectors(nn.Module):
         for matrix in self.maps.weight.split(width):
             nn.init.xavier_uniform_(matrix)
         nn.init.zeros_(self.maps.bias)
-        self.register_buffer("roles", torch.tensor([_ROLES_OF[kind] for kind in range(KINDS)]), persistent=False)
 
-    def forward(self, states: Tensor, trees: PreorderTrees, slots: Tensor) -> Tensor:
-        """Adds up the mapped states ``[B, M, D]`` of the neighbours of each slot ``[Z]``; returns ``[Z, D]``."""
-        nodes = trees.is_node.flatten().nonzero().squeeze(1)
-        mapped = self.maps(states.flatten(0, 1).index_select(0, nodes)).view(-1, states.size(2))  # nodes * 5 x D
-        # Row 0 stands for a missing neighbour; sums leave it out.
-        mapped = functional.pad(mapped, (0, 0, 1, 0))
-        rank = trees.is_node.flatten().cumsum(0) - 1
-        node = slot_neighbours(trees).view(-1, self.roles.size(1)).index_select(0, slots)  # Z x 3
-        role = self.roles.index_select(0, IN_TREE.kind(slots))
-        rows = (rank[node.clamp(min=0)] * ROLES + role + 1).masked_fill(node == _NONE, 0)
-        return functional.embedding_bag(rows, mapped, mode="sum", padding_idx=0)
+    def forward(self, states: Tensor, neighbours: Tensor) -> Tensor:
+        """Adds up the mapped states ``[n, D]`` of the neighbours ``[Z, 3]`` of each slot; returns ``[Z, D]``.
 
-
-def slot_neighbours(trees: PreorderTrees) -> Tensor:
-    """Finds up to three neighbours of all slots, in the order of their roles, ``[B, M, 4, 3]`` int64.
-
-    They are places in the flattened ``[B * M]`` nodes, or -1; entries of slots that do not exist mean nothing.
-    """
-    batch, width = trees.parents.shape
-    parents = trees.parents
-    own = trees.places.expand(batch, width)
-    none = own.new_full((1, 1), _NONE).expand(batch, width)
-    # The next sibling is the node after the subtree, if the two have the same parent.
-    following = trees.ends.clamp(max=width - 1)
-    has_next = (trees.ends < width) & (parents.gather(1, following) == parents)
-    neighbours = {
-        DESCENDANT: (own, none, none),
-        ANCESTOR: (own, none, none),
-        FIRST_CHILD: (own, (own + 1).clamp(max=width - 1), none),
-        NEXT_SIBLING: (parents, own, following.masked_fill(~has_next, _NONE)),
-    }
-    nodes = torch.stack([node for kind in range(KINDS) for node in neighbours[kind]], dim=2)
-    first = width * torch.arange(batch, device=own.device).view(-1, 1, 1)
-    return (nodes + first).masked_fill(nodes == _NONE, _NONE).unflatten(2, (KINDS, -1))
+        See :func:`tree_fairseq.tree_insertion.model_input.slot_neighbours`.
+        """
+        mapped = self.maps(states).view(-1, states.size(1))  # n * 5 x D
+        return functional.embedding_bag(neighbours, mapped, mode="sum", padding_idx=NO_NEIGHBOUR)
 
 
 @dataclass(frozen=True)
@@ -96,6 +60,10 @@ class DecoderMemory:
     def select(self, rows: Tensor) -> DecoderMemory:
         """Selects rows, ``[R']`` int64; they may be permuted, repeated and left out."""
         return DecoderMemory(tuple(layer.select(rows) for layer in self.layers))
+
+    def read_by(self, rows: PackedRows) -> tuple[ProjectedMemory, ...]:
+        """Returns the layers for queries that are packed without padding, ``[n, 1, D]``."""
+        return tuple(layer.read_by(rows) for layer in self.layers)
 
 
 class TreeInsertionDecoder(TransformerDecoderBase):
@@ -132,30 +100,43 @@ class TreeInsertionDecoder(TransformerDecoderBase):
     def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
         labels = partial_tree["labels"]
-        trees = PreorderTrees.of(partial_tree["parents"], labels != self.padding_idx)
-        states = self._node_states(labels, trees, memory)  # B x M x D
-        vectors = self.slots(states, trees, partial_tree["slots"])
+        nodes = PackedRows(partial_tree["nodes"], tuple(labels.shape))
+        states = self._node_states(partial_tree, nodes, memory)  # n x D
+        vectors = self.slots(states, partial_tree["neighbours"])
         if self.project_out_dim is not None:
             vectors = self.project_out_dim(vectors)
-        delete = None if self.delete is None else self.delete(states).squeeze(2)
+        delete = None if self.delete is None else nodes.pad(self.delete(states).squeeze(1))
         return {"slot": partial_tree["slots"], "logits": self.output_layer(vectors), "delete": delete}
 
-    def _node_states(self, labels: Tensor, trees: PreorderTrees, memory: DecoderMemory) -> Tensor:
+    def _node_states(self, partial_tree: dict[str, Tensor], nodes: PackedRows, memory: DecoderMemory) -> Tensor:
+        labels = partial_tree["labels"]
         if self.relations is not None:
-            return self._states(labels, self.embed_tokens.weight, self.relations(trees), memory)
-        count = self.embed_tokens.num_embeddings
-        tokens, places = structure_tokens(labels, trees, count, count + 1, self.padding_idx)
-        if tokens.size(1) > self.max_positions():
-            raise InputError(
-                f"a partial tree of {int(trees.is_node.sum(1).amax())} nodes is a sequence of {tokens.size(1)} labels "
-                f"and brackets, longer than --max-target-positions {self.max_positions()}"
-            )
+            relations = self.relations(partial_tree["relations"], labels != self.padding_idx, nodes)
+            packed = nodes.pack(labels).unsqueeze(1)  # n x 1
+            return self._states(packed, self.embed_tokens.weight, relations, memory.read_by(nodes)).squeeze(1)
+        tokens = self._bracketed(partial_tree)
         table = torch.cat([self.embed_tokens.weight, self.embed_brackets.weight])
-        states = self._states(tokens, table, tokens.eq(self.padding_idx), memory)
-        return states.gather(1, places.unsqueeze(2).expand(-1, -1, states.size(2)))
+        states = self._states(tokens.t(), table, tokens.eq(self.padding_idx), memory.layers)
+        return states.transpose(0, 1).flatten(0, 1).index_select(0, partial_tree["bracket_places"])
 
-    def _states(self, tokens: Tensor, table: Tensor, self_attn_padding_mask: Any, memory: DecoderMemory) -> Tensor:
-        """States ``[B, T, D]`` after all layers of tokens ``[B, T]``, which are rows of an embedding table.
+    def _bracketed(self, partial_tree: dict[str, Tensor]) -> Tensor:
+        """The trees as sequences of labels and brackets, ``[B, T]`` int64 rows of a table of both."""
+        brackets, places = partial_tree["brackets"], partial_tree["bracket_places"]
+        if brackets.size(1) > self.max_positions():
+            raise InputError(
+                f"a partial tree of up to {partial_tree['labels'].size(1)} nodes is a sequence of {brackets.size(1)} "
+                f"labels and brackets, longer than --max-target-positions {self.max_positions()}"
+            )
+        labels = partial_tree["labels"].flatten().index_select(0, partial_tree["nodes"])
+        tokens = labels.new_full(brackets.shape, self.padding_idx).view(-1).index_copy(0, places, labels)
+        tokens = tokens.view_as(brackets)
+        count = self.embed_tokens.num_embeddings
+        return tokens.masked_fill(brackets == OPENING, count).masked_fill(brackets == CLOSING, count + 1)
+
+    def _states(
+        self, tokens: Tensor, table: Tensor, self_attn_padding_mask: Any, memory: tuple[ProjectedMemory, ...]
+    ) -> Tensor:
+        """States ``[T, B, D]`` after all layers of tokens ``[T, B]``, which are rows of an embedding table.
 
         fairseq's layer hands ``self_attn_padding_mask`` on unread: with relations it holds those.
         """
@@ -165,12 +146,10 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
         if self.embed_positions is not None:
-            x = x + self.embed_positions(tokens)
+            x = x + self.embed_positions(tokens.t()).transpose(0, 1)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
-        x = self.dropout_module(x).transpose(0, 1)  # T x B x D
-        for layer, projected in zip_equal(self.layers, memory.layers):
+        x = self.dropout_module(x)
+        for layer, projected in zip_equal(self.layers, memory):
             x, _, _ = layer(x, encoder_out=projected, self_attn_padding_mask=self_attn_padding_mask)
-        if self.layer_norm is not None:
-            x = self.layer_norm(x)
-        return x.transpose(0, 1)
+        return x if self.layer_norm is None else self.layer_norm(x)

@@ -108,9 +108,9 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         Args:
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
-            partial_tree: ``labels``, dictionary ids, and ``parents``, places in the row, each ``[B, M]`` int64, in
-                preorder; labels are padded on the right, parents are -1 for roots and padding; and ``slots`` ``[Z]``
-                int64, see :func:`tree_fairseq.tree_insertion.slots.with_slots`
+            partial_tree: ``labels`` and ``parents`` of nodes in preorder, their slots and relations, see
+                :func:`tree_fairseq.tree_insertion.model_input.partial_tree_input`; of labels and parents alone,
+                :func:`tree_fairseq.tree_insertion.model_input.read_partial_trees` makes it
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 
         Returns:

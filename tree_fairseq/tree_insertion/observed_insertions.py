@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, NEXT_SIBLING, SlotNumbers
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
 from tree_fairseq.trees.symbols import tree_of_parents
 from tree_fairseq.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from tree_fairseq.tree_insertion.search import PartialTrees
 
 NOTHING = "nothing"
 """Stands for the prediction that nothing is inserted."""
@@ -57,30 +60,27 @@ class ObservedInsertions:
         """Begins anew, for another sentence."""
         self.steps = []
 
-    def keep(self, partial: Any, slots: Tensor, log_probs: Tensor) -> None:
+    def keep(self, partial: PartialTrees, log_probs: Tensor) -> None:
         """Keeps a step.
 
         Args:
-            partial: one partial tree (:class:`tree_fairseq.tree_insertion.search.PartialTrees`)
-            slots: ``[Z]`` int64, the numbers of its slots
-            log_probs: ``[Z, V]`` of the labels, minus infinity for those that are never inserted
+            partial: one partial tree
+            log_probs: ``[Z, V]`` of the labels of its slots, minus infinity for those that are never inserted
         """
-        if len(partial.labels) != 1:
+        if len(partial.lengths) != 1:
             raise StructuralSearchError("the steps of insertions are kept for one sentence at a time")
-        numbers = SlotNumbers(partial.labels.size(1), partial.slot_kinds)
         best = log_probs.topk(min(self.most, log_probs.size(1)), dim=1)
         found = [
             Slot(node, KIND_NAMES[kind], [(self._name(index), score) for index, score in zip(indices, scores)])
             for node, kind, indices, scores in zip(
-                numbers.place(slots).tolist(),
-                numbers.kind(slots).tolist(),
+                IN_TREE.place(partial.slots).tolist(),
+                IN_TREE.kind(partial.slots).tolist(),
                 best.indices.tolist(),
                 best.values.exp().tolist(),
             )
         ]
-        size = int(partial.lengths[0])
-        tree = self._tree(partial.labels[0, :size].tolist(), partial.parents[0, :size].tolist())
-        self.steps.append(ObservedStep(tree, partial.is_new[0, :size].nonzero().squeeze(1).tolist(), found))
+        tree = self._tree(partial.labels.tolist(), partial.forest.parents.tolist())
+        self.steps.append(ObservedStep(tree, partial.is_new.nonzero()[0].tolist(), found))
 
     def finish(self, labels: Sequence[int], parents: Sequence[int], trace: Sequence[InsertionStep] | None) -> None:
         """Adds the finished tree if it is not the last step's, and from the trace of the search the deleted nodes."""

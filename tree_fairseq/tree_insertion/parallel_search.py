@@ -1,27 +1,30 @@
 """Parallel insertion decoding: each step fills all slots of all partial outputs of a batch at once.
 
 In each step the models predict a label, or nothing, for every slot. An output is finished when a step changes nothing
-in it, or when it reaches a limit; its row then leaves the batch. R is the number of rows that are still in the batch, Z
-that of their slots.
+in it, or when it reaches a limit; its row then leaves the batch. The outputs are NumPy arrays on the CPU: models get
+them, and their predictions come back, once a step. R is the number of rows that are still in the batch, n of all their
+nodes or tokens, Z of their slots.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Callable, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from fairseq import utils
 from torch import Tensor
 
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.nn.sides import TREE_INPUTS
 from tree_fairseq.options import refuse_flags
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.slots import SlotNumbers
 
 logger = logging.getLogger(__name__)
 
@@ -30,60 +33,59 @@ Outputs = TypeVar("Outputs", bound="PartialOutputs")
 
 @dataclass(frozen=True)
 class PartialOutputs:
-    """Outputs of R rows. Subclasses add tensors with the same first two dimensions.
+    """Outputs of R rows, one after the other.
 
     Attributes:
-        pad: label of padding
-        labels: ``[R, M]`` int64 of trees, ``[R, T]`` of sequences
-        scores: log-probabilities with which the labels were inserted, 0 for padding and for labels from the start
+        labels: ``[n]`` int64
+        scores: ``[n]`` float64, log-probabilities with which the labels were inserted, 0 for labels from the start
+        lengths: ``[R]`` int64, numbers of nodes or tokens
     """
 
-    pad: int
-    labels: Tensor
-    scores: Tensor
+    labels: np.ndarray
+    scores: np.ndarray
+    lengths: np.ndarray
 
-    slot_kinds = 1  # of a node or token
+    @functools.cached_property
+    def rows(self) -> np.ndarray:
+        """``[n]`` int64, the row of each node or token."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @functools.cached_property
+    def columns(self) -> np.ndarray:
+        """``[n]`` int64, the place of each node or token in its row."""
+        return np.arange(len(self.labels)) - (self.lengths.cumsum() - self.lengths)[self.rows]
 
     @property
-    def model_input(self) -> Any:
-        """The outputs as models read them."""
-        return self.labels
+    def slots(self) -> np.ndarray:
+        """``[Z]`` int64, the numbers of all slots among these outputs, in the order of models."""
+        raise NotImplementedError
 
     @property
-    def lengths(self) -> Tensor:
-        """``[R]`` int64, numbers of nodes or tokens."""
-        return (self.labels != self.pad).sum(dim=1)
+    def slot_rows(self) -> np.ndarray:
+        """``[Z]`` int64, the row of each slot."""
+        raise NotImplementedError
 
-    def rows_of(self, slots: Tensor) -> Tensor:
-        """Returns the row of each slot, ``[Z]`` int64."""
-        return SlotNumbers(self.labels.size(1), self.slot_kinds).row(slots)
+    def model_input(self, pad: int) -> Any:
+        """Returns the outputs as models read them."""
+        raise NotImplementedError
 
-    def select(self: Outputs, rows: Tensor) -> Outputs:
-        """Keeps some rows, ``[R']`` int64, and no more columns than they need."""
-        width = int(self.lengths[rows].amax())
-        return self._mapped(lambda values: values[rows, :width])
-
-    def cpu(self: Outputs) -> Outputs:
-        """Moves all tensors to the CPU."""
-        return self._mapped(Tensor.cpu)
-
-    def _mapped(self: Outputs, change: Callable[[Tensor], Tensor]) -> Outputs:
-        names = [part.name for part in fields(self) if part.name != "pad"]
-        return replace(self, **{name: change(getattr(self, name)) for name in names})
+    def select(self: Outputs, rows: np.ndarray) -> Outputs:
+        """Keeps some rows, ``[R']`` int64, ascending."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class SlotPredictions:
-    """The best prediction for each slot of R partial outputs, ``[Z]`` each, ascending by slot.
+    """The best prediction for each slot of R partial outputs, ``[Z]`` each.
 
-    A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[R, M]`` are the nodes to delete, if
+    A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[n]`` are the nodes to delete, if
     models delete.
     """
 
-    slots: Tensor
-    labels: Tensor
-    log_probs: Tensor
-    is_wrong: Tensor | None
+    slots: np.ndarray
+    labels: np.ndarray
+    log_probs: np.ndarray
+    is_wrong: np.ndarray | None
 
 
 def _mean_log_probs(logits: list[Tensor]) -> Tensor:
@@ -153,16 +155,16 @@ class ParallelSearch:
         self._is_excluded = torch.ones(len(dictionary), dtype=torch.bool)
         self._is_excluded[[*dictionary.label_ids, dictionary.keep]] = False
 
-    def start(self, count: int, device: torch.device) -> PartialOutputs:
+    def start(self, count: int) -> PartialOutputs:
         """Returns the outputs that decoding begins with, one for each of ``count`` sentences."""
         raise NotImplementedError
 
-    def advance(self, partial: Any, chosen: SlotPredictions, sentences: Tensor) -> PartialOutputs:
+    def advance(self, partial: Any, chosen: SlotPredictions, sentences: np.ndarray) -> PartialOutputs:
         """Does one step: fills the chosen slots, and deletes nodes; ``sentences`` ``[R]`` are places in the batch."""
         raise NotImplementedError
 
     def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
-        """Returns the entries of a hypothesis that describe its output, a row of finished outputs on the CPU."""
+        """Returns the entries of a hypothesis that describe its output, a row of finished outputs."""
         raise NotImplementedError
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
@@ -189,41 +191,46 @@ class ParallelSearch:
     def _search(self, net_input: dict[str, Any]) -> list[dict]:
         count, device = len(net_input["src_tokens"]), net_input["src_tokens"].device
         hypotheses: list[dict] = [{} for _ in range(count)]
-        sentences = torch.arange(count, device=device)
-        memories, partial = self._encode(net_input), self.start(count, device)
-        sums = torch.zeros(count, 2, device=device)  # log-probabilities and numbers of predictions
+        sentences = np.arange(count)
+        memories, partial = self._encode(net_input), self.start(count)
+        totals, numbers = np.zeros(count), np.zeros(count)  # log-probabilities and numbers of predictions
         step = 0
         while len(sentences):
             step += 1
-            predictions = self._predict(memories, partial)
-            rows = partial.rows_of(predictions.slots)
-            log_probs = predictions.log_probs.to(sums)
-            sums.index_add_(0, rows, torch.stack([log_probs, torch.ones_like(log_probs)], dim=1))
+            predictions = self._predict(memories, partial, device)
+            rows, size = partial.slot_rows, len(sentences)
+            totals += np.bincount(rows, predictions.log_probs, minlength=size)
+            numbers += np.bincount(rows, minlength=size)
             is_inserted = predictions.labels != self.dictionary.keep
             # Outputs that would become too large are not changed any more.
-            is_too_large = partial.lengths.index_add(0, rows, is_inserted.long()) > self.max_length
-            inserted = (is_inserted & ~is_too_large[rows]).nonzero().squeeze(1)
-            is_unchanged = torch.ones_like(is_too_large).index_fill_(0, rows[inserted], False)
+            lengths = partial.lengths
+            is_too_large = lengths + np.bincount(rows[is_inserted], minlength=size) > self.max_length
+            inserted = np.flatnonzero(is_inserted & ~is_too_large[rows])
+            is_unchanged = np.ones(size, bool)
+            is_unchanged[rows[inserted]] = False
             is_deleted = predictions.is_wrong
             if is_deleted is not None:
-                is_deleted = is_deleted & (partial.parents >= 0) & ~is_too_large.unsqueeze(1)
-                is_unchanged &= ~is_deleted.any(dim=1)
-            chosen = (part[inserted] for part in (predictions.slots, predictions.labels, log_probs))
+                is_deleted = is_deleted & ~is_too_large[partial.rows]
+                is_deleted[lengths.cumsum() - lengths] = False  # roots stay
+                is_unchanged[partial.rows[is_deleted]] = False
+            chosen = (part[inserted] for part in (predictions.slots, predictions.labels, predictions.log_probs))
             partial = self.advance(partial, SlotPredictions(*chosen, is_deleted), sentences)
-            is_finished = is_unchanged if step < self.limits.steps else torch.ones_like(is_unchanged)
+            is_finished = is_unchanged if step < self.limits.steps else np.ones(size, bool)
             if not is_finished.any():
                 continue
-            finished, unfinished = (mask.nonzero().squeeze(1) for mask in (is_finished, ~is_finished))
-            state = (part[finished].tolist() for part in (sentences, is_too_large, is_unchanged, sums))
-            done = partial.select(finished).cpu()
-            for row, (sentence, too_large, unchanged, (total, number)) in enumerate(zip(*state)):
+            finished = np.flatnonzero(is_finished)
+            state = (part[finished].tolist() for part in (sentences, is_too_large, is_unchanged, totals, numbers))
+            done = partial.select(finished)
+            for row, (sentence, too_large, unchanged, total, number) in enumerate(zip(*state)):
                 reason = self.size_unit if too_large else None if unchanged else "steps"
                 hypothesis = self.hypothesis(done, row, sentence)
                 score = total / number if self.normalize_scores else total
                 hypotheses[sentence] = hypothesis | self._end(score, step, reason or self.defect(hypothesis))
-            sentences, sums = sentences[unfinished], sums[unfinished]
+            unfinished = np.flatnonzero(~is_finished)
+            sentences, totals, numbers = sentences[unfinished], totals[unfinished], numbers[unfinished]
             if len(unfinished):
-                partial, memories = partial.select(unfinished), [memory.select(unfinished) for memory in memories]
+                partial, stay = partial.select(unfinished), torch.from_numpy(unfinished).to(device)
+                memories = [memory.select(stay) for memory in memories]
         return hypotheses
 
     def _encode(self, net_input: dict[str, Any]) -> list:
@@ -231,21 +238,22 @@ class ParallelSearch:
         inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
-    def _predict(self, memories: list, partial: Any) -> SlotPredictions:
+    def _predict(self, memories: list, partial: Any, device: torch.device) -> SlotPredictions:
         """Finds the best prediction for each slot, given memories of all models and the outputs so far."""
-        read = partial.model_input
+        read = utils.apply_to_sample(lambda values: values.to(device), partial.model_input(self.dictionary.pad()))
         outputs = [model.decode(memory, read) for model, memory in zip(self.models, memories)]
         scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
         scores.masked_fill_(self._is_excluded, -math.inf)
         if self.observer is not None:
-            self.observer.keep(partial, outputs[0]["slot"], scores)
+            self.observer.keep(partial, scores)
         log_probs, labels = scores.max(dim=1)
         deletions = [output["delete"] for output in outputs]
         is_wrong = None
         if all(logits is not None for logits in deletions):
-            is_wrong = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0) > 0.5
-        return SlotPredictions(outputs[0]["slot"], labels, log_probs, is_wrong)
+            mean = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0)
+            is_wrong = (mean > 0.5).cpu().numpy()[partial.rows, partial.columns]
+        return SlotPredictions(partial.slots, labels.cpu().numpy(), log_probs.double().cpu().numpy(), is_wrong)
 
     def _end(self, score: float, steps: int, reason: str | None) -> dict[str, Any]:
         """Counts a hypothesis; returns the entries that all hypotheses have."""

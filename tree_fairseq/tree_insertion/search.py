@@ -11,54 +11,56 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.forests import Forest
+from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
-from tree_fairseq.tree_insertion.slots import SlotNumbers, delete_nodes, insert_nodes, with_slots
+from tree_fairseq.tree_insertion.slots import IN_TREE
 
 
 @dataclass(frozen=True)
 class PartialTrees(PartialOutputs):
-    """Partial trees of up to M nodes in preorder.
+    """Partial trees, a forest with n nodes.
 
     Attributes:
-        parents: ``[R, M]`` int64 places of the parents in the row; -1 for roots and padding
-        is_new: ``[R, M]`` bool, nodes that the last step inserted
+        forest: the trees of the labels
+        is_new: ``[n]`` bool, nodes that the last step inserted
     """
 
-    parents: Tensor
-    is_new: Tensor
-
-    slot_kinds = SlotNumbers.kinds
+    forest: Forest
+    is_new: np.ndarray
 
     @property
-    def model_input(self) -> dict[str, Tensor]:
-        return with_slots({"labels": self.labels, "parents": self.parents}, self.pad)
+    def slots(self) -> np.ndarray:
+        return self.forest.slots
 
-    def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> tuple[PartialTrees, Tensor]:
-        """Inserts nodes in different slots, all ``[Z]``; returns the new trees and sources (:class:`ChangedTrees`)."""
-        sources, parents = insert_nodes(self.parents, self.labels != self.pad, slots)
-        return self._moved(sources, parents, labels, scores, sources >= self.labels.numel()), sources
+    @property
+    def slot_rows(self) -> np.ndarray:
+        return self.rows[IN_TREE.place(self.slots)]
 
-    def deleted(self, is_deleted: Tensor) -> PartialTrees:
-        """Deletes nodes other than roots, ``[R, M]`` bool; their children take their places."""
-        sources, parents = delete_nodes(self.parents, self.labels != self.pad, is_deleted)
-        return self._moved(sources, parents, None, None, moved(self.is_new, sources))
+    def model_input(self, pad: int) -> dict[str, Tensor]:
+        return partial_tree_input(self.forest, self.labels, pad)
 
-    def _moved(self, sources, parents, labels: Tensor | None, scores: Tensor | None, is_new: Tensor) -> PartialTrees:
-        labels = moved(self.labels, sources, labels, self.pad)
-        return PartialTrees(self.pad, labels, moved(self.scores, sources, scores), parents, is_new)
+    def select(self, rows: np.ndarray) -> PartialTrees:
+        forest, nodes = self.forest.select(rows)
+        return PartialTrees(self.labels[nodes], self.scores[nodes], forest.lengths, forest, self.is_new[nodes])
 
+    def inserted(self, chosen: SlotPredictions) -> tuple[PartialTrees, np.ndarray]:
+        """Inserts nodes in different slots; returns the new trees and sources (:meth:`Forest.inserted`)."""
+        forest, sources = self.forest.inserted(chosen.slots)
+        labels = np.concatenate([self.labels, chosen.labels])[sources]
+        scores = np.concatenate([self.scores, chosen.log_probs])[sources]
+        return PartialTrees(labels, scores, forest.lengths, forest, sources >= len(self.labels)), sources
 
-def moved(values: Tensor, sources: Tensor, new: Tensor | None = None, fill: int = 0) -> Tensor:
-    """Moves values ``[R, M]`` of old nodes, and those of ``new`` nodes, to where the nodes are; pads with ``fill``."""
-    parts = [values.flatten(), values.new_full((1,), fill)]  # -1 points to the last one
-    if new is not None:
-        parts.insert(1, new.to(values))
-    return torch.cat(parts)[sources]
+    def deleted(self, is_deleted: np.ndarray) -> PartialTrees:
+        """Deletes nodes other than roots, ``[n]`` bool; their children take their places."""
+        forest, nodes = self.forest.without(is_deleted)
+        return PartialTrees(self.labels[nodes], self.scores[nodes], forest.lengths, forest, self.is_new[nodes])
 
 
 class InsertionGenerator(ParallelSearch):
@@ -94,31 +96,31 @@ class InsertionGenerator(ParallelSearch):
         self.keep_steps = keep_steps
         self._traces: list[list[InsertionStep]] = []
 
-    def start(self, count: int, device: torch.device) -> PartialTrees:
+    def start(self, count: int) -> PartialTrees:
         self._traces = [[] for _ in range(count)]
-        labels = torch.full((count, 1), self.dictionary.root, device=device)
-        parents, is_new = torch.full_like(labels, -1), torch.zeros_like(labels, dtype=torch.bool)
-        return PartialTrees(self.dictionary.pad(), labels, torch.zeros(count, 1, device=device), parents, is_new)
+        forest, labels = Forest.of_roots(count), np.full(count, self.dictionary.root)
+        return PartialTrees(labels, np.zeros(count), forest.lengths, forest, np.zeros(count, bool))
 
-    def advance(self, partial: PartialTrees, chosen: SlotPredictions, sentences: Tensor) -> PartialTrees:
+    def advance(self, partial: PartialTrees, chosen: SlotPredictions, sentences: np.ndarray) -> PartialTrees:
         """Inserts nodes, then deletes nodes that were there before."""
-        grown, sources = partial.inserted(chosen.slots, chosen.labels, chosen.log_probs)
-        is_deleted = torch.zeros_like(grown.is_new)
+        grown, sources = partial.inserted(chosen)
+        is_deleted = np.zeros(len(sources), bool)
         if chosen.is_wrong is not None:
-            is_deleted = moved(chosen.is_wrong, sources, torch.zeros_like(chosen.slots))
+            is_deleted = np.concatenate([chosen.is_wrong, np.zeros(len(chosen.slots), bool)])[sources]
         if self.keep_steps:
             self._trace(grown, is_deleted, sentences)
         return grown if chosen.is_wrong is None else grown.deleted(is_deleted)
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
-        size = int(partial.lengths[row])
-        labels, parents, scores = (part[row, :size] for part in (partial.labels, partial.parents, partial.scores))
+        nodes = slice(int(partial.lengths[:row].sum()), int(partial.lengths[: row + 1].sum()))
+        labels, parents = partial.labels[nodes], np.maximum(partial.forest.parents[nodes] - nodes.start, -1)
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
-        is_label = tokens < self.dictionary.open
+        is_label = tokens.numpy() < self.dictionary.open
+        positional = np.zeros(len(tokens), np.float32)
         # The sequence may leave out the root that decoding began with, the first node.
-        own = scores[size - int(is_label.sum()) :].float()
-        positional = torch.zeros(len(tokens)).masked_scatter_(is_label, own)
-        found = {"tokens": tokens, "labels": labels, "parents": parents, "positional_scores": positional}
+        positional[is_label] = partial.scores[nodes][len(labels) - int(is_label.sum()) :]
+        found = {"tokens": tokens, "positional_scores": torch.from_numpy(positional)}
+        found |= {"labels": torch.from_numpy(labels), "parents": torch.from_numpy(parents)}
         if self.keep_steps:
             found["trace"] = self._traces[sentence]
             found["history"] = [{"tokens": self._tokens_after(step)} for step in self._traces[sentence]]
@@ -128,10 +130,12 @@ class InsertionGenerator(ParallelSearch):
         """Returns ``roots`` for an output that is not one tree under the first root."""
         return "roots" if int((hypothesis["parents"] == 0).sum()) != 1 else None
 
-    def _trace(self, trees: PartialTrees, is_deleted: Tensor, sentences: Tensor) -> None:
-        parts = [part.tolist() for part in (trees.labels, trees.parents, trees.is_new, is_deleted)]
-        for sentence, size, *values in zip(sentences.tolist(), trees.lengths.tolist(), *parts):
-            self._traces[sentence].append(InsertionStep(*(value[:size] for value in values)))
+    def _trace(self, trees: PartialTrees, is_deleted: np.ndarray, sentences: np.ndarray) -> None:
+        forest = trees.forest
+        parents = np.maximum(forest.parents - forest.starts, -1)
+        parts = [part.tolist() for part in (trees.labels, parents, trees.is_new, is_deleted)]
+        for sentence, end, size in zip(sentences.tolist(), trees.lengths.cumsum().tolist(), trees.lengths.tolist()):
+            self._traces[sentence].append(InsertionStep(*(part[end - size : end] for part in parts)))
 
     def _tokens_after(self, step: InsertionStep) -> Tensor:
         """Returns the tree after a step as a sequence; deleted nodes hand their children upwards."""

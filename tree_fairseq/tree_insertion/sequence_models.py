@@ -117,24 +117,32 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         super().set_defaults(args)
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, partial_sequence: Tensor, **source_trees
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        partial_sequence: Tensor,
+        slots: Optional[Tensor] = None,
+        **source_trees,
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial sequences.
 
         ``partial_sequence`` ``[B, T]`` are labels and brackets between BOS and EOS, padded on the right. The slot after
-        the token at a place has the number ``T · row + place``. See :meth:`TreeInsertionTransformerModel.forward` for
-        the rest.
+        the token at a place has the number ``T · row + place``. ``slots`` ``[Z]`` int64 are the ascending numbers; on a
+        GPU, finding them here would wait for it. See :meth:`TreeInsertionTransformerModel.forward` for the rest.
         """
-        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence)
+        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence, slots)
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees) -> EncoderOutput:
         return EncoderOutput(self.encoder, self.read(src_tokens, src_lengths, **source_trees))
 
-    def decode(self, memory: EncoderOutput, partial_sequence: Tensor) -> dict[str, Optional[Tensor]]:
+    def decode(
+        self, memory: EncoderOutput, partial_sequence: Tensor, slots: Optional[Tensor] = None
+    ) -> dict[str, Optional[Tensor]]:
         self.require_length(partial_sequence)
         # B x T x D
         states, _ = self.decoder.extract_features(partial_sequence, memory.output, full_context_alignment=True)
-        slots = sequence_slots(partial_sequence, self.decoder.padding_idx)
+        if slots is None:
+            slots = sequence_slots(partial_sequence, self.decoder.padding_idx)
         pairs = torch.cat([states.roll(-1, dims=1), states], dim=2).flatten(0, 1).index_select(0, slots)  # Z x 2 D
         return {"slot": slots, "logits": self.decoder.output_layer(self.slots(pairs)), "delete": None}
 

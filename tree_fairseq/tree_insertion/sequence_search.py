@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
@@ -56,18 +57,35 @@ class LeftToRightGenerator(SequenceGenerator):
 
 @dataclass(frozen=True)
 class PartialSequences(PartialOutputs):
-    """Partial sequences of up to T tokens, each from BOS to EOS."""
+    """Partial sequences, each from BOS to EOS."""
 
-    def inserted(self, slots: Tensor, labels: Tensor, scores: Tensor) -> PartialSequences:
-        """Inserts tokens in different slots, each after a token, all at once; arguments are ``[Z]``."""
-        new_labels, new_scores = torch.full_like(self.labels, self.pad), torch.zeros_like(self.scores)
-        new_labels.view(-1)[slots] = labels
-        new_scores.view(-1)[slots] = scores.to(self.scores)
-        # Each token and the one after it, R x 2 T; then those that exist, in the same order.
-        labels, scores = torch.stack([self.labels, new_labels], 2), torch.stack([self.scores, new_scores], 2)
-        exists = labels.flatten(1) != self.pad
-        order = (~exists).long().argsort(dim=1, stable=True)[:, : int(exists.sum(1).amax())]
-        return PartialSequences(self.pad, labels.flatten(1).gather(1, order), scores.flatten(1).gather(1, order))
+    @property
+    def slots(self) -> np.ndarray:
+        is_last = np.zeros(len(self.labels), bool)
+        is_last[self.lengths.cumsum() - 1] = True
+        return np.flatnonzero(~is_last)
+
+    @property
+    def slot_rows(self) -> np.ndarray:
+        return self.rows[self.slots]
+
+    def model_input(self, pad: int) -> Tensor:
+        tokens = np.full((len(self.lengths), int(self.lengths.max())), pad)
+        tokens[self.rows, self.columns] = self.labels
+        return torch.from_numpy(tokens)
+
+    def select(self, rows: np.ndarray) -> PartialSequences:
+        stay = np.isin(self.rows, rows)
+        return PartialSequences(self.labels[stay], self.scores[stay], self.lengths[rows])
+
+    def inserted(self, chosen: SlotPredictions) -> PartialSequences:
+        """Inserts tokens in different slots, each after a token, all at once."""
+        lengths = self.lengths + np.bincount(self.rows[chosen.slots], minlength=len(self.lengths))
+        labels, scores = (
+            np.insert(old, chosen.slots + 1, new)
+            for old, new in ((self.labels, chosen.labels), (self.scores, chosen.log_probs))
+        )
+        return PartialSequences(labels, scores, lengths)
 
 
 class SequenceInsertionGenerator(ParallelSearch):
@@ -95,14 +113,15 @@ class SequenceInsertionGenerator(ParallelSearch):
         # BOS and EOS are two more.
         super().__init__(models, shared_sequences(models), limits, most + 2, normalize_scores)
 
-    def start(self, count: int, device: torch.device) -> PartialSequences:
-        labels = torch.tensor([[self.dictionary.bos(), self.dictionary.eos()]], device=device).repeat(count, 1)
-        return PartialSequences(self.dictionary.pad(), labels, torch.zeros(count, 2, device=device))
+    def start(self, count: int) -> PartialSequences:
+        labels = np.tile([self.dictionary.bos(), self.dictionary.eos()], count)
+        return PartialSequences(labels, np.zeros(2 * count), np.full(count, 2))
 
-    def advance(self, partial: PartialSequences, chosen: SlotPredictions, sentences: Tensor) -> PartialSequences:
+    def advance(self, partial: PartialSequences, chosen: SlotPredictions, sentences: np.ndarray) -> PartialSequences:
         """Inserts tokens; nothing is ever deleted."""
-        return partial.inserted(chosen.slots, chosen.labels, chosen.log_probs)
+        return partial.inserted(chosen)
 
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
-        inner = slice(1, int(partial.lengths[row]) - 1)
-        return self.dictionary.balanced(partial.labels[row, inner], partial.scores[row, inner])
+        end = int(partial.lengths[: row + 1].sum())
+        inner = slice(end - int(partial.lengths[row]) + 1, end - 1)
+        return self.dictionary.balanced(*(torch.from_numpy(part[inner]) for part in (partial.labels, partial.scores)))

@@ -1,0 +1,89 @@
+"""Chains, stars, combs and full binary trees of a thousand nodes: structure, steps and memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tree_fairseq.tree_insertion.forests import Forest
+from tree_fairseq.tree_insertion.model_input import partial_tree_input
+from tree_fairseq.tree_insertion.relations import ACROSS, CHILD, CHILD_OF, DOWN, STEPS, UP, pair_relations
+from tree_fairseq.tree_insertion.slots import KINDS, slot_mask
+
+NODES = 1000
+
+
+def comb(nodes: int) -> np.ndarray:
+    """Every second node is a leaf, the others are a chain."""
+    parents = np.arange(-1, nodes - 1)
+    parents[2::2] = np.arange(0, nodes - 2, 2)
+    return parents
+
+
+def full_binary(nodes: int) -> np.ndarray:
+    parents, stack = [], [(-1, nodes)]
+    while stack:
+        parent, size = stack.pop()
+        place, left = len(parents), size // 2
+        parents.append(parent)
+        stack += [(place, part) for part in (size - 1 - left, left) if part > 0]
+    return np.array(parents)
+
+
+SHAPES = {
+    "chain": lambda nodes: np.arange(-1, nodes - 1),
+    "star": lambda nodes: np.array([-1] + [0] * (nodes - 1)),
+    "comb": comb,
+    "full binary": full_binary,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_structure_of_large_trees(shape):
+    parents = SHAPES[shape](NODES)
+    forest = Forest.of_parents([parents])
+    assert forest.parents.tolist() == parents.tolist()
+    assert forest.slots.tolist() == np.flatnonzero(slot_mask(parents)).tolist()
+    depths = np.zeros(NODES, int)
+    for node, parent in enumerate(parents[1:].tolist(), 1):
+        depths[node] = depths[parent] + 1
+    assert forest.depths.tolist() == depths.tolist()
+    grown, sources = forest.inserted(forest.slots)
+    back, kept = grown.without(sources >= NODES)
+    assert sources[kept].tolist() == list(range(NODES))
+    assert back.ends.tolist() == forest.ends.tolist() and back.depths.tolist() == depths.tolist()
+
+
+def test_relations_of_a_long_chain_and_of_a_wide_star():
+    most = STEPS - 1
+    chain, star = (pair_relations(Forest.of_parents([SHAPES[name](NODES)])) for name in ("chain", "star"))
+    assert chain[:, 0, 100, 900].tolist() == [UP, DOWN + most, ACROSS]
+    assert chain[:, 0, 900, 100].tolist() == [UP + most, DOWN, ACROSS]
+    assert chain[:, 0, 500, 503].tolist() == [UP, DOWN + 3, ACROSS]
+    assert star[:, 0, 10, 15].tolist() == [UP, DOWN, ACROSS + 5]
+    assert star[:, 0, 900, 10].tolist() == [UP, DOWN, ACROSS - most]
+    assert (star[0, 0, 0, 4], star[0, 0, 999, 0]) == (CHILD + 3, CHILD_OF + most)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_memory_grows_with_the_pairs_of_nodes_alone(shape):
+    forest = Forest.of_parents([SHAPES[shape](NODES)])
+    labels = np.full(NODES, 5)
+    tracemalloc.start()
+    made = partial_tree_input(forest, labels, pad=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert made["relations"].shape == (3, 1, NODES, NODES)
+    # A pair has 3 bytes of relations; attention has 4 a head for a score alone. Blocks of pairs are below 64 MB.
+    assert peak < 12 * NODES**2 + 2**26
+
+
+def test_a_chain_of_five_thousand_nodes_needs_no_recursion():
+    nodes = 5000
+    forest = Forest.of_parents([np.arange(-1, nodes - 1)])
+    assert forest.depths[-1] == nodes - 1 and (forest.ends == nodes).all()
+    assert len(forest.slots) == 3 * nodes - 2
+    grown, _ = forest.inserted(KINDS * np.arange(nodes))
+    assert grown.depths.tolist() == list(range(2 * nodes))
