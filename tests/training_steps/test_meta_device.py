@@ -21,9 +21,6 @@ from tree_fairseq.nn.padding import PaddingAssumed
 
 PENDING = {
     "lstm on translation": "fairseq's LSTM packs sequences by lengths on the CPU",
-    "tree_insertion_transformer_tiny on insertion, parsed, tree encoder": "TreeStructure",
-    "tree_insertion_transformer_tiny on insertion": "relations",
-    "sequence_insertion_transformer_tiny on insertion": "slots",
     "source_encoder_transformer_tiny on translation, tree_lstm": "lengths",
     "source_encoder_transformer_tiny on translation, pretrained": "masks of the library",
     "tree_to_tree_lstm_tiny on sequence-to-tree": "lengths",
