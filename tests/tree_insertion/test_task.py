@@ -278,19 +278,19 @@ def test_trajectories_of_other_lines_are_refused(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arch, name",
+    "arch, names",
     [
         ("insertion_left_to_right_tiny", "prev_output_tokens"),
-        ("sequence_insertion_transformer_tiny", "partial_sequence"),
+        ("sequence_insertion_transformer_tiny", "partial_sequence slots"),
     ],
 )
-def test_models_are_given_sequences(folder, arch, name):
+def test_models_are_given_sequences(folder, arch, names):
     task = task_of(folder)
     model = task.build_model(arguments(arch))
     largest = task.insertion.splits["train"].largest
     assert len(model.sequences) == len(task.target_dictionary) + 2 * largest == len(model.decoder.embed_tokens.weight)
     for batch in batches(task, "train"):
-        assert set(batch["net_input"]) == {"src_tokens", "src_lengths", name}
+        assert set(batch["net_input"]) == {"src_tokens", "src_lengths", *names.split()}
         output = model(**batch["net_input"])
         logits = output["logits"] if isinstance(output, dict) else output[0]
         assert logits.shape[-1] == len(model.sequences) and torch.isfinite(logits).all()
