@@ -25,7 +25,7 @@ from tree_fairseq.errors import (
     LongSentenceError,
     MissingTreesError,
 )
-from tree_fairseq.nn.pair_dataset import NewLines
+from tree_fairseq.nn.pair_dataset import InputLines, NewLines
 from tree_fairseq.python_versions import zip_equal
 
 SIZES = {"train": 30, "valid": 9}
@@ -249,7 +249,7 @@ def test_examples_are_printed_under_the_numbers_of_their_lines(row_data, monkeyp
     generator = task.build_generator([model], Namespace())
     expected = []
     monkeypatch.setattr(task.class_lines, "expect", lambda numbers, hypotheses: expected.append(numbers))
-    for lines in (["good", "so so bad", "a film"], ["not good", "a bad film ."]):
+    for lines in (InputLines(["good", "so so bad", "a film"], 1), InputLines(["not good", "a bad film ."], 4)):
         batch = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
         rebuilt = {"net_input": {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}}
         task.inference_step(generator, [model], rebuilt, constraints=batch["constraints"])
@@ -269,9 +269,8 @@ def test_token_tensors_are_parsed_by_their_words(row_data):
 @pytest.mark.parametrize("line", ["", " \t "])
 def test_blank_lines_are_named(request, kind, line):
     task = task_of(request.getfixturevalue(f"{kind.removesuffix('s')}_data"))
-    task.get_interactive_tokens_and_lengths(["a film", "so good"], str)
     with pytest.raises(EmptyDocumentError) as caught:
-        task.get_interactive_tokens_and_lengths(["not bad", line], str)
+        task.get_interactive_tokens_and_lengths(InputLines(["not bad", line], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 4)
 
 
@@ -284,7 +283,7 @@ def test_long_lines_are_cut_or_named(row_data, caplog):
     rows = batch_of(task.build_dataset_for_inference(tokens, lengths))["net_input"]["sentence_trees"]
     assert rows["document"].tolist() == [0, 1] and rows["tokens"].shape == (2, 3)
     with pytest.raises(LongSentenceError) as caught:
-        task.get_interactive_tokens_and_lengths(["so so so so so so"], str)
+        task.get_interactive_tokens_and_lengths(InputLines(["so so so so so so"], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 3)
 
 

@@ -134,7 +134,8 @@ def test_rows_are_stacked_in_the_order_of_the_documents(drawn):
         batch["tokens"].shape == targets["leaf_target"].shape and batch["label"].shape == targets["node_target"].shape
     )
     assert all(
-        tensor.dtype == torch.int64 and len(tensor) == len(rows) for tensor in (*batch.values(), *targets.values())
+        tensor.dtype == torch.int64 and len(tensor) == len(rows)
+        for tensor in (*(batch[name] for name in ("tokens", "document", *FIELDS)), *targets.values())
     )
     for index, (number, tokens, row) in enumerate(rows):
         assert batch["document"][index] == number

@@ -208,6 +208,8 @@ def test_a_source_that_is_no_tree_is_named(system):
             "--path",
             system.folder / "checkpoint_best.pt",
             "--cpu",
+            "--on-input-error",
+            "stop",
             stdin="( all ( rivers )\n",
         )
 
