@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -27,8 +28,10 @@ class RecursiveTreeLSTM(nn.Module):
         super().__init__()
         self.lstm = lstm
 
-    def forward(self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor) -> State:
-        """Computes :meth:`TreeLSTM.forward` on the CPU.
+    def forward(
+        self, features: Tensor, parents: Tensor, branches: Tensor, mask: Tensor, sizes: np.ndarray | None = None
+    ) -> State:
+        """Computes :meth:`TreeLSTM.forward` on the CPU, without the ``sizes`` of levels.
 
         Reads features ``[B, N, I]``, parents and branches ``[B, N]`` int64 and a mask ``[B, N]``. Returns h and c, each
         ``[B, N, D]``, with zeros at positions without a node.
