@@ -168,7 +168,7 @@ def dictionary(data: bytes) -> None:
                 found = load()
                 written = io.StringIO()
                 found.save(written)
-                (folder / "dict.again.txt").write_text(written.getvalue(), encoding="utf-8", newline="\n")
+                (folder / "dict.again.txt").write_bytes(written.getvalue().encode("utf-8"))
                 assert load_dictionary(folder, "again").symbols == found.symbols
         symbols = Dictionary()
         for word in ("a", "b"):

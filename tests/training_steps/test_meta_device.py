@@ -16,8 +16,8 @@ from fairseq.tasks import TASK_REGISTRY
 from tests.training_steps.cases import CASES, FOLDERS, Step
 from tests.training_steps.modes import NoConstants, NoQuestions, OneDevice, Synchronisation
 from tree_fairseq.nn import tree_task
+from tree_fairseq.nn.devices import PaddingAssumed
 from tree_fairseq.nn.encoders import ENCODERS
-from tree_fairseq.nn.padding import PaddingAssumed
 
 PENDING = {
     "lstm on translation": "fairseq's LSTM packs sequences by lengths on the CPU",

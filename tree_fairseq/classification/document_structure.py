@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.precision import as_given
+from tree_fairseq.nn.devices import without_autocast
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation, HierarchicalEmbeddings
 from tree_fairseq.tree_transformer.leaf_sums import LeafSums
@@ -146,7 +146,7 @@ class SuperRoots:
             rows: the trees of the rows; depths count the super-root
         """
         leaf_weight = accumulation.weigh(leaves)  # R x N x H
-        with as_given(leaves):
+        with without_autocast(leaves):
             leaf_share = (leaf_weight * self.share.unsqueeze(-1).to(leaf_weight)).mT  # R x H x N
             node_share = leaf_share @ rows.covers.mT.to(leaf_share)  # R x H x M
             mass = self.sum(leaf_share.sum(-1))  # B x H

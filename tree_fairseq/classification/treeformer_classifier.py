@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.devices import padded_on_the_right
 from tree_fairseq.nn.extended_transformer import add_fields, build_word_embeddings, register_architectures, set_defaults
-from tree_fairseq.nn.padding import padded_on_the_right
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.options import option
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from tree_fairseq.compat import stand_in_for_broken_torchaudio
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.padding import padded_on_the_right
+from tree_fairseq.nn.devices import padded_on_the_right
 from tree_fairseq.options import option
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.errors import DictionaryMismatchError
-from tree_fairseq.nn.padding import padding_assumed
+from tree_fairseq.nn.devices import padding_assumed
 from tree_fairseq.options import option
 
 

@@ -25,7 +25,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.precision import as_given
+from tree_fairseq.nn.devices import without_autocast
 from tree_fairseq.options import option
 from tree_fairseq.tree_transformer.branch_sums import BranchSums
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -181,7 +181,7 @@ class HierarchicalAccumulation(nn.Module):
         summands = node_values
         if self.embeddings is not None and not self.embeddings.by_leaf_distance:
             summands = summands + self.embeddings.of_depths(structure.depth)[:, :, None].to(values.dtype)
-        with as_given(leaves):
+        with without_autocast(leaves):
             nodes = accumulate(leaf_weight, leaf_values, summands, structure)
             if self.embeddings is not None:
                 nodes = nodes + self.embeddings(leaf_weight, structure)

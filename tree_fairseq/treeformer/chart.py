@@ -1,6 +1,5 @@
 """The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, computed as in CKY."""
 
-import contextlib
 import logging
 import math
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.devices import without_autocast
 from tree_fairseq.nn.extended_transformer import add_initial_weights
 from tree_fairseq.options import option
 from tree_fairseq.treeformer.cells import ChartCells
@@ -44,13 +44,6 @@ class ChartConfig(FairseqDataclass):
         "the first update on; 'random' is the paper's",
     )
     treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
-
-
-def _without_autocast(device: str) -> contextlib.AbstractContextManager:
-    """Turns autocast off; some devices, such as meta, do not have it."""
-    return (
-        torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else contextlib.nullcontext()
-    )
 
 
 class Chart(nn.Module):
@@ -95,7 +88,7 @@ class Chart(nn.Module):
             states = states.to(torch.get_autocast_dtype(device))
         wide = torch.promote_types(states.dtype, torch.float32)
         sets, width, _ = self.weight.shape
-        with _without_autocast(device):
+        with without_autocast(states):
             scorers = (self.query.to(wide) @ self.weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
             scorers = scorers.view(sets, self.heads, 2, width).transpose(1, 2).contiguous()
         return states, self.weight.to(states.dtype), scorers
@@ -112,7 +105,7 @@ class Chart(nn.Module):
                 f"chart, {self.height} (--treeformer-height); its chart is lower. This warning appears once."
             )
         states, weight, scorers = self._prepared(states)
-        with _without_autocast(states.device.type):
+        with without_autocast(states):
             encoded = ChartFunction.apply(states, weight, scorers, cells)
         return encoded if self.layer_norm is None else self.layer_norm(encoded)
 
@@ -125,7 +118,7 @@ class Chart(nn.Module):
         """
         states = states.masked_fill(cells.padding.t().unsqueeze(-1), 0)
         states, weight, scorers = self._prepared(states)
-        with _without_autocast(states.device.type):
+        with without_autocast(states):
             return build_levels(states, weight, scorers, cells.height)[1]
 
     def cells(self, padding: Tensor, outside: Optional[Tensor] = None) -> ChartCells:

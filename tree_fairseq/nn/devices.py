@@ -1,4 +1,4 @@
-"""Padding of batches, handled without a question to the device: a host that asks a GPU waits for all of its work.
+"""Work on a device: padding without a question to it, because a host that asks a GPU waits, and no autocast.
 
 fairseq's transformer asks whether a batch has padding, and those of the library transformers whether all is visible,
 to leave out a mask that would hide nothing.
@@ -49,6 +49,14 @@ _ANSWERS = {Tensor.any: _Yes(), Tensor.all: _No()}
 def padding_assumed(tokens: Tensor) -> contextlib.AbstractContextManager:
     """The mode for batches on a device, and nothing for those on the CPU, which knows its values."""
     return contextlib.nullcontext() if tokens.device.type == "cpu" else PaddingAssumed()
+
+
+def without_autocast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """Turns autocast off on the tensor's device; some devices, such as meta, do not have it."""
+    device = tensor.device.type
+    return (
+        torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else contextlib.nullcontext()
+    )
 
 
 def first_tokens(is_token: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Padding is moved and masked as fairseq does it, without its questions."""
+"""Padding is moved and masked as fairseq does it, without its questions; autocast is off where it exists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, build, net_input, pairs, stack, stock_flags, tiny_task
 from tests.training_steps.modes import NoConstants, OneDevice
-from tree_fairseq.nn.padding import PaddingAssumed, padded_on_the_right, padding_assumed
+from tree_fairseq.nn.devices import PaddingAssumed, padded_on_the_right, padding_assumed, without_autocast
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 3))
@@ -41,3 +41,17 @@ def test_only_devices_are_not_asked():
         assert not tokens.ne(PAD).any()
     with padding_assumed(tokens.to("meta")):
         assert tokens.ne(PAD).any() and tokens.ne(PAD).any(1).tolist() == [False, False]
+
+
+def test_products_keep_their_precision():
+    numbers = torch.ones(2, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (numbers @ numbers).dtype == torch.bfloat16
+        with without_autocast(numbers):
+            assert (numbers @ numbers).dtype == torch.float32
+
+
+def test_a_device_without_autocast():
+    numbers = torch.ones(2, 2, device="meta")
+    with without_autocast(numbers):
+        assert (numbers @ numbers).shape == (2, 2)
