@@ -1,7 +1,7 @@
 """The logs of commands: their form, and what is kept out of them because a user can do nothing about it.
 
-Only what is named here is left out: deprecations that fairseq alone could mend, and lines that are meant for fairseq's
-developers. Every other line and warning stays.
+Only what is named here is left out: deprecations that fairseq alone could mend, and lines that are meant for developers
+of libraries. Every other line and warning stays.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ FOR_DEVELOPERS = {
     ),
     "fairseq_cli.train": ("num. expert model params: 0 (",),
     "hydra.core.utils": ("Setting JobRuntime:",),
+    "matplotlib.font_manager": ("generated new fontManager",),
 }  # fmt: skip
 """The beginnings of lines, by logger."""
 
@@ -51,10 +52,7 @@ def keep_clean() -> None:
     """
     for beginning in DEPRECATIONS:
         warnings.filterwarnings("ignore", beginning)
-    for name, beginnings in FOR_DEVELOPERS.items():
-        logger = logging.getLogger(name)
-        if not any(isinstance(kept, _Without) for kept in logger.filters):
-            logger.addFilter(_Without(beginnings))
+    _leave_out_lines()
     if is_command():
         _undo_debug_form()
 
@@ -62,7 +60,15 @@ def keep_clean() -> None:
 def log_to_standard_error() -> None:
     """Makes a program of this package log as fairseq's commands do, unless logging is set up already."""
     _undo_debug_form()
+    _leave_out_lines()
     logging.basicConfig(format=FORMAT["fmt"], datefmt=FORMAT["datefmt"], level=logging.INFO, stream=sys.stderr)
+
+
+def _leave_out_lines() -> None:
+    for name, beginnings in FOR_DEVELOPERS.items():
+        logger = logging.getLogger(name)
+        if not any(isinstance(kept, _Without) for kept in logger.filters):
+            logger.addFilter(_Without(beginnings))
 
 
 def _undo_debug_form() -> None:
