@@ -15,7 +15,7 @@ from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.files import write_json
 from tree_fairseq.logs import log_to_standard_error
-from tree_fairseq.scoring.bleu import Side, corpus_bleu, paired_bootstrap
+from tree_fairseq.scoring.bleu import Side, corpus_score, paired_bootstrap
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
 from tree_fairseq.trees.subwords import join_words
 from tree_fairseq.trees.tree import Tree
@@ -52,7 +52,7 @@ def report(out: Path, source: str, target: str) -> dict:
     scores = {}
     print("\nBLEU on the test set, both models trained for equally many updates on the same folder")
     for name, title in SYSTEMS.items():
-        scores[name], signature = corpus_bleu(side, outputs[name])
+        scores[name], signature = corpus_score(side, outputs[name])
         print(f"  {title:<18}{scores[name]:6.2f}   {signature}")
     # sacreBLEU logs every step of its resampling.
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)

@@ -53,8 +53,10 @@ def test_result_of_the_readme(multi30k):
     out, _ = multi30k
     result = json.loads((out / "result.json").read_text())
     assert result["metric"] == "sacrebleu_2016" and result["score"] == result["sacrebleu_2016"]
-    names = {f"{metric}_{year}" for metric in ("sacrebleu", "tokenized_bleu") for year in (2016, 2017)}
-    assert names == set(result["signatures"]) and all(0 <= result[name] <= 100 for name in names)
+    metrics = ("sacrebleu", "tokenized_bleu", "chrf", "ter")
+    names = {f"{metric}_{year}" for metric in metrics for year in (2016, 2017)}
+    assert names == set(result["signatures"]) and all(0 <= result[name] for name in names)
+    assert all(result[name] <= 100 for name in names if not name.startswith("ter"))
     assert result["references"] == {"test": "untokenised", "test1": "detokenised"}
     assert {(row["metric"], row["baseline"]) for row in result["differences"]} == {
         (name, "transformer") for name in names

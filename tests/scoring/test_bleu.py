@@ -1,4 +1,4 @@
-"""BLEU in its readings, compared with its equations."""
+"""BLEU in its readings, compared with its equations; chrF and TER."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_bleu, paired_bootstrap, split_compounds
+from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_score, paired_bootstrap, split_compounds
 from tree_fairseq.scoring.breakdowns import by_bounds
 
 REFERENCES = [
@@ -46,15 +46,15 @@ def bleu_written_out(hypotheses, references):
 def test_tokenised_bleu_equals_the_equations():
     side = Side("tokenized_bleu", REFERENCES, tokenize="none")
     for hypotheses in (CLOSE, FAR, [line.rsplit(" ", 2)[0] for line in REFERENCES]):
-        score, signature = corpus_bleu(side, hypotheses)
+        score, signature = corpus_score(side, hypotheses)
         assert score == pytest.approx(bleu_written_out(hypotheses, REFERENCES), abs=1e-9)
     assert "tok:none" in signature and "version:" in signature
 
 
 def test_case_counts_without_lowercase():
     upper = [line.capitalize() for line in REFERENCES]
-    assert corpus_bleu(Side("sacrebleu", upper), REFERENCES)[0] < 100
-    score, signature = corpus_bleu(Side("sacrebleu", upper, lowercase=True), REFERENCES)
+    assert corpus_score(Side("sacrebleu", upper), REFERENCES)[0] < 100
+    score, signature = corpus_score(Side("sacrebleu", upper, lowercase=True), REFERENCES)
     assert score == pytest.approx(100) and "case:lc" in signature and "tok:13a" in signature
 
 
@@ -89,7 +89,7 @@ def test_bleu_by_length_scores_each_part_alone():
 def test_bootstrap_distinguishes_a_difference_from_chance():
     side = Side("sacrebleu", REFERENCES)
     better = paired_bootstrap(side, FAR, CLOSE, samples=200)
-    assert better["difference"] == pytest.approx(corpus_bleu(side, CLOSE)[0] - corpus_bleu(side, FAR)[0])
+    assert better["difference"] == pytest.approx(corpus_score(side, CLOSE)[0] - corpus_score(side, FAR)[0])
     assert better["p_value"] < 0.05
     low, high = better["system_interval"]
     assert low < better["system_score"] < high
@@ -98,3 +98,19 @@ def test_bootstrap_distinguishes_a_difference_from_chance():
     assert swapped["difference"] == pytest.approx(-better["difference"])
     one_word = [CLOSE[0].replace("old", "aged"), *CLOSE[1:]]
     assert paired_bootstrap(side, CLOSE, one_word, samples=200)["p_value"] > 0.05
+
+
+def test_translation_edit_rate_counts_words_that_differ():
+    side = Side("ter", REFERENCES, score="ter")
+    words = sum(len(line.split()) for line in REFERENCES)
+    changed = sum(a != b for line, other in zip(REFERENCES, CLOSE) for a, b in zip(line.split(), other.split()))
+    score, signature = corpus_score(side, CLOSE)
+    assert score == pytest.approx(100 * changed / words) and "version:" in signature
+
+
+def test_chrf_is_of_characters():
+    side = Side("chrf", REFERENCES, score="chrf")
+    assert corpus_score(side, REFERENCES)[0] == pytest.approx(100)
+    near = corpus_score(side, [line.replace("lake", "lakes") for line in REFERENCES])[0]
+    far = corpus_score(side, [line.replace("lake", "mountain") for line in REFERENCES])[0]
+    assert 100 > near > far

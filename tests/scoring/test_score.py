@@ -51,9 +51,12 @@ def test_the_result_has_all_metrics(workspace, capsys):
     assert result["score"] == result["tokenized_bleu_2016"] == pytest.approx(100)
     assert result["sacrebleu_2016"] == pytest.approx(100)  # the raw reference, detokenised hypothesis, without case
     assert result["references"] == {"test": "untokenised"}
-    assert set(result["signatures"]) == {"tokenized_bleu_2016", "sacrebleu_2016", "compound_split_bleu_2016"}
+    metrics = ("tokenized_bleu", "sacrebleu", "chrf", "ter", "compound_split_bleu")
+    assert set(result["signatures"]) == {f"{metric}_2016" for metric in metrics}
+    assert result["chrf_2016"] == pytest.approx(100) and result["ter_2016"] == 0
     assert {row["metric"] for row in result["differences"]} == set(result["signatures"])
-    assert all(row["baseline"] == "stock" and row["difference"] > 0 for row in result["differences"])
+    for row in result["differences"]:  # TER counts errors
+        assert row["baseline"] == "stock" and row["difference"] * (-1 if row["metric"] == "ter_2016" else 1) > 0
     assert [row["sentences"] for row in result["by_length"]["sacrebleu_2016"]] == [2, 1]
     assert result["description"] == {"run": "tree", "arch": "a"}
     printed = capsys.readouterr().out
@@ -101,8 +104,8 @@ def test_messages_about_files_that_do_not_fit(workspace, caplog, break_it, messa
 
 
 def test_an_unknown_primary_metric_is_refused(workspace, caplog):
-    assert score(workspace, "tree", "--primary", "chrf", "--result", str(workspace / "result.json")) == 1
-    assert "the primary metric chrf was not measured" in caplog.text
+    assert score(workspace, "tree", "--primary", "meteor", "--result", str(workspace / "result.json")) == 1
+    assert "the primary metric meteor was not measured" in caplog.text
 
 
 def test_the_result_has_metrics_as_numbers_at_the_top_level(tmp_path):

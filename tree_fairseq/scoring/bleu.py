@@ -1,4 +1,4 @@
-"""Scores translations by sacreBLEU.
+"""Scores translations by sacreBLEU: BLEU, chrF and TER.
 
     tree-fairseq score bleu --run runs/tree_transformer --words words --source-lang en --target-lang de \\
         --sets test=2016 test1=2017 --against runs/transformer --primary sacrebleu_2016 --result result.json
@@ -6,7 +6,8 @@
 * ``tokenized_bleu``: on the tokens of the data set (Moses), as papers of 2014-2020 report it; comparable only if
   the tokens are the same.
 * ``compound_split_bleu``: the same with words split at hyphens, as WMT'14 English-German is reported since 2017.
-* ``sacrebleu``: sacreBLEU's own tokenisation on plain text; the number to compare.
+* ``sacrebleu``: BLEU with sacreBLEU's own tokenisation on plain text; the number to compare.
+* ``chrf`` and ``ter``: chrF2 (Popović 2015) and translation edit rate (Snover et al. 2006) of the same plain text.
 
 ``--words`` is a folder with the tokenised ``{subset}.{language}`` of the test sets, and with ``raw/{subset}.{target}``
 if there are untokenised references; otherwise the tokenised ones are detokenised.
@@ -33,16 +34,20 @@ _COMPOUND = re.compile(r"(?<=\S)-(?=\S)")
 
 @dataclass(frozen=True)
 class Side:
-    """The references of a test set in one reading; ``tokenize`` is sacreBLEU's tokeniser, "none" for tokenised text."""
+    """The references of a test set in one reading, and the metric of sacreBLEU that compares with them.
+
+    ``tokenize`` is sacreBLEU's tokeniser for BLEU, "none" for tokenised text; ``score`` is "bleu", "chrf" or "ter".
+    """
 
     metric: str
     references: Sequence[str]
     lowercase: bool = False
     tokenize: str = "13a"
+    score: str = "bleu"
 
     def scorer(self) -> Metric:
         """Returns a new scorer."""
-        return text_metric("bleu", self.lowercase, self.tokenize)
+        return text_metric(self.score, self.lowercase, self.tokenize)
 
 
 def split_compounds(line: str) -> str:
@@ -50,8 +55,8 @@ def split_compounds(line: str) -> str:
     return _COMPOUND.sub(" ##AT##-##AT## ", line)
 
 
-def corpus_bleu(side: Side, hypotheses: Sequence[str]) -> tuple[float, str]:
-    """Returns BLEU (0-100) and sacreBLEU's signature."""
+def corpus_score(side: Side, hypotheses: Sequence[str]) -> tuple[float, str]:
+    """Returns the score (BLEU and chrF from 0 to 100; TER from 0 up) and sacreBLEU's signature."""
     scorer = side.scorer()
     score = scorer.corpus_score(list(hypotheses), [list(side.references)]).score
     return score, str(scorer.get_signature())
@@ -62,7 +67,7 @@ def bleu_by_length(side: Side, hypotheses: Sequence[str], lengths: Sequence[int]
 
     def metrics(indices: Sequence[int]) -> dict[str, float]:
         part = replace(side, references=[side.references[index] for index in indices])
-        return {"bleu": corpus_bleu(part, [hypotheses[index] for index in indices])[0]}
+        return {"bleu": corpus_score(part, [hypotheses[index] for index in indices])[0]}
 
     return by_bounds(lengths, bounds, metrics)
 
@@ -78,7 +83,7 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
 
 
 class TranslationScorer(RunScorer):
-    """Scores translations: BLEU in three readings, by sentence length, against other runs, with signatures."""
+    """Scores translations: BLEU in three readings, chrF, TER; by length, against other runs, with signatures."""
 
     name, primary, test = "bleu", "sacrebleu", "paired bootstrap, "
     sections = ("signatures", "references", "by_length")
@@ -101,7 +106,7 @@ class TranslationScorer(RunScorer):
         lengths = [len(line.split()) for line in read_text(args.words / f"{subset}.{args.source_lang}", len(system))]
         for side in self.sides(scores, subset, len(system)):
             name, ours = side.metric + suffix, self.read(side, system)
-            scores["metrics"][name], scores["signatures"][name] = corpus_bleu(side, ours)
+            scores["metrics"][name], scores["signatures"][name] = corpus_score(side, ours)
             if side.metric == "sacrebleu":
                 scores["by_length"][name] = bleu_by_length(side, ours, lengths, args.length_bounds)
             for other, hypotheses in others.items():
@@ -120,15 +125,18 @@ class TranslationScorer(RunScorer):
         scores["references"][subset] = "untokenised" if raw.is_file() else "detokenised"
         plain = read_text(raw, count) if raw.is_file() else detokenize(tokens, args.target_lang)
         sides = [Side("tokenized_bleu", tokens, tokenize="none"), Side("sacrebleu", plain, args.lowercase)]
+        sides += [Side(name, plain, args.lowercase, score=name) for name in ("chrf", "ter")]
         if args.compound_split:
             sides.append(Side("compound_split_bleu", list(map(split_compounds, tokens)), tokenize="none"))
         return sides
 
     def read(self, side: Side, hypotheses: Sequence[str]) -> list[str]:
         """Returns tokenised hypotheses in a reading."""
-        if side.metric == "sacrebleu":
-            return detokenize(hypotheses, self.args.target_lang)
-        return list(map(split_compounds, hypotheses) if side.metric == "compound_split_bleu" else hypotheses)
+        if side.metric == "tokenized_bleu":
+            return list(hypotheses)
+        if side.metric == "compound_split_bleu":
+            return list(map(split_compounds, hypotheses))
+        return detokenize(hypotheses, self.args.target_lang)
 
     def metric_line(self, scores: dict, name: str) -> str:
         return f"{super().metric_line(scores, name)}  ({scores['signatures'][name]})"

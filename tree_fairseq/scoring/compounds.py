@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.bleu import Side, corpus_bleu
+from tree_fairseq.scoring.bleu import Side, corpus_score
 from tree_fairseq.scoring.breakdowns import by_group
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, group_lines, hypotheses_of
@@ -149,7 +149,7 @@ class CompoundScorer(RunScorer):
         folder = self.args.references
         translations = unbroken(hypotheses_of(self.args.run, subset))
         references = unbroken(read_text(folder / f"{subset}.{self.args.target_lang}", len(translations)))
-        bleu, signature = corpus_bleu(Side("sacrebleu", references, tokenize="zh"), translations)
+        bleu, signature = corpus_score(Side("sacrebleu", references, tokenize="zh"), translations)
         scores["metrics"][f"sacrebleu{suffix}"], scores["signatures"][f"sacrebleu{suffix}"] = bleu, signature
         path = folder / f"{subset}.compound"
         if not path.is_file():
