@@ -155,6 +155,7 @@ CASES = [
         {
             "": (),
             "deleting": ("--deletion",),
+            "three partial trees": ("--partial-states", "3", "--deletion"),
             "exact": ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
             "absolute positions": ("--absolute-positions", "--max-target-positions", "40"),
         },
@@ -169,7 +170,11 @@ CASES = [
     *_cases(
         "insertion",
         "sequence_insertion_transformer_tiny",
-        {"": (), "uniform": ("--sequence-supervision", "uniform")},
+        {
+            "": (),
+            "uniform": ("--sequence-supervision", "uniform"),
+            "three partial sequences": ("--partial-states", "3"),
+        },
         ("--criterion", "slot_kl_divergence"),
     ),
     *_cases("insertion", "insertion_left_to_right_tiny", {"": ()}),

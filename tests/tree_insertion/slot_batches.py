@@ -71,6 +71,7 @@ def random_batch(
     sample = {
         "net_input": {"partial_tree": partial},
         "nsentences": rows,
+        "partial_states": rows,
         "ntokens": len(partial["slots"]),
         "slot_target": tree_slots(states, partial, distribution),
     }

@@ -20,11 +20,13 @@ from tests.tree_insertion.slot_batches import tree_slots
 from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_of
 from tests.tree_insertion.test_trajectories import some_state
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import (
     PartialTreeSampler,
     TargetDistribution,
     TreeInsertionDataset,
     collate_partial_trees,
+    spread,
 )
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
@@ -80,7 +82,7 @@ def data_of(stored, dictionary, every_epoch=True, **draw) -> TreeInsertionDatase
 
 def drawn(data, epoch: int) -> list[tuple]:
     data.set_epoch(epoch)
-    return [tuple(data[index]["partial_tree"].labels.tolist()) for index in range(len(data))]
+    return [tuple(data[index]["partial_trees"][0].labels.tolist()) for index in range(len(data))]
 
 
 def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
@@ -91,7 +93,7 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
     partial = batch["net_input"]["partial_tree"]
     slots = 0
     for row, index in enumerate(batch["id"].tolist()):
-        state = data[index]["partial_tree"]
+        state = data[index]["partial_trees"][0]
         count = len(state.labels)
         assert (
             partial["labels"][row, :count].tolist() == state.labels.tolist()
@@ -116,7 +118,7 @@ def test_following_the_best_answers_leads_to_the_target(stored, dictionary):
     for epoch in range(1, 30):
         data.set_epoch(epoch)
         for index, tree in enumerate(TREES):
-            state = data[index]["partial_tree"]
+            state = data[index]["partial_trees"][0]
             target = TargetTree.of(tree)
             best = state.ranks == 0
             _, parents = insert(state.parents, state.slots[best].tolist())
@@ -136,10 +138,51 @@ def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictiona
     found: Counter = Counter()
     for epoch in range(1, epochs + 1):
         data.set_epoch(epoch)
-        found[tuple(data[index]["partial_tree"].labels.tolist())] += 1 / epochs
+        found[tuple(data[index]["partial_trees"][0].labels.tolist())] += 1 / epochs
     assert found.keys() == expected.keys()
     assert all(found[state] == pytest.approx(share, abs=0.04) for state, share in expected.items())
     assert {1, len(labels)} <= {len(state) for state in found}
+
+
+@given(st.integers(1, 12), st.integers(1, 12))
+def test_states_are_spread_and_equally_likely(count, states):
+    found: Counter = Counter()
+    for start in range(states):
+        chosen = spread(start, count, states)
+        assert chosen[0] == start and len(set(chosen)) == len(chosen) == min(count, states)
+        gaps = np.diff([*sorted(chosen), sorted(chosen)[0] + states])
+        assert max(gaps) - min(gaps) <= 1
+        found.update(chosen)
+    assert set(found.values()) == {min(count, states)} and len(found) == states
+
+
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_several_partial_trees_of_a_target_are_of_one_trajectory(stored, dictionary, count):
+    data, single = data_of(stored, dictionary, states=count), data_of(stored, dictionary)
+    for epoch in (1, 2, 3):
+        data.set_epoch(epoch)
+        single.set_epoch(epoch)
+        examples = [data[index] for index in range(len(data))]
+        for index, example in enumerate(examples):
+            found = {tuple(tree.labels.tolist()) for tree in example["partial_trees"]}
+            paths = [stored[index].trajectory(number) for number in range(TRAJECTORIES)]
+            labels = ids_of(TREES[index], dictionary)
+            states = [[tuple(labels[path.steps <= step].tolist()) for step in range(path.length + 1)] for path in paths]
+            assert any(found <= set(each) and len(example["partial_trees"]) == min(count, len(each)) for each in states)
+            first = single[index]["partial_trees"][0]
+            assert example["partial_trees"][0].labels.tolist() == first.labels.tolist()
+        batch = data.collater(examples)
+        rows = [
+            (place, tree)
+            for place, index in enumerate(batch["id"].tolist())
+            for tree in examples[index]["partial_trees"]
+        ]
+        assert batch["partial_states"] == len(rows) and batch["nsentences"] == len(TREES)
+        assert ("sentences" in batch["net_input"]) == (count > 1)
+        if count > 1:
+            assert batch["net_input"]["sentences"].tolist() == [place for place, _ in rows]
+        for labels, (_, tree) in zip_equal(batch["net_input"]["partial_tree"]["labels"], rows):
+            assert labels[: len(tree.labels)].tolist() == tree.labels.tolist()
 
 
 def test_only_some_trajectories_may_be_drawn(stored, dictionary):
@@ -216,7 +259,7 @@ def test_wrong_nodes_are_marked(stored, dictionary):
         assert not batch["delete"][partial["labels"] == dictionary.pad()].any() and not batch["delete"][:, 0].any()
         assert set(partial["labels"][batch["delete"] == 1].tolist()) <= set(dictionary.label_ids.tolist())
         for row, index in enumerate(batch["id"].tolist()):
-            assert batch["delete"][row].sum() == data[index]["partial_tree"].wrong.sum()
+            assert batch["delete"][row].sum() == data[index]["partial_trees"][0].wrong.sum()
         some += int(batch["delete"].sum())
     assert some > 20
 

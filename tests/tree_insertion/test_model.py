@@ -46,6 +46,26 @@ def dense(output: dict, inputs: dict) -> torch.Tensor:
 
 
 @each_variant
+def test_several_partial_trees_of_a_sentence_are_scored_as_each_alone(variant):
+    model = build_insertion(*VARIANTS[variant], deletion=True).double()
+    inputs = inputs_of(variant)
+    partial = inputs.pop("partial_tree")
+    sentences = torch.tensor([0, 0, 3, 3, 1])
+    together = dense(model(**inputs, partial_tree=partial, sentences=sentences), {"partial_tree": partial})
+    weights = torch.randn_like(together)
+    (together * weights).sum().backward()
+    gradients = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+    model.zero_grad()
+    alone = inputs_of(variant, sentences.tolist())
+    alone = dense(model(**{**alone, "partial_tree": partial}), {"partial_tree": partial})
+    torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-9)
+    (alone * weights).sum().backward()
+    for name, weight in model.named_parameters():
+        if name in gradients:
+            torch.testing.assert_close(gradients[name], weight.grad, rtol=1e-7, atol=1e-9)
+
+
+@each_variant
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_an_example_alone_equals_the_example_in_a_batch(variant, left_pad):
     model = build_insertion(*VARIANTS[variant], deletion=True).double()

@@ -86,13 +86,20 @@ def test_a_cold_softmax_still_has_a_sum():
 
 def test_lengths_are_drawn_uniformly_and_then_which_tokens():
     sampler = PartialSequenceSampler(TargetDistribution("binary"), seed=3)
-    drawn = [sampler.sample(np.arange(3), (1, index)).tokens.tolist() for index in range(2000)]
+    drawn = [sampler.sample(np.arange(3), (1, index))[0].tokens.tolist() for index in range(2000)]
     lengths = Counter(map(len, drawn))
     assert all(abs(lengths[count] / 2000 - 0.25) < 0.04 for count in range(4))
     ones = Counter(kept[0] for kept in drawn if len(kept) == 1)
     assert all(abs(ones[place] / lengths[1] - 1 / 3) < 0.08 for place in range(3))
-    assert not len(sampler.sample(np.arange(0), (1, 1)).tokens)
-    assert sampler.sample(np.arange(3), (1, 7)).tokens.tolist() == drawn[7]
+    assert not len(sampler.sample(np.arange(0), (1, 1))[0].tokens)
+    assert sampler.sample(np.arange(3), (1, 7))[0].tokens.tolist() == drawn[7]
+
+
+def test_several_partial_sequences_have_lengths_that_are_spread():
+    sampler = PartialSequenceSampler(TargetDistribution("binary"), seed=3, states=4)
+    for index in range(50):
+        lengths = [len(drawn.tokens) for drawn in sampler.sample(np.arange(7), (1, index))]
+        assert sorted(lengths) in ([0, 2, 4, 6], [1, 3, 5, 7])
 
 
 def datasets_of(stored, dictionary):
@@ -110,9 +117,9 @@ def datasets_of(stored, dictionary):
 def test_batches(stored, dictionary):
     insertion, bracketed = datasets_of(stored, dictionary)
     insertion.set_epoch(2)
-    kept = [insertion[index]["partial"].tokens.tolist() for index in range(len(TREES))]
+    kept = [insertion[index]["partial_sequences"][0].tokens.tolist() for index in range(len(TREES))]
     insertion.set_epoch(3)
-    assert kept != [insertion[index]["partial"].tokens.tolist() for index in range(len(TREES))]
+    assert kept != [insertion[index]["partial_sequences"][0].tokens.tolist() for index in range(len(TREES))]
     batch = insertion.collater([insertion[index] for index in range(len(TREES))])
     partial = batch["net_input"]["partial_sequence"]
     assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "partial_sequence", "slots"}

@@ -170,6 +170,16 @@ def test_slots_are_between_tokens_that_see_each_other(variant):
         assert not torch.allclose(model.decode(memory.select(torch.tensor([2])), changed)["logits"][0], expected[0])
 
 
+@pytest.mark.parametrize("variant", INSERTING)
+def test_several_partial_sequences_of_a_sentence_are_scored_as_each_alone(variant):
+    model, sentences = model_of(variant), [2, 0, 0]
+    partial = stacked([[EOS, *row, EOS] for row in TOKENS])
+    together = model(**inputs_of(variant), partial_sequence=partial, sentences=torch.tensor(sentences))
+    alone = model(**inputs_of(variant, sentences), partial_sequence=partial)
+    assert together["slot"].equal(alone["slot"])
+    torch.testing.assert_close(together["logits"], alone["logits"], rtol=1e-9, atol=1e-9)
+
+
 def test_sequences_that_are_too_long_are_refused():
     for variant, name in (("insertion", "partial_sequence"), ("left to right, tree", "prev_output_tokens")):
         with pytest.raises(InputError, match="--max-target-positions 8"):

@@ -88,6 +88,12 @@ def test_training_draws_by_epoch_and_validation_does_not(folder):
     assert states("valid", 1) == states("valid", 2)
 
 
+def test_only_training_sees_several_partial_trees_of_a_target(folder):
+    task = task_of(folder, partial_states=3)
+    assert any(batch["partial_states"] > batch["nsentences"] for batch in batches(task, "train"))
+    assert all(batch["partial_states"] == batch["nsentences"] for batch in batches(task, "valid"))
+
+
 def test_options_reach_the_batches(folder):
     def shares(**options):
         return torch.cat(
@@ -188,6 +194,7 @@ def test_steps_of_training_lower_the_loss(folder):
         ({"trajectories": 0}, InputError, "--trajectories is from 1 to 5"),
         ({"target_temperature": 0.0}, InputError, "--target-temperature is above 0"),
         ({"wrong_nodes": 1.0}, InputError, "--wrong-nodes"),
+        ({"partial_states": 0}, InputError, "--partial-states is at least 1, not 0"),
         ({"source_lang": "lf", "target_lang": "nl"}, DataFolderError, "has trees for lf, not for nl"),
     ],
 )
@@ -312,3 +319,5 @@ def test_models_that_do_not_fit_are_refused(folder):
         task_of(folder).build_model(arguments("transformer", *stock_flags()))
     with pytest.raises(InputError, match="--deletion"):
         task_of(folder, deletion=True).build_model(arguments("tree_gru_tiny"))
+    with pytest.raises(InputError, match="--partial-states does not work with models that learn whole sequences"):
+        task_of(folder, partial_states=2).build_model(arguments("tree_gru_tiny"))

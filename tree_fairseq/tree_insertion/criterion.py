@@ -28,7 +28,7 @@ class SlotKlDivergenceConfig(FairseqDataclass):
 class SlotKlDivergence(FairseqCriterion):
     r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
-    The loss is averaged over sentences. p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021,
+    The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021,
     section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong nodes, the
     binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
     """
@@ -40,7 +40,7 @@ class SlotKlDivergence(FairseqCriterion):
         self.pad = task.target_dictionary.pad()
 
     def forward(self, model, sample, reduce: bool = True):
-        """Returns the loss summed over a batch of partial trees or sequences, the number of sentences, and the log."""
+        """Returns the loss summed over a batch of partial trees or sequences, the number of these, and the log."""
         output, target, net_input = model(**sample["net_input"]), sample["slot_target"], sample["net_input"]
         divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
@@ -57,11 +57,11 @@ class SlotKlDivergence(FairseqCriterion):
             deletion, counts = self._deletion(output["delete"], sample["delete"], net_input["partial_tree"]["labels"])
             loss = loss + self.deletion_weight * deletion
             logging_output |= {"delete_loss": deletion.detach(), **counts}
-        sentences = sample["nsentences"]
+        states = sample["partial_states"]
         logging_output |= {
-            "loss": loss.detach(), "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": sentences
+            "loss": loss.detach(), "ntokens": sample["ntokens"], "nsentences": sample["nsentences"], "sample_size": states
         }  # fmt: skip
-        return loss, sentences, logging_output
+        return loss, states, logging_output
 
     def _deletion(self, logits: Tensor, wrong: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Sums the cross-entropy over nodes, all ``[B, M]``; counts nodes that are deleted, wrong, and both."""

@@ -1,9 +1,9 @@
-"""Pairs of a source and a target tree, with a partial tree from a trajectory to the target, or with sequences.
+"""Pairs of a source and a target tree, with partial trees from a trajectory to the target, or with sequences.
 
 Models insert into sequences of labels and brackets (Stern et al. 2019), or predict them from left to right.
 
-B is the number of sentences of a batch, M of nodes of its largest tree, T of tokens of its longest sequence, with BOS
-and EOS, Z of its slots, Q of entries of a flat list.
+B is the number of sentences of a batch, R of its partial trees or sequences, M of nodes of its largest tree, T of
+tokens of its longest sequence, with BOS and EOS, Z of its slots, Q of entries of a flat list.
 """
 
 from __future__ import annotations
@@ -118,6 +118,28 @@ class TargetDistribution:
         return np.add if self.kind in ("rank", "optimal") else np.maximum
 
 
+def spread(start: int, count: int, states: int) -> list[int]:
+    """Returns ``count`` of the states 0 to ``states - 1``, evenly spread from ``start`` on, or all if they are fewer.
+
+    If the start is drawn uniformly, every state is as likely as any other (systematic sampling).
+    """
+    count = min(count, states)
+    return [(start + number * states // count) % states for number in range(count)]
+
+
+def collate_states(batch: dict, drawn: Sequence[Sequence]) -> list:
+    """Returns the R partial trees or sequences of all sentences in one list, and says in the batch whose they are.
+
+    ``net_input["sentences"]`` ``[R]`` int64 are their sentences; absent if every sentence has one. ``partial_states``
+    is R.
+    """
+    counts = [len(states) for states in drawn]
+    batch["partial_states"] = sum(counts)
+    if batch["partial_states"] > len(drawn):
+        batch["net_input"]["sentences"] = torch.arange(len(drawn)).repeat_interleave(torch.tensor(counts))
+    return [state for states in drawn for state in states]
+
+
 def collate_slots(
     partial: Sequence, existing: Tensor, numbers: SlotNumbers, distribution: TargetDistribution, keep: int
 ) -> dict[str, Tensor]:
@@ -149,9 +171,10 @@ def collate_slots(
 
 @dataclass(frozen=True)
 class PartialTreeSampler:
-    """Draws a partial tree of a target for an epoch, from ``count`` trajectories from the ``first`` on.
+    """Draws partial trees of a target for an epoch, from ``count`` trajectories from the ``first`` on.
 
     ``wrong_nodes`` is the probability that a slot gets a wrong node, to be deleted; None for models without deletion.
+    ``states`` is the number of partial trees; they come from one trajectory.
     """
 
     first: int
@@ -159,17 +182,20 @@ class PartialTreeSampler:
     distribution: TargetDistribution
     wrong_nodes: float | None = None
     seed: int = 1
+    states: int = 1
 
     def sample(
         self, labels: np.ndarray, stored: StoredInsertions, dictionary: InsertionDictionary, key: Sequence[int]
-    ) -> PartialTree:
-        """Draws a trajectory, then one of its partial trees, for dictionary ids ``[M]`` of the target's nodes."""
+    ) -> list[PartialTree]:
+        """Draws a trajectory, then some of its partial trees, for dictionary ids ``[M]`` of the target's nodes."""
         generator = np.random.default_rng([self.seed, *key])
         trajectory = stored.trajectory(self.first + int(generator.integers(self.count)))
-        tree = trajectory.partial_tree(labels, stored.parents, int(generator.integers(trajectory.length + 1)))
+        steps = trajectory.length + 1
+        drawn = spread(int(generator.integers(steps)), self.states, steps)
+        trees = [trajectory.partial_tree(labels, stored.parents, step) for step in drawn]
         if self.wrong_nodes is None:
-            return tree
-        return tree.corrupted(self.wrong_nodes, dictionary.label_ids, generator)
+            return trees
+        return [tree.corrupted(self.wrong_nodes, dictionary.label_ids, generator) for tree in trees]
 
 
 class TreeInsertionDataset(TargetTreeDataset):
@@ -178,15 +204,16 @@ class TreeInsertionDataset(TargetTreeDataset):
     def __getitem__(self, index: int) -> dict:
         example = super().__getitem__(index)
         drawn = self.sampler.sample(example["labels"], self.stored[index], self.dictionary, self.key(index))
-        return {**example, "partial_tree": drawn}
+        return {**example, "partial_trees": drawn}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         """Adds ``partial_tree`` (:func:`collate_partial_trees`) and its ``slot_target`` (:func:`collate_slots`).
 
-        For models with deletion, ``delete`` ``[B, M]`` int64 is 1 at nodes that do not belong to the target.
+        For models with deletion, ``delete`` ``[R, M]`` int64 is 1 at nodes that do not belong to the target. See also
+        :func:`collate_states`.
         """
         super().complete(batch, samples)
-        drawn = [sample["partial_tree"] for sample in samples]
+        drawn = collate_states(batch, [sample["partial_trees"] for sample in samples])
         partial = collate_partial_trees(drawn, self.dictionary.pad())
         batch["net_input"]["partial_tree"] = partial
         numbers = SlotNumbers(partial["labels"].size(1))
@@ -229,16 +256,19 @@ class PartialSequence(NamedTuple):
 
 @dataclass(frozen=True)
 class PartialSequenceSampler:
-    """Draws a partial sequence of a target for an epoch."""
+    """Draws partial sequences of a target for an epoch, ``states`` of them."""
 
     distribution: TargetDistribution
     seed: int = 1
+    states: int = 1
 
-    def sample(self, target: np.ndarray, key: Sequence[int]) -> PartialSequence:
+    def sample(self, target: np.ndarray, key: Sequence[int]) -> list[PartialSequence]:
         """Draws how many tokens are kept, uniformly from none to all, then which; ``key`` and the seed decide."""
         generator = np.random.default_rng([self.seed, *key])
-        count = int(generator.integers(len(target) + 1))
-        return PartialSequence.of(target, np.sort(generator.permutation(len(target))[:count]))
+        counts = spread(int(generator.integers(len(target) + 1)), self.states, len(target) + 1)
+        return [
+            PartialSequence.of(target, np.sort(generator.permutation(len(target))[:count])) for count in counts
+        ]
 
 
 class SequenceInsertionDataset(TargetTreeDataset):
@@ -246,12 +276,16 @@ class SequenceInsertionDataset(TargetTreeDataset):
 
     def __getitem__(self, index: int) -> dict:
         example = super().__getitem__(index)
-        return {**example, "partial": self.sampler.sample(self.sequence(example).numpy(), self.key(index))}
+        return {**example, "partial_sequences": self.sampler.sample(self.sequence(example).numpy(), self.key(index))}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds ``partial_sequence`` ``[B, T]`` int64, with BOS and EOS, its ``slots``, and ``slot_target``."""
+        """Adds ``partial_sequence`` ``[R, T]`` int64, with BOS and EOS, its ``slots``, and ``slot_target``.
+
+        See also :func:`collate_states`.
+        """
         super().complete(batch, samples)
-        drawn, pad = [sample["partial"] for sample in samples], self.sequences.pad()
+        drawn = collate_states(batch, [sample["partial_sequences"] for sample in samples])
+        pad = self.sequences.pad()
         begin, end = [self.sequences.bos()], [self.sequences.eos()]
         rows = [torch.from_numpy(np.concatenate([begin, each.tokens, end])) for each in drawn]
         partial = data_utils.collate_tokens(rows, pad)

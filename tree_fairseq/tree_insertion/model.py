@@ -101,7 +101,12 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         return TreeInsertionDecoder(cfg, tgt_dict, embed_tokens)
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, partial_tree: dict[str, Tensor], **source_trees
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        partial_tree: dict[str, Tensor],
+        sentences: Optional[Tensor] = None,
+        **source_trees,
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial trees.
 
@@ -111,15 +116,17 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
             partial_tree: ``labels`` and ``parents`` of nodes in preorder, their slots and relations, see
                 :func:`tree_fairseq.tree_insertion.model_input.partial_tree_input`; of labels and parents alone,
                 :func:`tree_fairseq.tree_insertion.model_input.read_partial_trees` makes it
+            sentences: ``[R]`` int64, the sentence of each partial tree; where not given, there is one of each
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 
         Returns:
             - ``slot`` ``[Z]``, those slots
             - ``logits`` ``[Z, V]``, of the labels that may be inserted there, and of EOS for inserting nothing
-            - ``delete`` ``[B, M]``, logits of each node being wrong, for nodes other than roots and padding; None if
+            - ``delete`` ``[R, M]``, logits of each node being wrong, for nodes other than roots and padding; None if
               the model was not built to delete
         """
-        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_tree)
+        memory = self.encode(src_tokens, src_lengths, **source_trees)
+        return self.decode(memory if sentences is None else memory.select(sentences), partial_tree)
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees) -> DecoderMemory:
         """Encodes sources, and projects them for the decoder, once for all steps."""

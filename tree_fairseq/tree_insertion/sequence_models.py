@@ -122,15 +122,17 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         src_lengths: Tensor,
         partial_sequence: Tensor,
         slots: Optional[Tensor] = None,
+        sentences: Optional[Tensor] = None,
         **source_trees,
     ) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in the slots of partial sequences.
 
-        ``partial_sequence`` ``[B, T]`` are labels and brackets between BOS and EOS, padded on the right. The slot after
+        ``partial_sequence`` ``[R, T]`` are labels and brackets between BOS and EOS, padded on the right. The slot after
         the token at a place has the number ``T · row + place``. ``slots`` ``[Z]`` int64 are the ascending numbers; on a
         GPU, finding them here would wait for it. See :meth:`TreeInsertionTransformerModel.forward` for the rest.
         """
-        return self.decode(self.encode(src_tokens, src_lengths, **source_trees), partial_sequence, slots)
+        memory = self.encode(src_tokens, src_lengths, **source_trees)
+        return self.decode(memory if sentences is None else memory.select(sentences), partial_sequence, slots)
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor, **source_trees) -> EncoderOutput:
         return EncoderOutput(self.encoder, self.read(src_tokens, src_lengths, **source_trees))

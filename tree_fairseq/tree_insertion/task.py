@@ -1,7 +1,7 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Optional
 
@@ -106,6 +106,11 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     trajectories: Optional[int] = option(
         None, "draw from this number of trajectories of every tree (default: all that are stored)"
     )
+    partial_states: int = option(
+        1,
+        "partial trees or sequences of each target in a training update, spread evenly over a trajectory; the source "
+        "is encoded once for all. A number above the steps of a trajectory takes all of it",
+    )
     deletion: bool = option(False, "learn to delete nodes: in training, partial trees get wrong nodes")
     wrong_nodes: float = option(0.1, "with --deletion, the probability that a slot of a partial tree gets a wrong node")
     seed: int = II("common.seed")
@@ -166,6 +171,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             raise InputError(f"--target-temperature is above 0, not {cfg.target_temperature}")
         if not 0 < cfg.wrong_nodes < 1:
             raise InputError(f"--wrong-nodes is a probability between 0 and 1, not {cfg.wrong_nodes}")
+        if cfg.partial_states < 1:
+            raise InputError(f"--partial-states is at least 1, not {cfg.partial_states}")
         distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
         wrong_nodes = cfg.wrong_nodes if cfg.deletion else None
         return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, wrong_nodes, cfg.seed)
@@ -187,6 +194,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             distribution = TargetDistribution(self.cfg.sequence_supervision, self.cfg.target_temperature)
             sampler = PartialSequenceSampler(distribution, self.cfg.seed)
         is_training = split == self.cfg.train_subset
+        if is_training:
+            sampler = replace(sampler, states=self.cfg.partial_states)
         # A test set is translated to its last line.
         options = {"every_epoch": is_training, "keep_remainder": not is_training}
         pairs, learns_from = self.datasets[split], _DATASETS[self.decoding]
@@ -224,6 +233,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
         refuse_flags({"--deletion": self.cfg.deletion and self.sequences is not None}, "models of sequences")
+        learns_whole = decoding == Decoding.LEFT_TO_RIGHT and self.cfg.partial_states > 1
+        refuse_flags({"--partial-states": learns_whole}, "models that learn whole sequences")
         return model
 
     def build_criterion(self, cfg, **options):
