@@ -266,9 +266,7 @@ class PartialSequenceSampler:
         """Draws how many tokens are kept, uniformly from none to all, then which; ``key`` and the seed decide."""
         generator = np.random.default_rng([self.seed, *key])
         counts = spread(int(generator.integers(len(target) + 1)), self.states, len(target) + 1)
-        return [
-            PartialSequence.of(target, np.sort(generator.permutation(len(target))[:count])) for count in counts
-        ]
+        return [PartialSequence.of(target, np.sort(generator.permutation(len(target))[:count])) for count in counts]
 
 
 class SequenceInsertionDataset(TargetTreeDataset):
