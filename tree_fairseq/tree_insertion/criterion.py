@@ -28,9 +28,9 @@ class SlotKlDivergenceConfig(FairseqDataclass):
 class SlotKlDivergence(FairseqCriterion):
     r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
-    The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021,
-    section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong nodes, the
-    binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
+    The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer
+    2021, section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong
+    nodes, the binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
     """
 
     def __init__(self, task, deletion_weight: float = 1.0):
@@ -59,7 +59,8 @@ class SlotKlDivergence(FairseqCriterion):
             logging_output |= {"delete_loss": deletion.detach(), **counts}
         states = sample["partial_states"]
         logging_output |= {
-            "loss": loss.detach(), "ntokens": sample["ntokens"], "nsentences": sample["nsentences"], "sample_size": states
+            "loss": loss.detach(), "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"], "sample_size": states,
         }  # fmt: skip
         return loss, states, logging_output
 
