@@ -115,13 +115,25 @@ CASES = [
             "": (),
             "ablations": ("--no-node-cross-attention", "--no-subtree-mask", "--no-phrase-bias"),
             "with leaves": ("--accumulation-denominator", "with-leaf"),
+            "distances": ("--distance-bias", "both"),
+            "distances, no mask": ("--distance-bias", "both", "--no-subtree-mask"),
         },
+    ),
+    *_cases(
+        "translation",
+        "transformer_distance_bias_tiny",
+        {"": (), "signed": ("--signed-distance",), "trees": ("--distance-bias", "tree")},
     ),
     *_cases("translation", "tree_transformer_tiny", {"cross-entropy": ()}, ("--criterion", "cross_entropy")),
     *_cases(
         "translation",
         "treeformer_tiny",
-        {"": (), "without EOS": ("--treeformer-without-eos",), "low": ("--treeformer-height", "2")},
+        {
+            "": (),
+            "without EOS": ("--treeformer-without-eos",),
+            "low": ("--treeformer-height", "2"),
+            "distances": ("--distance-bias", "both"),
+        },
     ),
     *_cases(
         "translation",
@@ -137,7 +149,11 @@ CASES = [
     *_cases(
         "tree-to-tree",
         "tree_positional_transformer_tiny",
-        {"parameter-free": ("--parameter-free-tree-positions",), "shallow": ("--tree-levels", "2")},
+        {
+            "parameter-free": ("--parameter-free-tree-positions",),
+            "shallow": ("--tree-levels", "2"),
+            "distances": ("--distance-bias", "both"),
+        },
     ),
     *_cases(
         "tree-to-tree",
@@ -164,7 +180,10 @@ CASES = [
     *_cases(
         "insertion, parsed",
         "tree_insertion_transformer_tiny",
-        {"tree encoder": ("--insertion-encoder", "tree")},
+        {
+            "tree encoder": ("--insertion-encoder", "tree"),
+            "distances": ("--insertion-encoder", "transformer", "--distance-bias", "both"),
+        },
         ("--criterion", "slot_kl_divergence"),
     ),
     *_cases(

@@ -13,10 +13,10 @@ from typing import Any, Callable, Optional
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder
-from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, distance_kind, measures_trees
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
@@ -66,7 +66,29 @@ class EncoderType:
                 f"the encoder {self.name!r} reads trees, and the source of this task has none; it needs "
                 + " or ".join(_PREPROCESS[modality] for modality in self.reads)
             )
+        self._prepare_distances(cfg, side)
         self.fill_in(cfg, side)
+
+    def _prepare_distances(self, cfg: Any, side: Side) -> None:
+        kind = distance_kind(cfg)
+        if kind != "none" and not issubclass(self.config, DistanceBiasConfig):
+            raise InputError(
+                f"--distance-bias {kind} is for encoders of this package with self-attention, and {self.name!r} is not "
+                "one of them",
+                hint="Leave it out.",
+            )
+        if measures_trees(cfg):
+            if side.modality not in TREE_INPUTS:
+                raise MissingTreesError(
+                    f"--distance-bias {kind} measures paths in trees, and the source of this task has none; it needs "
+                    + " or ".join(_PREPROCESS.values())
+                )
+            cfg.distance_input = TREE_INPUTS[side.modality]
+
+    def trees_read(self, cfg: Any) -> tuple[str, ...]:
+        """Names of the trees in ``net_input`` that an encoder reads which was prepared with this configuration."""
+        more = (cfg.distance_input,) if measures_trees(cfg) else ()
+        return tuple(dict.fromkeys((*self.tree_inputs, *more)))
 
 
 ENCODERS: dict[str, EncoderType] = {}
@@ -103,7 +125,13 @@ def _build_pretrained(cfg: Any, dictionary: Dictionary, embed_tokens: Optional[n
 
 
 register_encoder(
-    EncoderType("transformer", reads=(SEQUENCE,), build=TransformerEncoderBase, help="fairseq's transformer")
+    EncoderType(
+        "transformer",
+        reads=(SEQUENCE,),
+        build=DistanceBiasedEncoder,
+        config=DistanceBiasConfig,
+        help="fairseq's transformer",
+    )
 )
 register_encoder(
     EncoderType(

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Optional
 
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
@@ -17,7 +17,7 @@ from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch
 
 
-class TreePositionalEncoder(TransformerEncoderBase):
+class TreePositionalEncoder(DistanceBiasedEncoder):
     """fairseq's transformer encoder, with tree positions if the source is symbol trees (``cfg.source_symbols``)."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
@@ -28,14 +28,20 @@ class TreePositionalEncoder(TransformerEncoderBase):
     def forward(self, *args, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs) -> dict[str, list]:
         """Adds tree positions; ``source_symbol_tree`` has parents and branches of symbol trees."""
         if not isinstance(self.embed_positions, TreePositions):
-            return super().forward(*args, **kwargs)
+            return super().forward(*args, source_symbol_tree=source_symbol_tree, **kwargs)
         if source_symbol_tree is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
         paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
         self.embed_positions.given = self.embed_positions.encode(paths)
-        return super().forward(*args, **kwargs)
+        return super().forward(*args, source_symbol_tree=source_symbol_tree, **kwargs)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreePositionalEncoderConfig(TreePositionsConfig, DistanceBiasConfig):
+    """Flags of the encoder in addition to those of fairseq's transformer."""
 
 
 ENCODER = register_encoder(
@@ -43,16 +49,15 @@ ENCODER = register_encoder(
         "tree_positional",
         reads=(SYMBOLS, SEQUENCE),
         build=TreePositionalEncoder,
-        config=TreePositionsConfig,
+        config=TreePositionalEncoderConfig,
         fill_in=lambda cfg, side: setattr(cfg, "source_symbols", side.symbols),
         help="a transformer with tree positions for symbol trees",
     )
 )
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreePositionalModelConfig(TreePositionsConfig):
+class TreePositionalModelConfig(TreePositionalEncoderConfig):
     """Flags of the model in addition to those of fairseq's transformer."""
 
     query_position: bool = option(

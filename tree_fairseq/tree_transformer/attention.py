@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Optional
 
 import torch
@@ -10,6 +11,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
+from tree_fairseq.nn.distance_bias import DistanceBias
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, split_heads
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
@@ -34,7 +36,14 @@ class TreeAttention(MultiheadAttention):
 
 
 class TreeSelfAttention(TreeAttention):
-    """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking."""
+    """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking.
+
+    Attention from leaves to leaves may have a bias by distance, which is not in the paper.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
+        super().__init__(embed_dim, num_heads, config, **kwargs)
+        self.distance_bias = DistanceBias.of(num_heads, config)
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: TreeStructure, **unread: Any
@@ -49,7 +58,15 @@ class TreeSelfAttention(TreeAttention):
             self._split_heads(self.k_proj(query)),
             self.accumulated_values(query, structure),
         )
-        return self.out_proj(self.look(*heads, structure.masks)), None
+        return self.out_proj(self.look(*heads, self.biased(structure.masks))), None
+
+    def biased(self, masks: Sequence[AttentionMask]) -> Sequence[AttentionMask]:
+        """The masks of a :class:`TreeStructure` with the bias by distance, if there is one."""
+        if self.distance_bias is None:
+            return masks
+        [leaves, *others], bias = masks, self.distance_bias()
+        more = leaves.num_keys - bias.size(3)  # nodes, where everything attends to everything
+        return [replace(leaves, bias=leaves.bias + functional.pad(bias, (0, more, 0, more))), *others]
 
     def look(self, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[AttentionMask]) -> Tensor:
         """Attends within trees from ``[B, H, S, D / H]``, each run of queries under its mask.

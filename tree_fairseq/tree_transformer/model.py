@@ -9,6 +9,8 @@ from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wm
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_distances, measures_trees
+from tree_fairseq.nn.distances import leaf_distances
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
@@ -23,7 +25,7 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeModelConfig(AccumulationConfig, PhraseBiasConfig):
+class TreeModelConfig(AccumulationConfig, PhraseBiasConfig, DistanceBiasConfig):
     """Flags that the Tree-Transformer has beside those of fairseq's transformer."""
 
     no_node_cross_attention: bool = option(False, "ablation: the decoder attends to leaves alone")
@@ -101,6 +103,8 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
+        tree = leaf_distances(structure.covers, self.cfg.max_distance) if measures_trees(self.cfg) else None
+        give_distances(self.layers, self.cfg, src_tokens.size(1), tree, src_tokens.device)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
         x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)

@@ -5,9 +5,9 @@ from typing import Any, Optional
 
 import torch
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
@@ -19,11 +19,11 @@ from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
 # fairseq reads the fields' types as they are.
 @dataclass
-class TreeformerConfig(ChartConfig, PhraseBiasConfig):
+class TreeformerConfig(ChartConfig, PhraseBiasConfig, DistanceBiasConfig):
     """Flags that Treeformer has beside those of fairseq's transformer."""
 
 
-class TreeformerEncoder(TransformerEncoderBase):
+class TreeformerEncoder(DistanceBiasedEncoder):
     """fairseq's transformer encoder with a chart of phrases on top."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):

@@ -1,0 +1,191 @@
+"""The bias by distance in the encoders of all models that offer it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig
+from tree_fairseq.nn.distances import Distances, leaf_distances, leaves_covered
+from tree_fairseq.nn.sides import Side
+from tree_fairseq.treeformer import model  # noqa: F401
+
+TASK = tiny_task()
+LENGTHS = (7, 1, 4, 11, 2)
+KINDS = ("linear", "tree", "both")
+BASELINE = "transformer_distance_bias_tiny"
+ARCHITECTURES = (BASELINE, "tree_transformer_tiny", "treeformer_tiny", "source_encoder_transformer_tiny")
+
+
+def tables(model) -> dict[str, torch.nn.Parameter]:
+    return {name: weight for name, weight in model.named_parameters() if ".distance_bias." in name}
+
+
+def fill(model, seed: int = 3) -> None:
+    """Draws tables at random, as large as a training makes them."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for table in tables(model).values():
+            table.copy_(torch.randn(table.shape, generator=generator))
+
+
+def inputs(model, batch, **options) -> dict:
+    """The arguments of a model: trees only if it reads them, as a task gives them."""
+    given = net_input(batch, **options)
+    return {name: value for name, value in given.items() if name != "source_spans" or name in model.tree_inputs}
+
+
+def logits(model, batch, **options) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**inputs(model, batch, **options))[0]
+
+
+def direct(attention, states, padding, distances: Distances) -> torch.Tensor:
+    """Self-attention word by word: softmax over j of q_i k_j / sqrt(d) + the tables' entries for i and j."""
+    length, batch, width = states.shape
+    heads, bias = attention.num_heads, attention.distance_bias
+    rows = []
+    for b in range(batch):
+        query, key, value = (
+            functional.linear(states[:, b], part.weight, part.bias).view(length, heads, -1)
+            for part in (attention.q_proj, attention.k_proj, attention.v_proj)
+        )
+        for i in range(length):
+            outputs = []
+            for h in range(heads):
+                scores, seen = [], [j for j in range(length) if not padding[b, j]]
+                for j in seen:
+                    score = query[i, h] @ key[j, h] / (width // heads) ** 0.5
+                    if bias.linear is not None:
+                        score = score + bias.linear[distances.linear[i, j], h]
+                    if bias.tree is not None:
+                        score = score + bias.tree[distances.tree[b, i, j], h]
+                    scores.append(score)
+                outputs.append(torch.stack(scores).softmax(0) @ value[seen, h])
+            rows.append(attention.out_proj(torch.cat(outputs)))
+    return torch.stack(rows).view(batch, length, width).transpose(0, 1)
+
+
+@pytest.mark.parametrize(
+    "kind, signed", [("linear", False), ("linear", True), ("tree", False), ("both", False), ("both", True)]
+)
+def test_attention_equals_attention_word_by_word(kind, signed):
+    torch.manual_seed(1)
+    config = DistanceBiasConfig(distance_bias=kind, max_distance=4, signed_distance=signed)
+    attention = DistanceAttention(8, 2, config).double()
+    fill(attention)
+    batch = net_input(pairs(TASK, 6, 3, 1))
+    tokens = batch["src_tokens"]
+    padding = tokens.eq(1)
+    covers = leaves_covered(batch["source_spans"], tokens, 1)
+    steps = torch.arange(tokens.size(1))
+    linear = (steps - steps[:, None]).clamp(-4, 4)
+    distances = Distances(linear + 4 if signed else linear.abs(), leaf_distances(covers, 4))
+    attention.distance_bias.given = distances
+    states = torch.randn(*tokens.t().shape, 8, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn_like(states)
+    weights[padding.t()] = 0
+    results = []
+    for output in (attention(states, states, states, padding)[0], direct(attention, states, padding, distances)):
+        gradients = torch.autograd.grad((output * weights).sum(), [states, *attention.parameters()])
+        results.append([output * weights, *gradients])
+    for fast, slow in zip(*results):
+        torch.testing.assert_close(fast, slow)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_tables_of_zeros_change_nothing(arch, kind):
+    if arch == BASELINE:
+        plain = build(TASK, *stock_flags(), arch="source_encoder_transformer_tiny")
+    else:
+        plain = build(TASK, arch=arch)
+    model, batch = build(TASK, "--distance-bias", kind, arch=arch), pairs(TASK, *LENGTHS)
+    assert len(tables(model)) == 2 * (1 + (kind == "both")) and not any(table.any() for table in tables(model).values())
+    # All other weights were drawn alike.
+    own = model.state_dict()
+    assert all(torch.equal(own[name], weight) for name, weight in plain.state_dict().items())
+    torch.testing.assert_close(logits(model, batch), logits(plain, batch), rtol=1e-6, atol=1e-6)
+    fill(model)
+    assert not torch.allclose(logits(model, batch), logits(plain, batch), atol=1e-3)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_sentences_are_independent_of_their_batch(arch):
+    model, batch = build(TASK, "--distance-bias", "both", "--max-distance", "3", arch=arch), pairs(TASK, *LENGTHS)
+    fill(model)
+    for left_pad in (True, False):
+        together = logits(model, batch, left_pad=left_pad, width=14)
+        for row, pair in enumerate(batch):
+            alone = logits(model, [pair])[0]
+            torch.testing.assert_close(together[row, : len(alone)], alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-subtree-mask",)])
+def test_a_bias_of_the_tree_transformer_is_for_leaves_alone(flags):
+    model, batch = build(TASK, "--distance-bias", "both", *flags), pairs(TASK, *LENGTHS)
+    given = inputs(model, batch)
+    with torch.no_grad():
+        model.encoder(**{name: given[name] for name in ("src_tokens", "src_lengths", "source_spans")})
+    fill(model)
+    attention = model.encoder.layers[0].self_attn
+    structure = model.encoder(**{name: value for name, value in given.items() if "prev" not in name})["tree_structure"][
+        0
+    ]
+    first = attention.biased(structure.masks)[0].bias - structure.masks[0].bias
+    num_leaves = structure.num_leaves
+    leaves = first[:, :, :num_leaves, :num_leaves]
+    real = ~structure.padding[:, None, None, :num_leaves].expand_as(leaves)
+    expected = attention.distance_bias().expand_as(leaves)
+    torch.testing.assert_close(leaves[real], expected[real])
+    assert not first[:, :, num_leaves:].nan_to_num().any() and not first[..., num_leaves:].nan_to_num().any()
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_checkpoints_without_tables_load(arch):
+    plain = build(TASK, arch=arch if arch != BASELINE else "source_encoder_transformer_tiny")
+    model, batch = build(TASK, "--distance-bias", "both", arch=arch, seed=1), pairs(TASK, *LENGTHS)
+    fill(model)
+    state = plain.state_dict()
+    model.load_state_dict(state)
+    torch.testing.assert_close(logits(model, batch), logits(plain, batch), rtol=1e-6, atol=1e-6)
+
+
+def test_half_precision_keeps_the_gradients_of_frequent_distances():
+    bias = DistanceBias(1, DistanceBiasConfig(distance_bias="linear")).half()
+    bias.given = Distances(torch.zeros(64, 64, dtype=torch.int32))
+    bias().half().sum().backward()
+    # Sums of ones in half precision stop at 2048.
+    assert bias.linear.grad[0].item() == 64 * 64
+
+
+@pytest.mark.parametrize(
+    "arch, flags, message",
+    [
+        (BASELINE, ("--max-distance", "0"), "--max-distance 0"),
+        (BASELINE, ("--distance-bias", "none"), "is fairseq's transformer"),
+        (BASELINE, ("--distance-bias", "tree", "--signed-distance"), "--signed-distance is about linear"),
+        ("treeformer_tiny", ("--signed-distance",), "--signed-distance is about linear"),
+        (
+            "source_encoder_transformer_tiny",
+            ("--source-encoder", "tree_lstm", "--distance-bias", "linear"),
+            "'tree_lstm' is not one of them",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arch, flags, message):
+    with pytest.raises(InputError, match=message):
+        build(TASK, *flags, arch=arch)
+
+
+@pytest.mark.parametrize("kind", ("tree", "both"))
+def test_distances_in_trees_need_trees(kind):
+    task = tiny_task()
+    task.source_side = Side()
+    with pytest.raises(MissingTreesError, match=f"--distance-bias {kind} measures paths in trees"):
+        build(task, "--distance-bias", kind, arch=BASELINE)
+    build(task, "--distance-bias", "linear", arch=BASELINE)

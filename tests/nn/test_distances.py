@@ -1,0 +1,97 @@
+"""Distances along sentences and trees, against walks from token to token."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.nn.tiny import PAD, random_tree, stack
+from tree_fairseq.nn.distances import leaf_distances, leaves_covered, linear_distances, symbol_distances
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+
+LIMIT = 6
+
+
+def edges_of(tree: NodeArrays, num_leaves: int) -> dict[object, set]:
+    """The neighbours of each node, and of each leaf, by walking up from everything to the smallest node around it."""
+    spans = sorted(zip(tree.end - tree.start, -tree.depth, tree.start, tree.end), key=lambda row: row[:2])
+    things = [(("leaf", leaf), leaf, leaf + 1) for leaf in range(num_leaves)]
+    things += [(("node", number), start, end) for number, (_, _, start, end) in enumerate(spans)]
+    edges: dict[object, set] = {name: set() for name, _, _ in things}
+    for place, (name, start, end) in enumerate(things):
+        for other, low, high in things[max(place + 1, num_leaves) :]:
+            if low <= start and end <= high:
+                edges[name].add(other)
+                edges[other].add(name)
+                break
+    return edges
+
+
+def steps(edges: dict[object, set], start: object) -> dict[object, int]:
+    """The number of edges from one to all that can be reached."""
+    found, border = {start: 0}, [start]
+    while border:
+        border = [each for name in border for each in edges[name] if each not in found]
+        found.update((each, 1 + min(found[near] for near in edges[each] if near in found)) for each in border)
+    return found
+
+
+@settings(deadline=None, max_examples=30)
+@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=3), seed=st.integers(0, 99), left_pad=st.booleans())
+def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
+    random = np.random.default_rng(seed)
+    trees = [random_tree(random, length, 6) for length in lengths]
+    tokens = stack([np.full(length, 5) for length in lengths], left_pad)
+    spans = collate_trees(trees, PAD)
+    got = leaf_distances(leaves_covered(spans, tokens, PAD), LIMIT)
+    assert got.dtype == torch.int32 and got.shape == (len(lengths), tokens.size(1), tokens.size(1))
+    for row, (tree, length) in enumerate(zip(trees, lengths)):
+        first = int(tokens[row].ne(PAD).int().argmax())
+        edges = edges_of(tree, length)
+        expected = torch.full(got.shape[1:], LIMIT, dtype=torch.int32).fill_diagonal_(0)
+        for leaf in range(length):
+            for other, count in steps(edges, ("leaf", leaf)).items():
+                if other[0] == "leaf":
+                    expected[first + leaf, first + other[1]] = min(count, LIMIT)
+        assert torch.equal(got[row], expected)
+
+
+@settings(deadline=None, max_examples=30)
+@given(sizes=st.lists(st.integers(1, 14), min_size=1, max_size=3), seed=st.integers(0, 99))
+def test_distances_of_symbols_are_the_lengths_of_paths(sizes, seed):
+    random, width = np.random.default_rng(seed), max(sizes) + 1
+    parents = np.full((len(sizes), width), -1)
+    for row, size in enumerate(sizes):
+        # Of a shuffled tree: a parent may stand before or after its children.
+        order = random.permutation(size)
+        for child in range(1, size):
+            parents[row, order[child]] = order[random.integers(child)]
+    got = symbol_distances(torch.from_numpy(parents), LIMIT)
+    for row, size in enumerate(sizes):
+        edges: dict[object, set] = {column: set() for column in range(width)}
+        for column, parent in enumerate(parents[row].tolist()):
+            if parent >= 0:
+                edges[column].add(parent)
+                edges[parent].add(column)
+        for one, other in itertools.product(range(width), repeat=2):
+            assert got[row, one, other] == min(steps(edges, one).get(other, LIMIT), LIMIT)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_linear_distances(signed):
+    got = linear_distances(5, 2, signed, torch.device("cpu")).tolist()
+    if signed:
+        assert got[0] == [2, 3, 4, 4, 4] and got[4] == [0, 0, 0, 1, 2]
+    else:
+        assert got[0] == [0, 1, 2, 2, 2] and got[4] == [2, 2, 2, 1, 0]
+
+
+def test_a_batch_without_nodes_has_no_paths():
+    tokens = torch.tensor([[5, 2]])
+    spans = collate_trees([random_tree(np.random.default_rng(0), 1, 6)], PAD)
+    assert leaf_distances(leaves_covered(spans, tokens, PAD), LIMIT).tolist() == [[[0, LIMIT], [LIMIT, 0]]]

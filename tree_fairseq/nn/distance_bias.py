@@ -1,0 +1,196 @@
+"""A learned bias on the self-attention of encoders, by the distance between two tokens.
+
+Each layer has a table a head for distances along the sentence, for those along the branches of its tree, or both. The
+tables start at zero, so that the model starts as it would be without them.
+
+Relative positions help by themselves (Shaw et al. 2018, Raffel et al. 2020), so whoever finds that distances in trees
+help compares with distances along the sentence: ``--arch transformer_distance_bias`` is fairseq's transformer with the
+bias and nothing else.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models.transformer import TransformerEncoderBase
+from fairseq.modules import MultiheadAttention
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.distances import Distances, leaf_distances, leaves_covered, linear_distances, symbol_distances
+from tree_fairseq.nn.shared_memory import join_heads, split_heads
+from tree_fairseq.options import option
+
+logger = logging.getLogger(__name__)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class DistanceBiasConfig(FairseqDataclass):
+    """Options of the bias; each is a flag of the models that offer it."""
+
+    distance_bias: ChoiceEnum(["none", "linear", "tree", "both"]) = option(
+        "none",
+        "a learned bias, one a head and layer, on the encoder's self-attention by the distance between two tokens: "
+        "'linear' along the sentence, 'tree' the edges of the path between them in the source's tree, or 'both'",
+    )
+    max_distance: int = option(16, "greater distances share the bias of this one, and tokens that no path joins")
+    signed_distance: bool = option(
+        False, "linear distances to the left and to the right have biases of their own; a tree has no such direction"
+    )
+
+
+def distance_kind(config: Any) -> str:
+    """The value of ``--distance-bias``, also of a configuration without the option.
+
+    Raises:
+        InputError: the options of the bias do not fit together
+    """
+    kind = str(getattr(config, "distance_bias", None) or "none")
+    if kind != "none" and config.max_distance < 1:
+        raise InputError(f"--max-distance {config.max_distance}: a bias needs distances", hint="Give 1 or more.")
+    if kind in ("none", "tree") and getattr(config, "signed_distance", False):
+        raise InputError(
+            "--signed-distance is about linear distances", hint="Add --distance-bias linear or both, or leave it out."
+        )
+    return kind
+
+
+def measures_trees(config: Any) -> bool:
+    """Whether the bias needs distances in trees."""
+    return distance_kind(config) in ("tree", "both")
+
+
+class DistanceBias(nn.Module):
+    """The tables of one self-attention, ``[rows, H]`` each; the ``given`` distances are those of the batch."""
+
+    def __init__(self, num_heads: int, config: DistanceBiasConfig):
+        super().__init__()
+        kind, rows = distance_kind(config), config.max_distance + 1
+        self.linear = self.tree = None
+        if kind != "tree":
+            self.linear = nn.Parameter(torch.zeros(rows + config.max_distance * config.signed_distance, num_heads))
+        if kind != "linear":
+            self.tree = nn.Parameter(torch.zeros(rows, num_heads))
+        self.given = Distances()
+
+    @classmethod
+    def of(cls, num_heads: int, config: Any) -> Optional["DistanceBias"]:
+        """The bias that a configuration asks for, if it does."""
+        return None if distance_kind(config) == "none" else cls(num_heads, config)
+
+    def forward(self) -> Tensor:
+        """Biases ``[B, H, N, N]`` of the given distances, ``[1, H, N, N]`` without trees; in float32 or better."""
+        parts = []
+        if self.linear is not None:
+            parts.append(_looked_up(self.given.linear.unsqueeze(0), self.linear))
+        if self.tree is not None:
+            parts.append(_looked_up(self.given.tree, self.tree))
+        return sum(parts[1:], start=parts[0])
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Adds tables of zeros to the checkpoint of a model without them, which computes the same."""
+        tables = {f"{name}.{own}": weight for own, weight in self.state_dict().items()}
+        missing = {own: torch.zeros_like(weight) for own, weight in tables.items() if own not in state_dict}
+        if missing:
+            state_dict.update(missing)
+            logger.info("biases that the checkpoint does not have begin at zero: %s", ", ".join(missing))
+
+
+def _looked_up(rows: Tensor, table: Tensor) -> Tensor:
+    # A row occurs thousands of times in a batch, so its gradient is a sum that half precision cannot hold.
+    exact = table.to(torch.promote_types(table.dtype, torch.float32))
+    return functional.embedding(rows, exact).permute(0, 3, 1, 2)
+
+
+class DistanceAttention(MultiheadAttention):
+    """fairseq's multi-head self-attention with a :class:`DistanceBias`."""
+
+    def __init__(self, embed_dim: int, num_heads: int, config: DistanceBiasConfig, **kwargs: Any):
+        super().__init__(embed_dim, num_heads, self_attention=True, **kwargs)
+        self.distance_bias = DistanceBias(num_heads, config)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, **unread: Any
+    ) -> tuple[Tensor, None]:
+        """Attends within sentences ``[N, B, D]``, padded where ``key_padding_mask``; weights are never returned."""
+        heads = [split_heads(project(query), self.num_heads) for project in (self.q_proj, self.k_proj, self.v_proj)]
+        bias = self.distance_bias()
+        if key_padding_mask is not None:
+            bias = bias.masked_fill(key_padding_mask[:, None, None].bool(), float("-inf"))
+        drops = self.training or self.dropout_module.apply_during_inference
+        output = functional.scaled_dot_product_attention(
+            *heads, bias.to(heads[0].dtype), self.dropout_module.p if drops else 0.0
+        )
+        return self.out_proj(join_heads(output)), None
+
+
+class DistanceBiasedEncoder(TransformerEncoderBase):
+    """fairseq's transformer encoder, which has a bias by distance if the options ask for one."""
+
+    def build_encoder_layer(self, cfg):
+        """fairseq's layer, with the attention that has the bias."""
+        layer = super().build_encoder_layer(cfg)
+        if distance_kind(cfg) != "none":
+            layer.self_attn = self._biased(layer.self_attn, cfg)
+        return layer
+
+    def _biased(self, attention: MultiheadAttention, cfg) -> DistanceAttention:
+        """Another attention with the same weights; nothing is drawn at random, so other weights stay the same, too."""
+        with torch.random.fork_rng(devices=[]):
+            biased = DistanceAttention(
+                attention.embed_dim,
+                attention.num_heads,
+                cfg,
+                dropout=cfg.attention_dropout,
+                q_noise=cfg.quant_noise.pq,
+                qn_block_size=cfg.quant_noise.pq_block_size,
+            )
+        biased.load_state_dict(attention.state_dict(), strict=False)
+        return biased
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        *args: Any,
+        source_spans: Optional[dict[str, Any]] = None,
+        source_symbol_tree: Optional[dict[str, Any]] = None,
+        tree_distances: Optional[Tensor] = None,
+        **kwargs: Any,
+    ) -> dict[str, list]:
+        """fairseq's forward pass.
+
+        Distances in trees are those of the constituency trees or of the symbol trees of the source; or they are known,
+        ``tree_distances`` ``[B, N, N]`` int32.
+        """
+        if measures_trees(self.cfg) and tree_distances is None:
+            tree_distances = self._measured(src_tokens, source_spans, source_symbol_tree)
+        give_distances(self.layers, self.cfg, src_tokens.size(1), tree_distances, src_tokens.device)
+        return super().forward(src_tokens, *args, **kwargs)
+
+    def _measured(self, src_tokens: Tensor, spans: Optional[dict], symbols: Optional[dict]) -> Tensor:
+        limit = self.cfg.max_distance
+        if spans is not None:
+            return leaf_distances(leaves_covered(spans, src_tokens, self.padding_idx), limit)
+        if symbols is not None:
+            return symbol_distances(symbols["parents"], limit)
+        raise MissingTreesError(
+            "--distance-bias measures paths in trees, but the batch has none; use a task with trees"
+        )
+
+
+def give_distances(
+    layers: Iterable[nn.Module], cfg: Any, num_tokens: int, tree: Optional[Tensor], device: torch.device
+) -> None:
+    """Gives the layers of an encoder the distances of a batch: ``tree`` as of :class:`Distances`, and linear ones."""
+    kind = distance_kind(cfg)
+    if kind == "none":
+        return
+    linear = None if kind == "tree" else linear_distances(num_tokens, cfg.max_distance, cfg.signed_distance, device)
+    distances = Distances(linear, tree)
+    for layer in layers:
+        layer.self_attn.distance_bias.given = distances

@@ -1,0 +1,90 @@
+"""Distances between tokens of a source: along the sentence, and along the branches of its tree.
+
+The distance in a tree is the number of edges on the path between two tokens. Token i has a_i ancestors, and i and j
+have c_ij ancestors in common. A symbol is a node itself and counts as its own ancestor; a leaf does not. The distances
+are
+
+    leaves:  a_i - c_ij + a_j - c_ij + 2, and 0 from a leaf to itself
+    symbols: a_i - c_ij + a_j - c_ij
+
+All numbers of a batch come from products of matrices of zeros and ones, so that no shape depends on a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tree_fairseq.nn.devices import without_autocast
+from tree_fairseq.nn.tree_batch import TreeBatch
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Rows of the tables of a bias, for all pairs of tokens; None for a table that the bias does not have.
+
+    Attributes:
+        linear: ``[N, N]`` int32, from each token (first index) to each
+        tree: ``[B, N, N]`` int32
+    """
+
+    linear: Tensor | None = None
+    tree: Tensor | None = None
+
+
+def linear_distances(num_tokens: int, limit: int, signed: bool, device: torch.device) -> Tensor:
+    """Tokens from one to another, at most ``limit``: ``[N, N]`` int32.
+
+    If ``signed``, the row is ``limit`` and the distance to the right, or less the distance to the left.
+    """
+    place = torch.arange(num_tokens, dtype=torch.int32, device=device)
+    steps = (place - place[:, None]).clamp(-limit, limit)
+    return steps + limit if signed else steps.abs()
+
+
+def leaf_distances(covers: Tensor, limit: int) -> Tensor:
+    """Edges between leaves, at most ``limit``: ``[B, N, N]`` int32; also ``limit`` where no tree has both.
+
+    ``covers`` are ``[B, M, N]`` bool: node m covers leaf n.
+    """
+    with without_autocast(covers):
+        # In single precision, which is exact: 0, 1 and counts of nodes.
+        below = covers.float()
+        common = below.mT @ below
+    path = _path(common) + 2
+    itself = torch.eye(path.size(1), dtype=torch.bool, device=path.device)
+    return _limited(path, common, limit).masked_fill(itself, 0)
+
+
+def symbol_distances(parents: Tensor, limit: int) -> Tensor:
+    """Edges between symbols, at most ``limit``: ``[B, N, N]`` int32; also ``limit`` where no tree has both.
+
+    ``parents`` are ``[B, N]`` int64, the column of each symbol's parent; negative for roots and for what is no symbol.
+    """
+    column = torch.arange(parents.size(1), device=parents.device)
+    with without_autocast(parents):
+        # Ancestors of up to 2, 4, 8, ... generations, each token being its own.
+        ancestors = ((parents.unsqueeze(2) == column) | (column[:, None] == column)).float()
+        for _ in range(parents.size(1).bit_length()):
+            ancestors = (ancestors @ ancestors).clamp(max=1)
+        common = ancestors @ ancestors.mT
+    return _limited(_path(common), common, limit)
+
+
+def _path(common: Tensor) -> Tensor:
+    """Ancestors of each of two tokens that the other does not have, ``[B, N, N]``, from those that both have."""
+    own = common.diagonal(dim1=1, dim2=2)
+    return own.unsqueeze(2) + own.unsqueeze(1) - 2 * common
+
+
+def _limited(path: Tensor, common: Tensor, limit: int) -> Tensor:
+    return path.clamp(max=limit).masked_fill(common == 0, limit).int()
+
+
+def leaves_covered(source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> Tensor:
+    """``[B, M, N]`` bool, whether a node covers a leaf, from a batch of trees and tokens ``[B, N]``."""
+    batch = TreeBatch.from_net_input(source_spans, src_tokens, pad)
+    column = torch.arange(src_tokens.size(1), device=src_tokens.device)
+    return (batch.start[..., None] <= column) & (column < batch.end[..., None])
