@@ -206,7 +206,7 @@ def test_class_metrics_of_counts_equal_those_of_the_confusion_matrix():
         figures = class_figures(each.judgement.counts(range(7)))
         assert part == pytest.approx({f"class_{name}": figures[name] for name in ("accuracy", "macro_f1")})
     # The statistic of the baseline and of the system is the same function, over the classes of both.
-    baseline, system = measure.paired_counts(other)
+    baseline, system = measure.aligned_counts([other, measure])
     assert baseline.shape == system.shape == (60, 15)
     sums = np.stack([np.asarray(counts.sum(axis=0)) for counts in (baseline, system)])
     assert measure.statistic(sums)["class_macro_f1"] == pytest.approx(
@@ -278,9 +278,10 @@ def test_commands_of_the_documentation_run(folder, capsys):
         "gold.txt": trees,
         "classes.txt": ["pos"],
         "test.tsv": ["good\tpos"],
+        **{f"{name}-{seed}.txt": SENTENCES for name in ("tree", "stock") for seed in (1, 2, 3)},
     }.items():
         write(name, lines)
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
     for command in COMMANDS:
         assert command[:2] == ["tree-fairseq", "score"] and main(command[2:]) == 0
         assert "sentences" in capsys.readouterr().out

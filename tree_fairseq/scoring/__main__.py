@@ -1,6 +1,7 @@
 """``tree-fairseq score`` scores files of hypotheses, and, with a name, the runs of a recipe.
 
     tree-fairseq score --hypotheses FILE --references FILE ...   any files (scoring/hypothesis_files.py)
+    tree-fairseq score seeds --hypotheses FILE ... --baseline FILE ...   files of several seeds (scoring/seeds.py)
     tree-fairseq score NAME --run DIR ...                        runs: folders with the output of fairseq-generate
 
 Scorers of runs print tables, and write the same figures as JSON beside the outputs. Both kinds compute their metrics
@@ -27,6 +28,7 @@ SCORERS = {
     "compounds": ("scoring.compounds:CompoundScorer.main", "error rates of CoGnition's compounds, and BLEU of Chinese"),
     "rouge": ("scoring.rouge:RougeScorer.main", "ROUGE-1, -2 and -L of summaries"),
     "regression": ("scoring.predictions:RegressionRuns.main", "correlations of predicted numbers"),
+    "seeds": ("scoring.seeds:main", "files of several seeds of two systems: means, and tests of the means"),
     "structural": (
         "scoring.structural:StructuralScorer.main",
         "accuracy and validity of generated trees: programs, logical forms",
@@ -43,7 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     from tree_fairseq.scoring import hypothesis_files
 
     names = "\n".join(f"  {name:<14} {about}" for name, (_, about) in SCORERS.items())
-    about = f"scorers of the runs of recipes, tree-fairseq score NAME --run DIR (see NAME --help):\n{names}"
+    about = (
+        f"scorers of seeds, and of the runs of recipes, tree-fairseq score NAME --run DIR (see NAME --help):\n{names}"
+    )
     return hypothesis_files.main(given or ["--help"], epilog=about)
 
 

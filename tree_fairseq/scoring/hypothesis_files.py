@@ -60,17 +60,33 @@ METRICS = {
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
 
 
-def build_parser(epilog: str = "") -> ArgumentParser:
+def files_parser(epilog: str = "") -> ArgumentParser:
     """Returns the parser of the command's arguments."""
-    parser = ArgumentParser(
-        prog="tree-fairseq score", description=__doc__, epilog=epilog, formatter_class=RawDescriptionHelpFormatter
-    )
+    parser = metrics_parser("tree-fairseq score", __doc__, epilog)
     add = parser.add_argument
     add("--hypotheses", type=Path, required=True, metavar="FILE", help="lines of text, or output of fairseq-generate")
-    references = "line n is the right answer for line n of the hypotheses; several files for several references"
-    add("--references", type=Path, nargs="+", required=True, metavar="FILE", help=references)
     baselines = "hypotheses of other systems, to compare with by a paired test"
     add("--baseline", type=Path, nargs="+", default=[], metavar="FILE", help=baselines)
+    add("--bracket-report", type=Path, metavar="FILE", help="write what EVALB would print there, sentence by sentence")
+    group = parser.add_argument_group("parts of the test set")
+    add = group.add_argument
+    add("--sources", type=Path, metavar="FILE", help="sources, whose words are counted (default: those of references)")
+    trees = "trees in brackets, whose depth is taken (default: references, if they are trees)"
+    add("--trees", type=Path, metavar="FILE", help=trees)
+    add("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], metavar="N", help="in words")
+    depths = "in edges from the root to the deepest word"
+    add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10, 15], metavar="N", help=depths)
+    return parser
+
+
+def metrics_parser(prog: str, description: str | None, epilog: str = "") -> ArgumentParser:
+    """Returns a parser of references, metrics, tests, and how text and trees are read."""
+    parser = ArgumentParser(
+        prog=prog, description=description, epilog=epilog, formatter_class=RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    references = "line n is the right answer for line n of the hypotheses; several files for several references"
+    add("--references", type=Path, nargs="+", required=True, metavar="FILE", help=references)
     listed = "; ".join(f"{name}: {about}" for name, about in METRICS.items())
     add(
         "--metrics",
@@ -80,15 +96,7 @@ def build_parser(epilog: str = "") -> ArgumentParser:
         help=f"{listed} (default: bleu chrf ter)",
     )
     add("--json", type=Path, metavar="FILE", help="also write all figures there")
-    group = parser.add_argument_group("parts of the test set")
-    add = group.add_argument
-    add("--sources", type=Path, metavar="FILE", help="sources, whose words are counted (default: those of references)")
-    trees = "trees in brackets, whose depth is taken (default: references, if they are trees)"
-    add("--trees", type=Path, metavar="FILE", help=trees)
-    add("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], metavar="N", help="in words")
-    depths = "in edges from the root to the deepest word"
-    add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10, 15], metavar="N", help=depths)
-    group = parser.add_argument_group("comparison with baselines")
+    group = parser.add_argument_group("paired tests")
     add = group.add_argument
     kinds = f"{BOOTSTRAP}: Koehn (2004); {RANDOMIZATION}: approximate randomization (default: %(default)s)"
     add("--test", choices=(BOOTSTRAP, RANDOMIZATION), default=BOOTSTRAP, help=kinds)
@@ -115,7 +123,6 @@ def build_parser(epilog: str = "") -> ArgumentParser:
     parameters = "EVALB's parameter file, for the metric brackets (default: the rules of COLLINS.prm)"
     add("--evalb-parameters", type=Path, metavar="FILE", help=parameters)
     add("--punctuation", action="store_true", help="count punctuation as words, which COLLINS.prm leaves out")
-    add("--bracket-report", type=Path, metavar="FILE", help="write what EVALB would print there, sentence by sentence")
     return parser
 
 
@@ -129,7 +136,7 @@ class FileScorer:
         ):
             raise ScoringError(f"several --references are for bleu, chrf, ter and exact, not for {', '.join(others)}")
         for flag, wanted in (("bracket_report", "brackets"), ("evalb_parameters", "brackets")):
-            if getattr(args, flag) is not None and wanted not in args.metrics:
+            if getattr(args, flag, None) is not None and wanted not in args.metrics:
                 raise ScoringError(f"--{flag.replace('_', '-')} is for --metrics {wanted}")
         first, *others = [self._read(path) for path in args.references]
         for path, lines in zip(args.references[1:], others):
@@ -328,7 +335,7 @@ def _metrics(measures: Iterable[Measure], indices: Sequence[int]) -> dict[str, f
 
 def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
     """Runs the command; returns its exit status."""
-    args = build_parser(epilog).parse_args(arguments)
+    args = files_parser(epilog).parse_args(arguments)
     try:
         result = FileScorer(args).score()
         sys.stdout.write(tables(result))

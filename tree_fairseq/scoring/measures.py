@@ -43,25 +43,6 @@ class Measure(ABC):
         """Compares with the same measure of another system; returns ``difference``, ``p_value``, ``signature``."""
 
 
-class TextMeasure(Measure):
-    """A metric of sacreBLEU: ``bleu``, ``chrf`` or ``ter``; there may be several references of each sentence."""
-
-    def __init__(self, name: str, metric: Metric, references: Sequence[Sequence[str]], hypotheses: Sequence[str]):
-        self.name, self._metric, self._references, self._hypotheses = name, metric, references, hypotheses
-        self.metrics(range(1))  # the signature has the number of references, which the metric counts
-        self.signatures = {name: str(metric.get_signature())}
-
-    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        hypotheses = [self._hypotheses[index] for index in indices]
-        references = [[lines[index] for index in indices] for lines in self._references]
-        return {self.name: self._metric.corpus_score(hypotheses, references).score}
-
-    def differences(self, baseline: TextMeasure, test: Resampling) -> dict[str, dict]:
-        return {
-            self.name: paired_text_test(self._metric, self._references, baseline._hypotheses, self._hypotheses, test)
-        }
-
-
 TEXT_METRICS: dict[str, Callable[..., Metric]] = {"bleu": partial(BLEU, force=True), "chrf": CHRF, "ter": TER}
 """sacreBLEU's metrics by name; ``force`` keeps it from warning of text that looks tokenised."""
 
@@ -77,9 +58,10 @@ def text_metric(name: str, lowercase: bool = False, tokenize: str | None = None)
 class AdditiveMeasure(Measure):
     """Metrics that are functions of sums over sentences."""
 
-    def paired_counts(self, baseline: Any) -> tuple[Any, Any]:
-        """Returns the counts of each sentence, ``[sentences, F]``, of the baseline and of this system."""
-        return baseline.counts, self.counts
+    @staticmethod
+    def aligned_counts(measures: Sequence[Any]) -> list[Any]:
+        """Returns the counts of several systems, whose columns mean the same, ``[sentences, F]`` each."""
+        return [measure.counts for measure in measures]
 
     @property
     @abstractmethod
@@ -94,7 +76,38 @@ class AdditiveMeasure(Measure):
         return {name: float(value) for name, value in self.statistic(self.counts[list(indices)].sum(axis=0)).items()}
 
     def differences(self, baseline: Any, test: Resampling) -> dict[str, dict]:
-        return paired_test(*self.paired_counts(baseline), self.statistic, test)
+        return paired_test(*self.aligned_counts([baseline, self]), self.statistic, test)
+
+
+class TextMeasure(AdditiveMeasure):
+    """A metric of sacreBLEU: ``bleu``, ``chrf`` or ``ter``; there may be several references of each sentence."""
+
+    def __init__(self, name: str, metric: Metric, references: Sequence[Sequence[str]], hypotheses: Sequence[str]):
+        self.name, self._metric, self._references, self._hypotheses = name, metric, references, hypotheses
+        self.metrics(range(1))  # the signature has the number of references, which the metric counts
+        self.signatures = {name: str(metric.get_signature())}
+
+    # sacreBLEU's own tests use these two functions of its metrics, too.
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        return np.array(self._metric._extract_corpus_statistics(self._hypotheses, self._references), np.float64)
+
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        def score(row: np.ndarray) -> float:
+            return self._metric._aggregate_and_compute([row.tolist()]).score
+
+        return {self.name: np.apply_along_axis(score, -1, sums)}
+
+    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
+        hypotheses = [self._hypotheses[index] for index in indices]
+        references = [[lines[index] for index in indices] for lines in self._references]
+        return {self.name: self._metric.corpus_score(hypotheses, references).score}
+
+    def differences(self, baseline: TextMeasure, test: Resampling) -> dict[str, dict]:
+        return {
+            self.name: paired_text_test(self._metric, self._references, baseline._hypotheses, self._hypotheses, test)
+        }
 
 
 class MeanMeasure(AdditiveMeasure):
@@ -184,9 +197,10 @@ class ClassMeasure(AdditiveMeasure):
         shape = len(self.judgement.references), 3 * len(ids)
         return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
-    def paired_counts(self, baseline: ClassMeasure) -> tuple[csr_array, csr_array]:
-        classes = sorted({*self.judgement.classes, *baseline.judgement.classes})
-        return baseline._counts(classes), self._counts(classes)
+    @staticmethod
+    def aligned_counts(measures: Sequence[ClassMeasure]) -> list[csr_array]:
+        classes = sorted({name for measure in measures for name in measure.judgement.classes})
+        return [measure._counts(classes) for measure in measures]
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
         accuracy, macro_f1 = macro_f1_of_counts(sums.reshape(*sums.shape[:-1], 3, -1))

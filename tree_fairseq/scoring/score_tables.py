@@ -28,7 +28,7 @@ def tables(result: dict) -> str:
             row = found[name, path]
             p_value = f"{row['p_value']:.4f}" if "p_value" in row else ""
             rows[-1] += [f"{result['baselines'][path][name]:.2f}", f"{row['difference']:+.2f}", p_value]
-    parts = [f"{result[COUNT]} sentences", *_aligned(rows)]
+    parts = [f"{result[COUNT]} sentences", *aligned(rows)]
     if "bracket_sentences" in result:
         parts.append(
             "brackets of {valid} sentences; {error} errors, {skipped} skipped".format(**result["bracket_sentences"])
@@ -43,7 +43,7 @@ def tables(result: dict) -> str:
             for row in result[key]:
                 bounds = f"{row['from']}-{row['to'] if row['to'] is not None else ''}"
                 rows.append([bounds, str(row[COUNT]), *(f"{row[name]:.2f}" for name in names)])
-            parts += ["", *_aligned(rows)]
+            parts += ["", *aligned(rows)]
     return "\n".join(parts) + "\n"
 
 
@@ -57,7 +57,8 @@ def _short_names(paths: Sequence[str]) -> list[str]:
     return list(paths)
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Formats a table: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return [
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()

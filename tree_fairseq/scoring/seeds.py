@@ -1,0 +1,127 @@
+"""Compares systems that were trained with several seeds each: means over the seeds, and paired tests of these means.
+
+    tree-fairseq score seeds --references test.de --metrics bleu chrf \\
+        --hypotheses tree-1.txt tree-2.txt tree-3.txt --baseline stock-1.txt stock-2.txt stock-3.txt
+
+Both systems have the same number of seeds. A test draws sentences, the same ones for all runs, and compares the means
+over the seeds. It says how sure the difference of these runs is on other sentences. The scores of the single seeds,
+printed beside it, say how far a run can be from another.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from tree_fairseq.error_reports import failed
+from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.files import write_json
+from tree_fairseq.scoring.breakdowns import COUNT
+from tree_fairseq.scoring.hypothesis_files import FileScorer, metrics_parser
+from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
+from tree_fairseq.scoring.score_tables import aligned
+from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
+
+logger = logging.getLogger(__name__)
+
+
+def mean_over_seeds_test(
+    baseline: Sequence[AdditiveMeasure], system: Sequence[AdditiveMeasure], test: Resampling
+) -> dict[str, dict]:
+    """Compares the means over seeds of two systems; see :func:`~tree_fairseq.scoring.significance.paired_test`.
+
+    Raises ScoringError if the systems have different numbers of seeds or of sentences.
+    """
+    if len(baseline) != len(system):
+        raise ScoringError(
+            f"{len(system)} seeds of the system, but {len(baseline)} of the baseline: give as many of both"
+        )
+    counts = system[0].aligned_counts([*baseline, *system])
+    width = counts[0].shape[1]  # F
+    join = sparse.hstack if sparse.issparse(counts[0]) else np.hstack
+    sides = [join(counts[: len(baseline)]), join(counts[len(baseline) :])]  # sentences x seeds * F
+
+    def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
+        of_seeds = [system[0].statistic(sums[..., first : first + width]) for first in range(0, sums.shape[-1], width)]
+        return {name: np.mean([values[name] for values in of_seeds], axis=0) for name in of_seeds[0]}
+
+    return paired_test(*sides, mean, test)
+
+
+class SeedScorer(FileScorer):
+    """Scores the files of several seeds of one system and of one baseline."""
+
+    def score(self) -> dict:
+        """Returns all figures, as ``--json`` writes them."""
+        args = self.args
+        everything = range(self.count)
+        system, baseline = ([self.measures(path) for path in paths] for paths in (args.hypotheses, args.baseline))
+        test = Resampling(args.test, args.samples or SAMPLES[args.test], args.seed)
+        result: dict[str, Any] = {COUNT: self.count, "metrics": {}, "signatures": {}}
+        for name in args.metrics:
+            ours, theirs = [each[name] for each in system], [each[name] for each in baseline]
+            result["signatures"].update(ours[0].signatures)
+            logger.info("comparing %s", name)
+            rows = self._differences(ours, theirs, test)
+            for metric in ours[0].metrics(everything):
+                values, others = ([each.metrics(everything)[metric] for each in side] for side in (ours, theirs))
+                row = {"system": _summary(values), "baseline": _summary(others), **rows.get(metric, {})}
+                row.setdefault("difference", row["system"]["mean"] - row["baseline"]["mean"])
+                result["metrics"][metric] = row
+        return result
+
+    @staticmethod
+    def _differences(ours: Sequence[Measure], theirs: Sequence[Measure], test: Resampling) -> dict[str, dict]:
+        """Returns the tests; nothing for correlations, which are no functions of sums over sentences."""
+        if not all(isinstance(measure, AdditiveMeasure) for measure in (*ours, *theirs)):
+            return {}
+        return mean_over_seeds_test(theirs, ours, test)
+
+
+def _summary(values: Sequence[float]) -> dict[str, Any]:
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {"mean": statistics.fmean(values), "deviation": spread, "seeds": list(values)}
+
+
+def table(result: dict) -> str:
+    """Formats the result: means and deviations over seeds, differences, tests."""
+    rows = [["", "system", "baseline", "difference", "95 % interval", "p"]]
+    for name, row in result["metrics"].items():
+        cells = [f"{row[side]['mean']:.2f} ±{row[side]['deviation']:.2f}" for side in ("system", "baseline")]
+        interval = " to ".join(f"{bound:+.2f}" for bound in row.get("interval", []))
+        rows.append(
+            [name, *cells, f"{row['difference']:+.2f}", interval, f"{row['p_value']:.4f}" if "p_value" in row else ""]
+        )
+    tests = dict.fromkeys(row["signature"] for row in result["metrics"].values() if "signature" in row)
+    notes = [*(f"{name}: {text}" for name, text in result["signatures"].items()), *(f"test: {text}" for text in tests)]
+    return "\n".join([f"{result[COUNT]} sentences", *aligned(rows), *notes]) + "\n"
+
+
+def seeds_parser() -> ArgumentParser:
+    """Returns the parser of the command's arguments: those of files, with several files a system."""
+    parser = metrics_parser("tree-fairseq score seeds", __doc__)
+    parser.add_argument("--hypotheses", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
+    parser.add_argument("--baseline", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    args = seeds_parser().parse_args(arguments)
+    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
+    try:
+        result = SeedScorer(args).score()
+        sys.stdout.write(table(result))
+        if args.json is not None:
+            write_json(args.json, result)
+    except (TreeFairseqError, OSError) as error:
+        return failed(error, logger)
+    return 0
