@@ -16,6 +16,7 @@ from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf
 FLAGS = ([], ["--no-subtree-mask"], ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"])
+DISTANCES = ["--distance-bias", "both", "--max-distance", "5"]
 MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "super")]
 
 
@@ -26,7 +27,11 @@ def build(leaf_attention: str, document_root: str, *flags: str, kind=DocumentEnc
     cfg.leaf_attention, cfg.document_root = leaf_attention, document_root
     torch.manual_seed(0)
     words = TASK.source_dictionary
-    return kind(cfg, words, Embedding(len(words), cfg.encoder.embed_dim, words.pad())).double().eval()
+    encoder = kind(cfg, words, Embedding(len(words), cfg.encoder.embed_dim, words.pad())).double().eval()
+    for name, table in encoder.named_parameters():
+        if ".distance_bias." in name:
+            torch.nn.init.normal_(table)
+    return encoder
 
 
 def real_states(states: DocumentStates, documents: Documents) -> torch.Tensor:
@@ -46,8 +51,15 @@ def assert_equal_with_gradients(fast, slow, fast_encoder, slow_encoder):
         torch.testing.assert_close(left, right, rtol=1e-7, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("document_root", ["first", "super"])
+@pytest.mark.parametrize(
+    "document_root, flags",
+    # A super-root would join the trees of the forest, whose sentences have no path between them in a document.
+    [
+        *((root, flags) for root in ("first", "super") for flags in FLAGS),
+        ("first", DISTANCES),
+        ("super", DISTANCES[:1] + ["linear"]),
+    ],
+)
 def test_leaves_that_see_documents_make_forests_of_them(document_root, flags):
     documents = Documents(SIZES, extra=1)
     encoder = build("document", document_root, *flags)
@@ -65,7 +77,7 @@ def test_leaves_that_see_documents_make_forests_of_them(document_root, flags):
     assert_equal_with_gradients(torch.cat([real_states(states, documents), states.roots]), slow, encoder, dense_encoder)
 
 
-@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("flags", [*FLAGS, DISTANCES, [*DISTANCES, "--no-subtree-mask"]])
 def test_leaves_that_see_sentences_leave_them_alone(flags):
     documents = Documents(SIZES, extra=1)
     encoder = build("sentence", "first", *flags)

@@ -210,6 +210,12 @@ CASES = [
     ],
     *[
         case
+        for arch in ("tree_transformer_classifier_tiny", "transformer_classifier_tiny")
+        for case in _cases("documents", arch, {"distances": ("--distance-bias", "both")}, CLASSES)
+    ],
+    *_cases("sentences", "treeformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
+    *[
+        case
         for arch in ("treeformer_classifier_tiny", "transformer_classifier_tiny", "lstm_classifier_tiny")
         for case in _cases("sentences", arch, {"": ()}, CLASSES)
     ],

@@ -132,13 +132,13 @@ TRANSFORMER_SIZES = {"": None, "_tiny": (2, 64, 128, 4)}
 class SequenceClassifier(Classifier):
     """A classifier that reads token sequences; subclasses choose the state that represents an example."""
 
-    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        """Returns the state ``[B, D]`` that represents each example."""
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor, **trees: Any) -> Tensor:
+        """Returns the state ``[B, D]`` that represents each example; ``trees`` are those of ``tree_inputs``."""
         raise NotImplementedError
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, Optional[Tensor]]:
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor, **trees: Any) -> dict[str, Optional[Tensor]]:
         """Scores classes of texts ``[B, N]``, padded on the right: ``logits`` ``[B, C]``, and no other logits."""
-        logits = self.readout(self.represent(src_tokens, src_lengths))
+        logits = self.readout(self.represent(src_tokens, src_lengths, **trees))
         return {"logits": logits, "node_logits": None, "leaf_logits": None}
 
 

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
-from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, SequenceClassifier
+from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
+from tree_fairseq.classification.document_distances import text_distances
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, measures_trees
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.options import option
 
@@ -49,18 +51,40 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
     return torch.cat([states[lengths - 1, rows] for states in directions], dim=1)
 
 
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TransformerClassifierConfig(ClassifierConfig, DistanceBiasConfig):
+    """Flags of the transformer in addition to those of fairseq's encoders."""
+
+
 @register_model("transformer_classifier")
 class TransformerClassifier(SequenceClassifier):
-    """fairseq's transformer encoder, read at the mean of the states of all tokens."""
+    """fairseq's transformer encoder, read at the mean of the states of all tokens; it may have a bias by distance."""
 
-    flags = ClassifierConfig
+    flags = TransformerClassifierConfig
+
+    def __init__(self, encoder: DistanceBiasedEncoder, readout: ClassReadout):
+        super().__init__(encoder, readout)
+        self.tree_inputs = ("sentence_trees",) if measures_trees(encoder.cfg) else ()
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
-        return TransformerEncoderBase(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
+        if measures_trees(cfg) and not hasattr(task, "label_dictionary"):
+            raise MissingTreesError(
+                f"--distance-bias {cfg.distance_bias} measures paths in trees, and this task has none; "
+                "use --task tree_classification"
+            )
+        return DistanceBiasedEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
-    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        encoded = self.encoder(src_tokens, src_lengths)
+    def represent(
+        self, src_tokens: Tensor, src_lengths: Tensor, sentence_trees: Optional[dict[str, Any]] = None
+    ) -> Tensor:
+        """As :meth:`SequenceClassifier.represent`; ``sentence_trees`` are those of the texts, for distances in them."""
+        cfg, distances = self.encoder.cfg, None
+        if measures_trees(cfg) and sentence_trees is not None:
+            padding = self.encoder.padding_idx
+            distances = text_distances(sentence_trees, src_tokens.size(1), padding, cfg.max_distance)
+        encoded = self.encoder(src_tokens, src_lengths, tree_distances=distances)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
         # Texts have thousands of tokens, whose sum may be beyond half precision.
@@ -68,7 +92,6 @@ class TransformerClassifier(SequenceClassifier):
         return (total / (~padding).sum(1, keepdim=True)).to(states.dtype)
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class LSTMClassifierConfig(ClassifierConfig):
     """All options of the LSTM."""

@@ -29,7 +29,7 @@ from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.pair_dataset import NewLines, first_line_of
 from tree_fairseq.nn.tree_batch import TreeReader
-from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig, trees_read
+from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.options import option
 from tree_fairseq.trees.spans import decode
@@ -261,8 +261,8 @@ class TreeClassificationTask(ClassificationTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""
         model = super().build_model(cfg, from_checkpoint)
-        reads_trees = bool(trees_read(model))
-        if isinstance(model, TreeClassifier):
+        reads_trees = isinstance(model, TreeClassifier)
+        if reads_trees:
             self.complete_trees = model.completion_of_trees() or self.complete_trees
         if str(self.cfg.label_nodes) == "all" and not reads_trees:
             raise InputError(

@@ -16,9 +16,12 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
+from tree_fairseq.classification.document_distances import joined_distances
 from tree_fairseq.classification.document_structure import DocumentSizes, DocumentStructure, Placement
 from tree_fairseq.classification.packing import pack, unpack
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, distance_kind, give_distances, measures_trees
+from tree_fairseq.nn.distances import leaf_distances
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.options import option
@@ -51,7 +54,8 @@ class DocumentAttention(TreeSelfAttention):
             return super().forward(query, key, value, structure)
         projected = self.q_proj(query), self.k_proj(query), self._accumulate(query, structure)
         if structure.join_leaves and not structure.mask_subtrees:
-            output = structure.everything.to_rows(self._across(projected, structure.everything))
+            everything = structure.everything
+            output = everything.to_rows(self._across(projected, everything, everything.attention_bias))
         else:
             output = self._masked(projected, structure)
         return self.out_proj(output), None
@@ -60,13 +64,17 @@ class DocumentAttention(TreeSelfAttention):
         """Attends from leaves, nodes and super-roots, each with its own mask."""
         rows, query = structure.rows, projected[0]
         within = (self._split_heads(tensor[: rows.padding.size(1)]) for tensor in projected)
-        output = [self.look(*within, rows.masks[1:] if structure.join_leaves else rows.masks)]
+        output = [self.look(*within, rows.masks[1:] if structure.join_leaves else self.biased(rows.masks))]
         if structure.join_leaves:
-            output.insert(0, structure.leaves.to_rows(self._across(projected, structure.leaves)))
+            leaves, bias = structure.leaves, structure.leaves.attention_bias
+            if self.distance_bias is not None:
+                bias = bias + self.distance_bias()
+            output.insert(0, leaves.to_rows(self._across(projected, leaves, bias)))
         if structure.super_roots is not None:
             first_row = structure.super_roots.first_row
             own = query[-1].index_select(0, first_row).unsqueeze(1)  # B x 1 x D
-            attended = self._across(projected, structure.everything, own).squeeze(1)
+            everything = structure.everything
+            attended = self._across(projected, everything, everything.attention_bias, own).squeeze(1)
             last = torch.zeros_like(query[-1:], dtype=attended.dtype)
             output.append(last.index_copy(1, first_row, attended.unsqueeze(0)))
         return torch.cat(output)
@@ -86,14 +94,14 @@ class DocumentAttention(TreeSelfAttention):
         return torch.cat([values, last])
 
     def _across(
-        self, projected: tuple[Tensor, Tensor, Tensor], places: Placement, query: Optional[Tensor] = None
+        self, projected: tuple[Tensor, Tensor, Tensor], places: Placement, bias: Tensor, query: Optional[Tensor] = None
     ) -> Tensor:
         """Attends within documents, from the same places or from a query ``[B, T, D]``: ``[B, T, D]``."""
         if query is None:
             query = places.to_documents(projected[0])
         keys_and_values = (places.to_documents(tensor) for tensor in projected[1:])
         heads = [tensor.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for tensor in (query, *keys_and_values)]
-        return self.attend(*heads, places.attention_bias).transpose(1, 2).flatten(2)
+        return self.attend(*heads, bias).transpose(1, 2).flatten(2)
 
 
 class DocumentEncoder(TreeTransformerEncoder):
@@ -126,6 +134,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         tokens, document = sentences["tokens"], sentences["document"]
         batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
         structure = self._documents(batch, document, sizes)
+        self._give_distances(structure, tokens)
         embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
         if self.super_root:
             embedded.append(self.forward_labels(torch.full_like(document, self.dictionary.bos()).unsqueeze(1)))
@@ -161,6 +170,18 @@ class DocumentEncoder(TreeTransformerEncoder):
             limits=(self.cfg.max_horizontal_positions, self.cfg.max_vertical_positions),
         )
 
+    def _give_distances(self, structure: Union[DocumentStructure, TreeStructure], tokens: Tensor) -> None:
+        """Gives the layers the distances between leaves that attend to each other."""
+        tree, limit, num_leaves = None, self.cfg.max_distance, tokens.size(1)
+        across = isinstance(structure, DocumentStructure) and structure.join_leaves
+        if measures_trees(self.cfg):
+            rows = structure.rows if isinstance(structure, DocumentStructure) else structure
+            tree = leaf_distances(rows.covers, limit)
+            tree = joined_distances(tree, structure.leaves, limit) if across else tree
+        if across:
+            num_leaves = structure.leaves.padding.size(1)
+        give_distances(self.layers, self.cfg, num_leaves, tree, tokens.device)
+
     def _embed_leaves(self, tokens: Tensor, structure: Union[DocumentStructure, TreeStructure]) -> Tensor:
         """Embeds leaves ``[R, N]`` with their positions in the sentence or in the document: ``[R, N, D]``."""
         if not self.join_leaves or isinstance(structure, TreeStructure):
@@ -189,7 +210,7 @@ def _sizes(sentence_trees: dict[str, Any], pad: int) -> DocumentSizes:
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig):
+class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig, DistanceBiasConfig):
     """Flags of the model beside those of a transformer's encoder."""
 
     leaf_attention: ChoiceEnum(["document", "sentence"]) = option(
@@ -207,6 +228,11 @@ class TreeTransformerClassifier(TreeClassifier):
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
+        if distance_kind(cfg) != "none" and cfg.no_subtree_mask and cfg.leaf_attention == "document":
+            problem = (
+                "--distance-bias is for leaves, and with --no-subtree-mask those of a document attend with its nodes"
+            )
+            raise InputError(problem, hint="Leave one of them out, or add --leaf-attention sentence.")
         cfg.num_labels = len(task.label_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 

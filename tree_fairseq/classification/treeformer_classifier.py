@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.models import FairseqEncoder, register_model
-from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor
 from torch.nn import functional
@@ -12,13 +11,20 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.devices import padded_on_the_right
-from tree_fairseq.nn.extended_transformer import add_fields, build_word_embeddings, register_architectures, set_defaults
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, distance_kind, measures_trees
+from tree_fairseq.nn.extended_transformer import (
+    add_fields,
+    build_word_embeddings,
+    register_architectures,
+    set_defaults,
+    transformer_config,
+)
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.options import option
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
-class EncoderWithBOS(TransformerEncoderBase):
+class EncoderWithBOS(DistanceBiasedEncoder):
     """fairseq's transformer encoder with BOS before each text, whose state represents the text as BERT's [CLS] does."""
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
@@ -37,7 +43,7 @@ _CHART = ("treeformer_height", "treeformer_level_weights", "treeformer_heads", "
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeformerClassifierConfig(ClassifierConfig):
+class TreeformerClassifierConfig(ClassifierConfig, DistanceBiasConfig):
     """Options other than those of the chart and of fairseq's encoders."""
 
     encoder_name: Optional[str] = option(
@@ -88,6 +94,12 @@ class TreeformerClassifier(SequenceClassifier):
         if args.no_chart and args.treeformer_within_sentences:
             problem = "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
             raise InputError(problem)
+        if measures_trees(args):
+            problem = f"--distance-bias {args.distance_bias} measures paths in trees, and this model reads plain text"
+            raise InputError(problem, hint="Use --distance-bias linear.")
+        if args.encoder_name and distance_kind(args) != "none":
+            problem = "--distance-bias is for an encoder that is trained from scratch, and --encoder-name names another"
+            raise InputError(problem, hint="Leave one of them out.")
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
         summary = None
         if not args.no_chart:
@@ -117,7 +129,7 @@ def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
 
 def _from_scratch(args, task) -> tuple[EncoderWithBOS, int]:
     # fairseq takes options that begin with "encoder_" for those of its own encoder.
-    cfg = TransformerConfig.from_namespace(args)
+    cfg = transformer_config(args, DistanceBiasConfig)
     # BOS has a position of its own.
     cfg.max_source_positions += 1
     encoder = EncoderWithBOS(cfg, task.source_dictionary, build_word_embeddings(args, task.source_dictionary))

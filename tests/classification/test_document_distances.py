@@ -1,0 +1,83 @@
+"""Distances between the leaves of documents, and classifiers that have a bias by distance."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.classification.documents import build_classifier, class_task, inputs_of
+from tests.classification.random_documents import PAD, Documents, lengths
+from tests.nn.tiny import build
+from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
+from tree_fairseq.classification.document_distances import text_distances
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.distances import leaf_distances, leaves_covered
+
+BOTH = ("--distance-bias", "both", "--max-distance", "4")
+
+
+def filled(arch: str, *flags: str):
+    """A classifier whose tables are not zero."""
+    model = build_classifier(arch, *flags)
+    for name, table in model.named_parameters():
+        if ".distance_bias." in name:
+            torch.nn.init.normal_(table)
+    return model
+
+
+@settings(max_examples=15, deadline=None)
+@given(sizes=lengths(), seed=st.integers(0, 99), extra=st.integers(0, 2))
+def test_documents_are_forests(sizes, seed, extra):
+    documents = Documents(sizes, seed, extra)
+    text, forest = documents.forests(False)
+    expected = leaf_distances(leaves_covered(forest, text, PAD), 4)
+    real = text.ne(PAD)
+    pairs = real.unsqueeze(1) & real.unsqueeze(2)
+    found = text_distances(documents.rows, text.size(1), PAD, 4)
+    assert torch.equal(found[pairs], expected[pairs])
+
+
+@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "tree_transformer_classifier_tiny"])
+def test_documents_are_independent_of_their_batch(arch):
+    sizes = ([5, 1, 3], [1, 4], [6], [1])
+    model, batch = filled(arch, *BOTH), Documents(sizes, extra=1)
+    plain = build_classifier(arch)
+    together = model(**inputs_of(model, batch.rows))["logits"]
+    for row, own in enumerate(sizes):
+        alone = model(**inputs_of(model, Documents([own]).rows))["logits"][0]
+        torch.testing.assert_close(together[row], alone)
+    assert not torch.allclose(together, plain(**inputs_of(plain, batch.rows))["logits"])
+
+
+@pytest.mark.parametrize("kind", ["linear", "tree", "both"])
+@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "tree_transformer_classifier_tiny"])
+def test_tables_of_zeros_change_nothing(arch, kind):
+    documents, plain = Documents([[5, 1, 3], [6]]), build_classifier(arch)
+    model = build_classifier(arch, "--distance-bias", kind)
+    results = [each(**inputs_of(each, documents.rows))["logits"] for each in (model, plain)]
+    torch.testing.assert_close(*results, rtol=1e-6, atol=1e-6)
+
+
+def test_a_pair_of_sentences_has_linear_distances():
+    tokens = torch.tensor([[4, 5, 2, 6], [7, 2, 1, 1]])
+    plain = build(class_task(), arch="treeformer_classifier_tiny")
+    model = build(class_task(), "--distance-bias", "linear", arch="treeformer_classifier_tiny")
+    inputs = {"src_tokens": tokens, "src_lengths": torch.tensor([4, 2])}
+    torch.testing.assert_close(model(**inputs)["logits"], plain(**inputs)["logits"], rtol=1e-6, atol=1e-6)
+    with torch.no_grad():
+        model.encoder.layers[0].self_attn.distance_bias.linear.normal_()
+    assert not torch.allclose(model(**inputs)["logits"], plain(**inputs)["logits"], atol=1e-4)
+
+
+def test_combinations_without_a_meaning_are_refused():
+    with pytest.raises(InputError, match="those of a document attend with its nodes"):
+        build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask")
+    build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask", "--leaf-attention", "sentence")
+    with pytest.raises(InputError, match="--distance-bias both measures paths in trees, and this model reads plain"):
+        build(class_task(), *BOTH, arch="treeformer_classifier_tiny")
+    task = class_task()
+    del task.label_dictionary
+    with pytest.raises(MissingTreesError, match="use --task tree_classification"):
+        build(task, *BOTH, arch="transformer_classifier_tiny")
