@@ -4,6 +4,7 @@
 # make lint                    environment, format and lint by ruff, types by mypy
 # make docs                    environment, the documentation as a site in out/site; warnings are errors
 # make model NAME=geo DATA=DIR  a small model of examples/released, trained by its recipe and packed with a model card
+# make results NAME=overnight_publications DATA=DIR  a result of examples/results once more: all systems and seeds, paired tests
 # make benchmark [NAME=...]    environment, one benchmark or all of them, in one table and in out/benchmarks; OPTIONS=--page
 #                              puts the figures into the documentation
 # make gpu [OPTIONS="--data DIR"]  environment, checks and measurements on a GPU in eight minutes; a table and out/gpu
@@ -46,7 +47,7 @@ PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/pre
   tests/test_fairseq_versions.py tests/test_python_versions.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test test-portable portability which lint docs model benchmark gpu fuzz docker dist \
+.PHONY: ready environment install help quickstart test test-portable portability which lint docs model results benchmark gpu fuzz docker dist \
   clean
 .DEFAULT_GOAL := ready
 
@@ -106,6 +107,10 @@ docs: environment
 
 model: environment
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(ONE_THREAD) python examples/released/make_model.py $(NAME) \
+	  $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(OPTIONS)
+
+results: environment
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(ONE_THREAD) python examples/lib/results.py $(NAME) \
 	  $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(OPTIONS)
 
 benchmark: environment

@@ -1,6 +1,8 @@
 """Runs commands in processes of their own, without the ten seconds that each would need to import torch and fairseq.
 
-A server imports them once and forks for every command. The folder of :func:`programs` holds stand-ins for ``python``
+A server imports them once and forks for every command. A second one, a fork of the first, has also registered the
+plugin: it runs fairseq's commands, which would do so themselves. All other programs have to import what they need, as
+in a process of their own. The folder of :func:`programs` holds stand-ins for ``python``
 and the console scripts: each passes its arguments, environment, working folder and standard streams to the
 server and exits with the status of the fork. A stand-in is also a real Python: whatever is not ``-m MODULE``, ``-c
 CODE`` or a script is executed by the interpreter itself.
@@ -38,7 +40,7 @@ if name == "python" and (not arguments or arguments[0].startswith("-") and argum
     os.execv({python!r}, ["python", *arguments])
 try:
     server = socket.socket(socket.AF_UNIX)
-    server.connect({address!r})
+    server.connect({address!r} + (".fairseq" if name.startswith("fairseq-") else ""))
 except OSError:
     os.execv(os.path.join({bin!r}, name), [name, *arguments])
 task = json.dumps([name, arguments, os.getcwd(), dict(os.environ)]).encode()
@@ -81,18 +83,24 @@ def serve(address: str) -> None:
     import sklearn.metrics  # noqa: F401
     import stanza  # noqa: F401
 
-    import tree_fairseq
-    from tests.hydra_cache import parse_defaults, remember_overrides
+    listener = _listen(address)
+    registered, tells = os.pipe()
+    if os.fork() == 0:
+        import tree_fairseq
+        from tests.hydra_cache import parse_defaults, remember_overrides
 
-    tree_fairseq.register()
-    remember_overrides()
-    parse_defaults()
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen(64)
+        tree_fairseq.register()
+        remember_overrides()
+        parse_defaults()
+        listener.close()
+        listener = _listen(f"{address}.fairseq")
+        os.write(tells, b"1")
+    elif os.read(registered, 1):
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+    os.close(registered)
+    os.close(tells)
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     while True:
         connection, _ = listener.accept()
@@ -102,6 +110,13 @@ def serve(address: str) -> None:
             _answer(connection)
         connection.close()
         _reap()
+
+
+def _listen(address: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(64)
+    return listener
 
 
 def _reap() -> None:
@@ -163,12 +178,12 @@ def _become(name: str, arguments: list[str], folder: str, environment: dict[str,
 
 
 def _execute(name: str, arguments: list[str], environment: dict[str, str]) -> None:
-    from tree_fairseq import logs
-
     # The server's folder stays importable, because tree_fairseq and preprocess of the checkout are tested.
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = paths
     if name != "python":
+        from tree_fairseq import logs
+
         sys.argv = [name, *arguments]
         logs.keep_clean()  # as in a process that imports the plugin now
         module = f"fairseq_cli.{name.removeprefix('fairseq-')}"

@@ -48,3 +48,10 @@ def test_a_script_can_import_files_beside_it(tmp_path):
 def test_commands_do_not_affect_each_other():
     command("python", "-c", "import tree_fairseq; tree_fairseq.mark = 1")
     assert command("python", "-c", "import tree_fairseq; print(hasattr(tree_fairseq, 'mark'))").stdout == "False\n"
+
+
+def test_programs_import_what_they_need_as_in_a_process_of_their_own():
+    code = (
+        "import sys; print([name for name in sys.modules if name.startswith('tree_fairseq')], 'fairseq' in sys.modules)"
+    )
+    assert command("python", "-c", code).stdout == "[] True\n"

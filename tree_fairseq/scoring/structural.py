@@ -25,6 +25,7 @@ from tree_fairseq.scoring.outcomes import SCHEMES, VALIDITY, Judgement
 from tree_fairseq.scoring.outputs import Outputs, read_complete, read_references
 from tree_fairseq.scoring.runs import GroupScorer, bucket_lines, generated, group_lines
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
+from tree_fairseq.tree_insertion import folder as _insertion_folder  # noqa: F401  (registers its section of tree.json)
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.notations.notation import Notation, Piece
 from tree_fairseq.trees.symbols import SymbolEncoding, unordered_labels

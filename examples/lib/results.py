@@ -1,0 +1,212 @@
+"""Results that anyone can repeat: a file says which commands are run, with which seeds, and what they gave here.
+
+    python examples/lib/results.py overnight_publications --data DATA/overnight --out out/results
+    python examples/lib/results.py --pages
+
+The first command, which `make results NAME=overnight_publications DATA=... OUT=...` runs, trains every system of
+``examples/results/overnight_publications.json`` with every seed by its recipe, compares the systems by
+``tree-fairseq score seeds``, and writes the figures into the file and into the pages that show it. What was trained
+before is not trained again. The second writes the tables of all files into the pages, between
+``<!-- results NAME -->`` and ``<!-- end of results -->``.
+
+A file has these entries, and ``measured``, which this program writes:
+
+* ``title``; ``data``, which files ``--data`` takes
+* ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``
+* ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``
+* ``metrics``: by name in ``score.json``, the heading in the table
+* ``comparisons``: pairs of systems, the second of which is the baseline
+* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; ``compared``: its metrics
+  that are reported, with their headings
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from datetime import date
+from pathlib import Path
+
+from tree_fairseq.errors import ScoringError
+from tree_fairseq.files import write_json
+from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+from tree_fairseq.scoring.seeds import main as score_seeds
+
+EXAMPLES = Path(__file__).resolve().parents[1]
+RESULTS = EXAMPLES / "results"
+PAGES = (*EXAMPLES.glob("*/README.md"), *(EXAMPLES.parent / "docs").rglob("*.md"))
+MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
+
+def read_result(name: str) -> dict:
+    """Reads a file of results. Raises ScoringError if there is none of that name."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in RESULTS.glob("*.json")))
+        raise ScoringError(f"there is no {path}; results with files: {known}")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def command_of(result: dict, system: str, seed: int, data: Path, out: Path) -> list[str]:
+    """Returns the command of a recipe that trains and scores a system with a seed."""
+    own = result["systems"][system]
+    options = shlex.split(f"{result.get('options', '')} {own.get('options', '')}")
+    flags = shlex.split(own.get("flags", ""))
+    command = [str(EXAMPLES / result["recipe"] / "run.sh"), "--data", str(data), "--out", str(out), *options]
+    return [*command, "--seed", str(seed), *(["--", *flags] if flags else [])]
+
+
+def train(result: dict, system: str, seed: int, data: Path, out: Path) -> dict:
+    """Runs a recipe, and returns the metrics, the size and the hours of its run, and its folder.
+
+    Hours are those of the first call that finished, and of calls before it that failed.
+    """
+    diary = out / "hours.json"
+    hours = json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
+    command = command_of(result, system, seed, data, out)
+    key = shlex.join(command[5:])
+    entry = hours.setdefault(key, {"hours": 0.0, "finished": False})
+    begin = time.monotonic()
+    status = subprocess.run(command).returncode
+    if not entry["finished"]:
+        entry["hours"] += (time.monotonic() - begin) / 3600
+        entry["finished"] = status == 0
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(diary, hours)
+    if status != 0:
+        raise ScoringError(f"this command failed: {shlex.join(command)}")
+    name = json.loads((out / "result.json").read_text(encoding="utf-8"))["description"]["run"]
+    [folder] = {path.parent for path in out.rglob(f"runs/{name}/{SCORE_FILE}")}
+    scores = read_scores(folder / SCORE_FILE)
+    facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
+    return {"folder": folder, "hours": entry["hours"], **facts, "metrics": scores["metrics"]}
+
+
+def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
+    """Compares the outputs of all seeds of two systems; returns the rows of ``tree-fairseq score seeds``, by metric."""
+    found = out / "comparison.json"
+    sides = {"--hypotheses": system, "--baseline": baseline}
+    arguments = [text.format(out=out) for text in shlex.split(result["score"])]
+    for flag, folders in sides.items():
+        arguments += [flag, *(str(folder / "generate-test.txt") for folder in folders)]
+    if score_seeds([*arguments, "--json", str(found)]) != 0:
+        raise ScoringError("the comparison failed; see above")
+    rows = json.loads(found.read_text(encoding="utf-8"))["metrics"]
+    kept = ("difference", "interval", "p_value", "signature")
+    return {name: {key: rows[name][key] for key in kept if key in rows[name]} for name in result["compared"]}
+
+
+def measure(result: dict, data: Path, out: Path) -> dict:
+    """Trains and compares all systems; returns the entry ``measured``."""
+    runs = {name: [train(result, name, seed, data, out) for seed in result["seeds"]] for name in result["systems"]}
+    systems = {}
+    for name, rows in runs.items():
+        systems[name] = {
+            "metrics": {metric: [row["metrics"][metric] for row in rows] for metric in result["metrics"]},
+            "updates": [row.get("updates") for row in rows],
+            "parameters": rows[0].get("parameters"),
+            "hours": [round(row["hours"], 3) for row in rows],
+        }
+    folders = {name: [row["folder"] for row in rows] for name, rows in runs.items()}
+    comparisons = [
+        {"system": ours, "baseline": theirs, "metrics": compare(result, folders[ours], folders[theirs], out)}
+        for ours, theirs in result["comparisons"]
+    ]
+    machine = f"{os.cpu_count()} cores of {processor()}, Python {platform.python_version()}"
+    return {"date": date.today().isoformat(), "machine": machine, "systems": systems, "comparisons": comparisons}
+
+
+def processor() -> str:
+    """Returns the name of the processor."""
+    cpuinfo = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.is_file() else None
+    return named.group(1) if named else platform.machine()
+
+
+# Tables
+
+
+def figures(values: Sequence[float]) -> str:
+    """Formats the mean over the seeds, and the value of each seed."""
+    each = f" ({', '.join(f'{value:.1f}' for value in values)})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.1f}{each}"
+
+
+def table(result: dict) -> str:
+    """Formats a file of results in Markdown: systems, comparisons, and where they were measured."""
+    measured = result["measured"]
+    rows = [["", *result["metrics"].values(), "hours a run"], ["---"] * (len(result["metrics"]) + 2)]
+    for name, system in measured["systems"].items():
+        hours = statistics.fmean(system["hours"])
+        rows.append([name, *(figures(system["metrics"][metric]) for metric in result["metrics"]), f"{hours:.2f}"])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.append("")
+    for pair in measured["comparisons"]:
+        for metric, row in pair["metrics"].items():
+            low, high = row["interval"]
+            lines.append(
+                f"- {pair['system']} over {pair['baseline']}, {result['compared'][metric]}: {row['difference']:+.1f} "
+                f"(95 % interval {low:+.1f} to {high:+.1f}, p = {row['p_value']:.3f})"
+            )
+    seeds = ", ".join(map(str, result["seeds"]))
+    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}."]
+    return "\n".join(lines) + "\n"
+
+
+def write_pages(pages: Iterable[Path] = PAGES) -> list[Path]:
+    """Writes the tables into the pages; returns the pages that changed."""
+    changed = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        new = MARKED.sub(lambda found: f"{found[1]}{table(read_result(found[2]))}{found[3]}", text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this script; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="?", help="a file of examples/results, without .json")
+    parser.add_argument("--data", type=Path, help="the files of the data set")
+    parser.add_argument("--out", type=Path, default=Path("out/results"), help="where runs are (default: %(default)s)")
+    parser.add_argument("--pages", action="store_true", help="only write the tables into the pages")
+    parser.add_argument("--dry-run", action="store_true", help="only print the commands")
+    args = parser.parse_args(arguments)
+    if args.pages:
+        print("\n".join(map(str, write_pages())))
+        return 0
+    try:
+        if args.name is None:
+            raise ScoringError(f"name one of {', '.join(sorted(path.stem for path in RESULTS.glob('*.json')))}")
+        result = read_result(args.name)
+        if args.data is None:
+            raise ScoringError(f"--data is needed: {result['data']}")
+        out = (args.out / args.name).resolve()
+        if args.dry_run:
+            for system in result["systems"]:
+                for seed in result["seeds"]:
+                    print(shlex.join(command_of(result, system, seed, args.data.resolve(), out)))
+            return 0
+        result["measured"] = measure(result, args.data.resolve(), out)
+    except ScoringError as error:
+        sys.stderr.write(f"results: {error}\n")
+        return 1
+    write_json(RESULTS / f"{args.name}.json", result)
+    write_pages()
+    sys.stdout.write(table(result))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
