@@ -100,7 +100,8 @@ quickstart: environment
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" examples/quickstart/run.sh \
 	  $(if $(DATA),--data "$(DATA)") $(if $(SOURCE),--source "$(SOURCE)") $(if $(TARGET),--target "$(TARGET)") \
 	  $(if $(PARSER_DIR),--parser-dir "$(PARSER_DIR)") $(if $(SUBSET),--subset "$(SUBSET)") \
-	  $(if $(UPDATES),--updates "$(UPDATES)") $(if $(OUT),--out "$(OUT)")
+	  $(if $(UPDATES),--updates "$(UPDATES)") $(if $(DISTANCE_BIAS),--distance-bias "$(DISTANCE_BIAS)") \
+	  $(if $(OUT),--out "$(OUT)")
 
 docs: environment
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict --quiet && echo "out/site/index.html"

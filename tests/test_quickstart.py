@@ -67,14 +67,30 @@ def test_it_runs_on_a_users_folder(tmp_path):
             "".join(pair[side].capitalize() + "\n" for pair in drawn), encoding="utf-8"
         )
     printed = quickstart(
-        "--toy", "--data", str(folder), "--out", str(out), "--parser-dir", str(BUNDLED), "--subset", "120"
+        "--toy",
+        "--data",
+        str(folder),
+        "--out",
+        str(out),
+        "--parser-dir",
+        str(BUNDLED),
+        "--subset",
+        "120",
+        "--distance-bias",
+        "both",
     ).stdout
     check(out, printed, 108)
+    assert "--arch tree_transformer_tiny --distance-bias both" in printed
+    assert "--arch transformer_distance_bias --distance-bias linear" in printed
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("--nonsense",), "unknown option --nonsense"), (("--updates",), "--updates needs a value")],
+    [
+        (("--nonsense",), "unknown option --nonsense"),
+        (("--updates",), "--updates needs a value"),
+        (("--distance-bias", "near"), "give linear, tree or both"),
+    ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
     done = quickstart(*arguments, succeeds=False)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from recipe_file import LIBRARY, RecipeError, Settings, check_names, read_sections, setting_name
-from runner import Runner, extra_suffix, key_of
+from runner import Runner, comparisons, extra_suffix, key_of
 from stages import batch_flags
 
 ROOT = LIBRARY.parent.parent
@@ -121,7 +121,7 @@ def check(settings: Settings, checks: dict[str, str]) -> None:
         )
     if settings.raw("refuse"):
         raise RecipeError(settings.prose("refuse"))
-    if settings.text("stage") == settings.words("stages")[-1] and settings.raw("refuse_last"):
+    if settings.text("stage") in comparisons(settings) and settings.raw("refuse_last"):
         raise RecipeError(settings.prose("refuse_last"))
 
 

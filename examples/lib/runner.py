@@ -52,6 +52,12 @@ def others_scored(settings: Settings, run: Path) -> list[str]:
     return [str(file.parent) for file in files if wanted.fullmatch(file.parent.name) and file.parent != run]
 
 
+def comparisons(settings: Settings) -> list[str]:
+    """The stages after the scores, each of which compares other systems with the one that was asked for."""
+    stages = settings.words("stages")
+    return stages[stages.index("score") + 1 :]
+
+
 class Runner:
     """One recipe with its options: what ``run.sh`` does."""
 
@@ -107,11 +113,11 @@ class Runner:
         self.stages.run(["rm", str(unfinished)])
 
     def systems_and_comparisons(self) -> None:
-        """The system that was asked for and, with the last stage, its ablations or its sweep."""
-        last = self.order[-1]
+        """The system that was asked for and, with a stage after the scores, its ablations, controls or sweep."""
         main = self.systems(self.settings)
         self.means(main)
-        if not self.reached(last):
+        last = self.asked
+        if last not in comparisons(self.settings):
             return
         rows = [run for settings in self.rows(last) for run in self.systems(settings)]
         if last == "sweep":

@@ -26,10 +26,12 @@ USAGE = """usage: {script} [options]
   --parser-dir DIR   folder of a Stanza model for your text; without it Stanza downloads its own
   --subset N         the first N pairs of your train
   --updates N        training updates of each model (600)
+  --distance-bias B  linear, tree or both: the encoder's attention has a learned bias by distance, and the transformer
+                     beside it one by linear distance
   --toy              tiny sizes, to see that everything runs
 """
 SECONDS_BETWEEN_LINES = 10
-OPTIONS = ("data", "out", "source", "target", "parser-dir", "subset", "updates")
+OPTIONS = ("data", "out", "source", "target", "parser-dir", "subset", "updates", "distance-bias")
 LOSS = re.compile(r"\| train_inner \|.* loss=([\d.]*),.*num_updates=(\d*),")
 TRAINING = """
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --adam-betas '(0.9, 0.98)'
@@ -66,6 +68,8 @@ def read_options(arguments: list[str]) -> dict[str, str]:
         if not words:
             raise UsageError(f"{word} needs a value")
         found[word[2:]] = words.pop(0)
+    if found.get("distance-bias", "both") not in ("linear", "tree", "both"):
+        raise UsageError(f"--distance-bias {found['distance-bias']}: give linear, tree or both")
     return found
 
 
@@ -224,6 +228,9 @@ class Quickstart:
             "tree_transformer": [*begin, "tree_translation", "--arch", "tree_transformer_tiny"],
             "transformer": [*begin, "translation", "--arch", "transformer"],
         }
+        if "distance-bias" in self.options:
+            models["tree_transformer"] += ["--distance-bias", self.options["distance-bias"]]
+            models["transformer"][-1:] = ["transformer_distance_bias", "--distance-bias", "linear"]
         self.say(" ".join([*models["tree_transformer"], *size, *training]))
         self.say(" ".join(models["transformer"]) + ", the rest as above")
         running = {}

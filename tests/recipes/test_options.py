@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -24,7 +26,7 @@ from tests.recipes.commands import (
 )
 
 STOCK = {
-    "multi30k_en_de": ("transformer", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
+    "multi30k_en_de": ("transformer", "transformer_distance_bias", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"),
     "wmt14_en_de": (
         "transformer_wmt_en_de",
         "transformer_wmt_en_de_big",
@@ -133,6 +135,31 @@ def test_ablations_differ_in_what_they_are_named_for(tmp_path):
     assert sum("--attention" in command for command in scores) == 6  # all but the one without attention to nodes
 
 
+@pytest.mark.parametrize(
+    "name, size", [("multi30k_en_de", ""), ("iwslt14_de_en", "_iwslt_de_en"), ("wmt14_en_de", "_wmt_en_de_big")]
+)
+def test_controls_are_the_same_model_without_what_it_is_about(tmp_path, name, size):
+    options = ("--distance-bias", "both", "--arch", f"tree_transformer{size}", "--stage", "controls")
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", *options)
+    commands = {command[command.index("--save-dir") + 1].split("/")[-2]: command for command in training(name, *base)}
+    found = {run: parsed(command) for run, command in commands.items()}
+    tree, baseline = f"tree_transformer{size}", f"transformer_distance_bias{size}"
+    controls = [f"{tree}-{parser}-both-distances" for parser in ("right-branching", "balanced", "random")]
+    full = f"{tree}-both-distances"
+    linear = [f"{baseline}-linear-distances", f"{tree}-linear-distances"]
+    assert list(found) == [full, f"transformer{size}", *linear, *controls]
+    assert [found[run].arch for run in (f"transformer{size}", *linear)] == [f"transformer{size}", baseline, tree]
+    assert all(
+        found[run].distance_bias == ("linear" if run in linear else "both") for run in (*linear, *controls, full)
+    )
+    assert not hasattr(found[f"transformer{size}"], "distance_bias")
+    folders = {run: Path(command[1]).name for run, command in commands.items()}
+    assert all(folders.pop(run) == f"data-bin-{run[len(tree) + 1 : -len('-both-distances')]}" for run in controls)
+    assert set(folders.values()) == {"data-bin"}
+    scores = [command for command in printed_commands(name, *base) if command[1:3] == ["score", "bleu"]]
+    assert all(Path(each[each.index("--against") + 1]).name == full for each in scores[1:]) and len(scores) == 7
+
+
 def test_stages_end_where_they_are_asked_to(tmp_path):
     def programs(stage):
         names = []
@@ -201,7 +228,19 @@ def test_parser_options_reach_preprocessing(tmp_path):
         (("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm"), "no settings for --arch lstm"),
         (
             ("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--stage", "ablate"),
-            "needs a tree_* architecture",
+            "--stage ablate needs a tree_* architecture",
+        ),
+        (
+            ("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--stage", "controls"),
+            "--stage controls needs a tree_* architecture",
+        ),
+        (
+            ("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--distance-bias", "linear"),
+            "--distance-bias is for tree_transformer* and transformer_distance_bias* architectures",
+        ),
+        (
+            ("--out", "OUT", "--toy", "--dry-run", "--distance-bias", "near"),
+            "--distance-bias near: give linear tree both",
         ),
     ],
 )

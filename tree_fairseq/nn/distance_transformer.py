@@ -7,6 +7,7 @@ distance along the sentence or in the tree, and nothing else that the stock mode
 from argparse import Namespace
 
 from fairseq.models import register_model
+from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, distance_kind
@@ -36,9 +37,10 @@ class DistanceBiasTransformer(ExtendedTransformer):
             )
 
 
-# fairseq's sizes: its base model, also for WMT; that for IWSLT; and one for first trials.
+# fairseq's sizes: its base model, also for WMT; that for IWSLT; one for first trials; and the big one for WMT.
 register_architectures(
     "transformer_distance_bias",
     DistanceBiasTransformer.set_defaults,
     {"": None, "_iwslt_de_en": (6, 512, 1024, 4), "_wmt_en_de": None, "_tiny": (2, 64, 128, 4)},
 )
+register_architectures("transformer_distance_bias", transformer_vaswani_wmt_en_de_big, {"_wmt_en_de_big": None})
