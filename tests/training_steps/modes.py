@@ -24,14 +24,17 @@ def _tensors(*values: object) -> Iterator[Tensor]:
 class OneDevice(TorchDispatchMode):
     """Fails when a tensor of the host that has elements meets one of the device, here ``meta``, or is copied to it.
 
-    Numbers are no such tensors: kernels take them as arguments.
+    Numbers are no such tensors: kernels take them as arguments. The same is true of the lengths of packed sequences,
+    which torch wants on the host.
     """
+
+    packing = frozenset(["_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"])
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         found = list(_tensors(args, kwargs, result))
-        if any(tensor.device == META for tensor in found):
+        if any(tensor.device == META for tensor in found) and func.overloadpacket.__name__ not in self.packing:
             strangers = [tuple(tensor.shape) for tensor in found if tensor.device != META and tensor.dim()]
             if strangers:
                 raise Synchronisation(f"{func} joins tensors of the device and of the host, {strangers}")

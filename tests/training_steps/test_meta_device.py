@@ -19,12 +19,8 @@ from tree_fairseq.nn import tree_task
 from tree_fairseq.nn.devices import PaddingAssumed
 from tree_fairseq.nn.encoders import ENCODERS
 
-PENDING = {
-    "lstm on translation": "fairseq's LSTM packs sequences by lengths on the CPU",
-    "source_encoder_transformer_tiny on translation, tree_lstm": "lengths",
-    "tree_to_tree_lstm_tiny on sequence-to-tree": "lengths",
-}
-"""Cases that do not pass yet, by the beginnings of their names, and where they wait for the device."""
+PENDING = {"lstm on translation": "fairseq's LSTM packs sequences by lengths on the CPU"}
+"""Cases that do not pass, by the beginnings of their names, and where they wait for the device."""
 WAITING = (Synchronisation, RuntimeError, NotImplementedError)
 
 

@@ -89,7 +89,10 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
     data = data_of(stored, dictionary)
     data.set_epoch(3)
     batch = data.collater([data[index] for index in range(len(data))])
-    assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "partial_tree"} and "delete" not in batch
+    assert (
+        set(batch["net_input"]) == {"src_tokens", "src_lengths", "source_lengths", "partial_tree"}
+        and "delete" not in batch
+    )
     partial = batch["net_input"]["partial_tree"]
     slots = 0
     for row, index in enumerate(batch["id"].tolist()):

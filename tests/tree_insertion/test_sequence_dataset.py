@@ -122,7 +122,7 @@ def test_batches(stored, dictionary):
     assert kept != [insertion[index]["partial_sequences"][0].tokens.tolist() for index in range(len(TREES))]
     batch = insertion.collater([insertion[index] for index in range(len(TREES))])
     partial = batch["net_input"]["partial_sequence"]
-    assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "partial_sequence", "slots"}
+    assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "source_lengths", "partial_sequence", "slots"}
     exists = torch.nn.functional.pad(partial[:, 1:], (0, 1), value=dictionary.pad()) != dictionary.pad()
     assert (
         batch["slot_target"]["slot"].unique().equal(exists.flatten().nonzero().flatten())

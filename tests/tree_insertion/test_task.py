@@ -128,7 +128,7 @@ def test_new_text_without_trees(folder):
     task = task_of(folder)
     tokens, lengths = task.get_interactive_tokens_and_lengths(["show rivers in texas"], lambda line: line)
     data = task.build_dataset_for_inference(tokens, lengths)
-    assert set(data.collater([data[0]])["net_input"]) == {"src_tokens", "src_lengths"}
+    assert set(data.collater([data[0]])["net_input"]) == {"src_tokens", "src_lengths", "source_lengths"}
     assert task.source_forests(["show rivers"], lambda line: line) == [()]
 
 
@@ -297,7 +297,7 @@ def test_models_are_given_sequences(folder, arch, names):
     largest = task.insertion.splits["train"].largest
     assert len(model.sequences) == len(task.target_dictionary) + 2 * largest == len(model.decoder.embed_tokens.weight)
     for batch in batches(task, "train"):
-        assert set(batch["net_input"]) == {"src_tokens", "src_lengths", *names.split()}
+        assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "source_lengths", *names.split()}
         output = model(**batch["net_input"])
         logits = output["logits"] if isinstance(output, dict) else output[0]
         assert logits.shape[-1] == len(model.sequences) and torch.isfinite(logits).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
@@ -143,6 +144,20 @@ def test_missing_places_of_targets_are_derived_from_their_symbols(encoding, sour
     expected = logits(model, inputs)
     del inputs["previous_symbol_tree"]
     torch.testing.assert_close(logits(model, inputs), expected)
+
+
+@pytest.mark.parametrize("rows", [None, [2, 0, 3, 1]], ids=["unsorted", "sorted"])
+def test_lengths_of_the_batch_change_nothing(rows):
+    """Values and gradients are those of lengths that the device gives."""
+    pairs = Pairs(False, True)
+    model, inputs = model_of(pairs).double(), pairs.net_input(rows, spare=1)
+    lengths = inputs["src_tokens"].ne(PAD).sum(1).numpy()
+    assert (np.diff(lengths) <= 0).all() == (rows is not None)
+    expected, got = (model(**inputs, source_lengths=given)[0] for given in (None, lengths))
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    gradients = (torch.autograd.grad(output.square().sum(), list(model.parameters())) for output in (expected, got))
+    for own, asked in zip_equal(*gradients):
+        torch.testing.assert_close(own, asked)
 
 
 def test_branches_are_read():

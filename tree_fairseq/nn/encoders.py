@@ -17,6 +17,7 @@ from torch import nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, distance_kind, measures_trees
+from tree_fairseq.nn.pair_dataset import SOURCE_LENGTHS
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
@@ -43,6 +44,8 @@ class EncoderType:
         config: its options; each is a flag of the models that leave the choice of an encoder to the user
         fill_in: sets in the configuration what the encoder needs of the source's side, before it is built
         help: describes it in the help of flags
+        reads_lengths: whether it reads the lengths of sources on the host, ``source_lengths``, which are None where a
+            batch does not have them
     """
 
     name: str
@@ -52,11 +55,13 @@ class EncoderType:
     config: type[FairseqDataclass] = FairseqDataclass
     fill_in: Callable[[Any, Side], None] = lambda cfg, side: None
     help: str = ""
+    reads_lengths: bool = False
 
     @property
     def tree_inputs(self) -> tuple[str, ...]:
-        """Names of the trees that it reads in ``net_input``."""
-        return tuple(TREE_INPUTS[modality] for modality in self.reads if modality in TREE_INPUTS)
+        """Names of the trees, and of the lengths, that it reads in ``net_input``."""
+        trees = (TREE_INPUTS[modality] for modality in self.reads if modality in TREE_INPUTS)
+        return (*trees, SOURCE_LENGTHS) if self.reads_lengths else tuple(trees)
 
     def prepare(self, cfg: Any, task) -> None:
         """Sets in the configuration what the encoder needs of a task, which has to have trees that it reads."""

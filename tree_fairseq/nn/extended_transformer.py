@@ -22,7 +22,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
-from tree_fairseq.nn.sides import TREE_INPUTS
+from tree_fairseq.nn.sides import SOURCE_INPUTS
 from tree_fairseq.options import given_flags, option, refuse_flags
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class ExtendedTransformer(TransformerModelBase):
 
     def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:
         """Encodes sources ``[B, N]``; trees that the encoder does not read may be among its options."""
-        unread = set(TREE_INPUTS.values()).difference(self.tree_inputs)
+        unread = set(SOURCE_INPUTS).difference(self.tree_inputs)
         read = {name: value for name, value in options.items() if name not in unread}
         return self.encoder(src_tokens, src_lengths=src_lengths, **read)
 
@@ -118,9 +118,9 @@ class ExtendedTransformer(TransformerModelBase):
             src_tokens, src_lengths, prev_output_tokens: ``[B, N]``, ``[B]`` and ``[B, T]``
             previous_symbol_tree: parents and branches of ``prev_output_tokens``; None for sequences, or to compute them
             return_all_hiddens: keep every layer's states
-            **kwargs: trees of the source (:data:`tree_fairseq.nn.sides.TREE_INPUTS`), and options of the decoder
+            **kwargs: trees of the source (:data:`tree_fairseq.nn.sides.SOURCE_INPUTS`), and options of the decoder
         """
-        trees = {name: kwargs.pop(name) for name in TREE_INPUTS.values() if name in kwargs}
+        trees = {name: kwargs.pop(name) for name in SOURCE_INPUTS if name in kwargs}
         encoder_out = self.read(src_tokens, src_lengths, return_all_hiddens=return_all_hiddens, **trees)
         if previous_symbol_tree is not None:
             encoder_out["previous_symbol_tree"] = [previous_symbol_tree]

@@ -17,6 +17,9 @@ from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
 from tree_fairseq.trees.symbols import parents_and_branches
 
+SOURCE_LENGTHS = "source_lengths"
+"""The lengths of sources in ``net_input``, ``[B]`` int64, an array of the host: recurrent networks need them there."""
+
 
 class KeepsRemainder(FairseqDataset):
     """A data set that can keep its last examples; comes before other data sets among the bases of a class."""
@@ -61,9 +64,10 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
         return self.dataset.num_tokens_vec(indices)
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """Collates pairs as the wrapped data set does; :meth:`complete` adds the rest."""
+        """Collates pairs as the wrapped data set does, adds :data:`SOURCE_LENGTHS`, and then :meth:`complete` it."""
         batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
         if batch:
+            batch["net_input"][SOURCE_LENGTHS] = batch["net_input"]["src_lengths"].numpy()
             by_id = {sample["id"]: sample for sample in samples}
             self.complete(batch, [by_id[index] for index in batch["id"].tolist()])
         return batch

@@ -20,7 +20,7 @@ from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
-from tree_fairseq.nn.pair_dataset import NewLines, first_line_of
+from tree_fairseq.nn.pair_dataset import SOURCE_LENGTHS, NewLines, first_line_of
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.trees.notations import notation_named
@@ -32,6 +32,9 @@ SEQUENCE, CONSTITUENCY, SYMBOLS = "sequence", "constituency", "symbols"
 
 TREE_INPUTS = {CONSTITUENCY: "source_spans", SYMBOLS: "source_symbol_tree"}
 """Names of the trees of a source in ``net_input``, by modality."""
+
+SOURCE_INPUTS = (*TREE_INPUTS.values(), SOURCE_LENGTHS)
+"""Names of all that collaters add about a source to ``net_input``."""
 
 Encode = Callable[[str], str]
 """Tokeniser and subword segmentation of a line."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
-from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, load_side
+from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS, load_side
 from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.nn.unknown_tokens import count_typed
@@ -48,7 +48,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     """fairseq's translation task over a folder with a ``tree.json``: its sides have modalities."""
 
     cfg: TranslationWithTreesConfig
-    tree_inputs = (*TREE_INPUTS.values(), "previous_symbol_tree")
+    tree_inputs = (*SOURCE_INPUTS, "previous_symbol_tree")
     source_modalities: tuple[str, ...] = (SEQUENCE,)
     """Modalities of sources that the task reads; it takes the first one that the folder holds."""
     target_modalities: tuple[str, ...] = (SEQUENCE,)

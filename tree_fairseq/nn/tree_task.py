@@ -86,7 +86,7 @@ class TreeTask(FairseqTask):
 
     cfg: TreeTaskConfig
     tree_inputs: tuple[str, ...] = ()
-    """Names of the trees in ``net_input``; they are dropped for models that do not read them."""
+    """Names of the trees in ``net_input``, and of what else collaters add; models get what they read of it."""
 
     def __init__(self, cfg, *args, **kwargs):
         super().__init__(cfg, *args, **kwargs)

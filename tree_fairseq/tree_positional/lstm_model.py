@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Optional
 
+import numpy as np
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
@@ -19,6 +20,7 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.nn.pair_dataset import SOURCE_LENGTHS
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
 from tree_fairseq.options import option
@@ -31,13 +33,22 @@ class _MemoryEncoder(FairseqEncoder):
     Subclasses have ``encode``, which returns the states of all tokens, ``[N, B, D]``, and h and c of the root.
     """
 
-    def forward(self, src_tokens: Tensor, *unread, source_symbol_tree: Optional[dict[str, Tensor]] = None, **others):
+    def forward(
+        self,
+        src_tokens: Tensor,
+        *unread,
+        source_symbol_tree: Optional[dict[str, Tensor]] = None,
+        source_lengths: Optional[np.ndarray] = None,
+        **others,
+    ):
         """Encodes sources ``[B, N]``, padded on either side, with the parents and branches of symbol trees.
+
+        Without ``source_lengths``, ``[B]`` int64 on the host, an encoder of sequences asks the device for them.
 
         Beside fairseq's entries, ``root_state`` has h and c of the root, each ``[B, D]``.
         """
         padding = src_tokens.eq(self.padding_idx)
-        states, root_state = self.encode(src_tokens, padding, source_symbol_tree)
+        states, root_state = self.encode(src_tokens, padding, source_symbol_tree, source_lengths)
         return {"encoder_out": [states], "encoder_padding_mask": [padding], "root_state": root_state}
 
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
@@ -66,7 +77,7 @@ class SymbolTreeLSTMEncoder(_MemoryEncoder):
         self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, hidden_size, cfg.source_symbols.degree)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
-    def encode(self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]]):
+    def encode(self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]], lengths: object):
         """As the base class; raises :class:`MissingTreesError` if the batch has no trees."""
         if trees is None:
             raise MissingTreesError(
@@ -93,14 +104,18 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
         options = {"bidirectional": True, "left_pad": False, "pretrained_embed": embed_tokens}
         LSTMEncoder.__init__(self, dictionary, *sizes, cfg.dropout, cfg.dropout, **options)
 
-    def encode(self, tokens: Tensor, padding: Tensor, trees: None):
+    def encode(self, tokens: Tensor, padding: Tensor, trees: object, lengths: Optional[np.ndarray]):
         """As the base class; the root's state is the last h and c."""
-        lengths, columns = (~padding).sum(1), torch.arange(tokens.size(1), device=padding.device)
+        if lengths is None:
+            lengths = (~padding).sum(1).cpu().numpy()
+        columns = torch.arange(tokens.size(1), device=padding.device)
         # fairseq's LSTM needs padding on the right and no column that is padding in all rows. Afterwards the columns
         # move back, so that attention weights belong to their tokens.
         first, width = (~padding).int().argmax(1, keepdim=True), int(lengths.max())
         moved = tokens.gather(1, (columns + first) % len(columns))[:, :width]
-        states, h, c, _ = LSTMEncoder.forward(self, moved, lengths, enforce_sorted=False)
+        # Collaters sort sentences by length; torch would copy an order of its own to the device.
+        is_sorted = bool((lengths[:-1] >= lengths[1:]).all())
+        states, h, c, _ = LSTMEncoder.forward(self, moved, torch.from_numpy(lengths), enforce_sorted=is_sorted)
         states = functional.pad(states, (0, 0, 0, 0, 0, len(columns) - width))
         back = ((columns - first) % len(columns)).t()  # N x B
         return states.gather(0, back.unsqueeze(2).expand_as(states)), [h[-1], c[-1]]
@@ -119,6 +134,7 @@ ENCODER = register_encoder(
         build=lambda cfg, *parts: build_lstm_encoder(cfg, *parts, hidden_size=cfg.encoder.embed_dim),
         fill_in=lambda cfg, side: setattr(cfg, "source_symbols", side.symbols),
         help="a Tree-LSTM for symbol trees, a bidirectional LSTM for sequences",
+        reads_lengths=True,
     )
 )
 
@@ -147,7 +163,7 @@ class TreeToTreeLSTMConfig(FairseqDataclass):
 class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
     """A Tree-LSTM reads the source from its leaves up; an LSTM for each branch writes the target from its root down."""
 
-    tree_inputs = ("source_symbol_tree", "previous_symbol_tree")
+    tree_inputs = ("source_symbol_tree", "previous_symbol_tree", SOURCE_LENGTHS)
 
     @classmethod
     def build_model(cls, args, task):
