@@ -123,7 +123,7 @@ def run(target: Target, seconds: float, folder: Path) -> int:
         (corpus / f"seed-{number}").write_bytes(data)
     # libFuzzer ends the process when its time is up.
     flags = [f"-max_total_time={max(1, int(seconds))}", f"-max_len={LARGEST}", "-rss_limit_mb=4096", "-timeout=60"]
-    atheris.Setup([sys.argv[0], *flags, "-verbosity=0", "-print_final_stats=0", str(corpus)], read)
+    atheris.Setup([sys.argv[0], *flags, "-verbosity=0", "-print_final_stats=1", str(corpus)], read)
     atheris.Fuzz()
     return found
 

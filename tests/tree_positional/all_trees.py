@@ -29,7 +29,7 @@ class Vocabulary:
         """Symbols a, b, ... with these arities."""
         dictionary = Dictionary()
         for number, arity in enumerate(arities):
-            dictionary.add_symbol(f"{chr(97 + number)}^{arity}")
+            dictionary.add_symbol(f"{chr(97 + number) if number < 26 else number}^{arity}")
         if binarization == "lcrs":
             dictionary.add_symbol(NULL)
         for arity in range(max(arities) + 1) if unknown else ():

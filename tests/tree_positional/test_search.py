@@ -409,15 +409,41 @@ def test_suppressed_symbols_make_no_trees():
         ({"match_source_len": True}, "--match-source-len"),
         ({"no_repeat_ngram_size": 3}, "--no-repeat-ngram-size"),
         ({"print_alignment": "hard"}, "--print-alignment"),
-        ({"search_strategy": search.LexicallyConstrainedBeamSearch}, "--constraints"),
+        (
+            {"search_strategy": lambda symbols: search.LexicallyConstrainedBeamSearch(symbols, "ordered")},
+            "--constraints",
+        ),
+        ({"search_strategy": lambda symbols: search.PrefixConstrainedBeamSearch(symbols, print)}, "prefix_allowed"),
+        (
+            {"search_strategy": lambda symbols: search.DiverseSiblingsSearch(symbols, 0.5), "beam_size": 3},
+            "--diversity",
+        ),
+        (
+            {"search_strategy": lambda symbols: search.DiverseBeamSearch(symbols, 2, 0.5), "beam_size": 3},
+            "-beam-groups",
+        ),
+        ({"search_strategy": lambda symbols: search.Sampling(symbols, 99)}, "--sampling-topk 99"),
     ],
 )
 def test_options_that_do_not_work_with_trees_are_refused(options, flag):
     vocabulary = Vocabulary.of([0], "dfs", "none")
-    if flag == "--constraints":
-        options = {"search_strategy": search.LexicallyConstrainedBeamSearch(vocabulary.dictionary, "ordered")}
+    if "search_strategy" in options:
+        options = {**options, "search_strategy": options["search_strategy"](vocabulary.dictionary)}
     with pytest.raises(StructuralSearchError, match=flag):
         generator(vocabulary, TableModel(vocabulary.dictionary), **options)
+
+
+@pytest.mark.parametrize("strategy", ["beam", "groups", "siblings", "sampling", "top k", "top p"])
+def test_scores_that_are_not_numbers_still_make_trees(strategy, caplog):
+    vocabulary = Vocabulary.of([0, 1, 2, 0, 0], "dfs", "none")
+    model = TableModel(vocabulary.dictionary, bias=math.nan)
+    options = {"beam_size": 2, "max_len_b": 6, "search_strategy": searches(vocabulary)[strategy]}
+    with caplog.at_level(logging.WARNING):
+        made = generator(vocabulary, model, **options)
+        for hypotheses in [*made.generate([model], batch([SOURCE])), *made.generate([model], batch([SOURCE]))]:
+            assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
+            assert all(math.isfinite(hypothesis["score"]) for hypothesis in hypotheses)
+    assert caplog.text.count("not numbers") == 1
 
 
 def test_constraints_are_refused():

@@ -17,7 +17,15 @@ from collections.abc import Sequence
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, Sampling
+from fairseq.search import (
+    BeamSearch,
+    DiverseBeamSearch,
+    DiverseSiblingsSearch,
+    LengthConstrainedBeamSearch,
+    PrefixConstrainedBeamSearch,
+    Sampling,
+    Search,
+)
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
@@ -42,6 +50,8 @@ class StructuralEnsemble(EnsembleModel):
 
     ``penalties``, ``[V]``, are subtracted from log-probabilities. Complete trees take the id ``waiting`` while they
     wait; if it is None, they end at once. An ``observer`` keeps the steps of searches, one at a time.
+
+    A score that is not a number counts as the smallest; ``is_faulty``, a bool or a tensor, says whether there was one.
     """
 
     def __init__(
@@ -54,6 +64,7 @@ class StructuralEnsemble(EnsembleModel):
         self.lm_weight = lm_weight
         self.trees: TreeHypotheses | None = None
         self.observer: SearchSteps | None = None
+        self.is_faulty: bool | Tensor = False
 
     def forward_decoder(self, tokens, encoder_outs, incremental_states, temperature: float = 1.0):
         """Returns masked log-probabilities of the next symbols, ``[R, V]``, and fairseq's attention."""
@@ -83,7 +94,10 @@ class StructuralEnsemble(EnsembleModel):
             self.penalties = self.penalties.to(scores)
             scores = scores - self.penalties
         trees = self.trees
-        scores = scores.clamp_(min=self.floor).masked_fill_(trees.illegal_symbols(), self.masked)
+        self.is_faulty = scores.isnan().any() | self.is_faulty
+        scores = (
+            scores.nan_to_num_(nan=self.floor).clamp_(min=self.floor).masked_fill_(trees.illegal_symbols(), self.masked)
+        )
         # A dead row may end only when no other row of its sentence grows, because fairseq counts ended rows as results.
         is_growing = trees.is_growing.repeat_interleave(len(scores) // len(trees.is_growing))  # [R]
         may_end = trees.is_complete
@@ -94,6 +108,19 @@ class StructuralEnsemble(EnsembleModel):
         ends = torch.where(is_growing, -math.inf, self.masked / 2).to(scores)
         scores[:, self.eos] = ends.masked_fill_(may_end, 0.0)
         return scores
+
+
+def _check_sizes(search: Search, beam: int, size: int) -> None:
+    """Raises StructuralSearchError for numbers that a search does not take with a dictionary of this size."""
+    message = None
+    if isinstance(search, DiverseSiblingsSearch) and 2 * beam > size:
+        message = f"--diversity-rate needs two symbols for each of the {beam} beams: set --beam to {size // 2} or less"
+    elif isinstance(search, DiverseBeamSearch) and beam % search.num_groups:
+        message = f"--diverse-beam-groups {search.num_groups} does not divide the {beam} beams: set another --beam"
+    elif isinstance(search, Sampling) and search.sampling_topk > size:
+        message = f"--sampling-topk {search.sampling_topk} is too large: set it to {size} or less"
+    if message is not None:
+        raise StructuralSearchError(f"{message}; the dictionary has {size} symbols")
 
 
 class StructuralGenerator(SequenceGenerator):
@@ -129,6 +156,7 @@ class StructuralGenerator(SequenceGenerator):
             "--constraints": getattr(search, "supports_constraints", False),
             "--no-repeat-ngram-size": options.get("no_repeat_ngram_size", 0) > 0,
             "--print-alignment": options.pop("print_alignment", None),
+            "prefix_allowed_tokens_fn": isinstance(search, PrefixConstrainedBeamSearch),
         }
         refuse_flags(refused, "a search for trees", StructuralSearchError)
         names = map(unknown_symbol, range(int(symbols.arity.max()) + 1))
@@ -147,6 +175,7 @@ class StructuralGenerator(SequenceGenerator):
         )
         # This class limits lengths itself: fairseq's limits hold for the batch as a whole and count EOS.
         super().__init__(ensemble, tgt_dict, max_len_a=0, min_len=0, **options)
+        _check_sizes(self.search, self.beam_size, len(tgt_dict))
         self.symbols = symbols
         self.legal = LegalSymbols.build(symbols, grammar, tuple(never), min_len)
         self.limit_a, self.limit_b, self.min_symbols = max_len_a, max_len_b, min_len
@@ -166,7 +195,14 @@ class StructuralGenerator(SequenceGenerator):
         self.model.trees = TreeHypotheses(
             self.symbols, self.legal, limits, self.beam_size, self.min_symbols, prefix, self.pad, self._waiting
         )
-        return [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
+        self.model.is_faulty = False
+        found = [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
+        if self.model.is_faulty:
+            self._warn_once(
+                "NaN: a model gives probabilities that are not numbers; trees were made without them. Its checkpoint "
+                "may be damaged, or --fp16 may be too narrow for it"
+            )
+        return found
 
     def finalize_hypos(self, step, bbsz_idx, eos_scores, tokens, scores, finalized, finished, *others):
         """Ends hypotheses at their score before EOS, or at minus infinity if they are not trees."""
