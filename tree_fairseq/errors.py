@@ -224,3 +224,7 @@ class VersionError(TreeFairseqError, ImportError):
 
 class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""
+
+
+class LostProcessError(TreeFairseqError):
+    """Another process of a training has ended, or does not answer any more."""

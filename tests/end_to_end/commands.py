@@ -31,7 +31,7 @@ def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> s
         stdin: the command's standard input
     """
     module = importlib.import_module(f"fairseq_cli.{command}")
-    _forget_earlier_runs()
+    forget_earlier_runs()
     argv = [f"fairseq-{command}", *map(str, arguments), "--user-dir", str(PLUGIN)]
     if command in ("train", "validate", "generate") and "--num-workers" not in argv:
         argv += ["--num-workers", "0"]
@@ -66,7 +66,7 @@ def lines_of(kind: str, output: str) -> dict[int, str]:
     return {int(number): text for number, text in re.findall(rf"^{kind}-(\d+)\t(.*)$", output, re.MULTILINE)}
 
 
-def _forget_earlier_runs() -> None:
+def forget_earlier_runs() -> None:
     """fairseq keeps the best score so far on its functions, and tasks may replace a command's ``print``: a process is
     meant to run one command.
     """

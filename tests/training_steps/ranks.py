@@ -1,0 +1,195 @@
+"""Processes that run ``fairseq-train`` together on the CPU, one training after the other.
+
+They are forks of the process that makes them, so that none has to import torch and fairseq again; gloo joins them once.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import socket
+import tempfile
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.distributed import utils as distributed_utils
+from fairseq.trainer import Trainer
+from fairseq_cli import train
+
+from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
+from tests.training_steps.cases import FOLDERS, Case, Folders
+from tree_fairseq.compat import replaced
+
+OPTIONS = {
+    # Weights differ by as much as the gradients do, whose norms before they are clipped are compared, too.
+    "--optimizer": "sgd", "--lr": "0.2", "--clip-norm": "1", "--max-epoch": "2",
+    # Otherwise fairseq leaves the last batch out, if it is smaller.
+    "--required-batch-size-multiple": "1",
+    "--num-workers": "0", "--log-format": "json", "--user-dir": str(PLUGIN),
+}  # fmt: skip
+MEASURES = ("wall", "train_wall", "wps", "ups", "wpb", "bsz")
+"""Times, and numbers that a batch has of its own."""
+
+
+@dataclass
+class Outcome:
+    """The end of a training, in one of the processes.
+
+    Attributes:
+        start: the weights before the first update
+        weights: those at the end
+        updates: of each update, the sums that the criterion logged, the size of the sample and the norm of the gradient
+        validation: the sums of a whole validation
+        reported: what the first process printed at the ends of epochs and validations, less times and speeds
+        error: the traceback of a training that failed
+    """
+
+    start: dict[str, torch.Tensor] = field(default_factory=dict)
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    updates: list[dict[str, float]] = field(default_factory=list)
+    validation: dict[str, float] = field(default_factory=dict)
+    reported: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def arguments_of(case: Case, folders: Folders) -> list[str]:
+    """The command line of a case."""
+    flags = [*map(str, case.flags)]
+    if "pretrained" in flags:
+        flags += ["--encoder-path", str(folders.pretrained())]
+    task = () if "--task" in flags else FOLDERS[case.folder][0]
+    settings = [part for setting in OPTIONS.items() for part in setting]
+    return [str(folders(case.folder)), *task, "--arch", case.arch, *flags, "--cpu", *settings]
+
+
+class Ranks:
+    """Some processes that wait for trainings."""
+
+    def __init__(self, count: int):
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            address = f"tcp://127.0.0.1:{found.getsockname()[1]}"
+        context = multiprocessing.get_context("fork")
+        self._pipes, self._processes = [], []
+        for rank in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, rank, count, address), daemon=True)
+            process.start()
+            self._pipes.append(ours)
+            self._processes.append(process)
+
+    def together(self, arguments: Sequence[str], seconds: float = 120) -> list[Outcome]:
+        """Trains in all processes; returns the outcome of each. The first error of any of them is raised."""
+        return self._run(arguments, len(self._pipes), self._pipes, seconds)
+
+    def alone(self, arguments: Sequence[str], seconds: float = 120) -> Outcome:
+        """Trains in the first process alone."""
+        return self._run(arguments, 1, self._pipes[:1], seconds)[0]
+
+    def _run(self, arguments: Sequence[str], count: int, pipes: list, seconds: float) -> list[Outcome]:
+        for pipe in pipes:
+            pipe.send((list(arguments), count))
+        outcomes = []
+        for rank, pipe in enumerate(pipes):
+            assert pipe.poll(seconds), f"process {rank} has not answered"
+            outcomes.append(pipe.recv())
+        failed = [outcome.error for outcome in outcomes if outcome.error]
+        if failed:
+            self.close()  # the others may be in the middle of a step
+            raise AssertionError("\n".join(failed))
+        return outcomes
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether they can go on."""
+        return all(process.is_alive() for process in self._processes)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for process in self._processes:
+            process.kill()
+            process.join()
+
+
+def _serve(pipe, rank: int, count: int, address: str) -> None:
+    warnings.resetwarnings()
+    warnings.simplefilter("ignore")
+    # The threads of the first process are not here.
+    torch.set_num_threads(1)
+    logging.getLogger().handlers[:] = []
+    joining = ["--distributed-rank", str(rank), "--distributed-init-method", address, "--distributed-no-spawn"]
+    joining += ["--distributed-backend", "gloo"]
+    while True:
+        arguments, world_size = pipe.recv()
+        failed = False
+        try:
+            outcome = _train([*arguments, *joining, "--distributed-world-size", str(world_size)], count)
+        except BaseException:
+            outcome, failed = Outcome(error=f"process {rank}: {traceback.format_exc()}"), True
+        pipe.send(outcome)
+        if failed and world_size > 1:
+            return
+
+
+def _train(arguments: list[str], count: int) -> Outcome:
+    """Runs the command in this process."""
+    outcome = Outcome()
+    forget_earlier_runs()
+
+    class Recorded(Trainer):
+        """fairseq's trainer, which notes what it does and leaves nothing to chance."""
+
+        def __init__(self, cfg, task, model, *others):
+            for module in model.modules():
+                for name in ("p", "dropout"):
+                    if isinstance(getattr(module, name, None), float):
+                        setattr(module, name, 0.0)
+            super().__init__(cfg, task, model, *others)
+            outcome.start = {name: value.clone() for name, value in model.state_dict().items()}
+            outcome.weights = model.state_dict()  # of the tensors that training changes
+
+        def _reduce_and_log_stats(self, logging_outputs, sample_size, grad_norm=None):
+            sums = {"sample_size of all": float(sample_size)}
+            for output in logging_outputs:
+                for name, value in output.items():
+                    sums[name] = sums.get(name, 0.0) + float(torch.as_tensor(value, dtype=torch.float64).sum())
+            if grad_norm is None:
+                for name, value in sums.items():
+                    outcome.validation[name] = outcome.validation.get(name, 0.0) + value
+            else:
+                outcome.updates.append({**sums, "gnorm": float(grad_norm)})
+            return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
+
+    with tempfile.TemporaryDirectory() as folder, replaced(train, "Trainer", Recorded), _reports(outcome.reported):
+        command = [*arguments, "--save-dir", folder, "--no-save"]
+        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
+        if cfg.distributed_training.distributed_world_size == count > 1 and not torch.distributed.is_initialized():
+            distributed_utils.distributed_init(cfg)
+        train.main(cfg)
+    return outcome
+
+
+@contextmanager
+def _reports(lines: list[str]) -> Iterator[None]:
+    """Notes what is printed at the ends of epochs and validations."""
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name in ("train", "valid"):
+                lines.append(record.getMessage())
+
+    root, notes = logging.getLogger(), Notes()
+    root.addHandler(notes)
+    level = root.level
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(notes)
+        root.setLevel(level)
