@@ -1,7 +1,8 @@
 """Training in several processes: on CPUs too, with a limit to waiting, and with one sentence when a process is lost.
 
-fairseq 0.12 starts and joins processes on GPUs alone, although torch joins processes on CPUs by gloo. It leaves to torch
-how long a process waits for the others: half an hour with gloo.
+fairseq 0.12 starts and joins processes on GPUs alone, although torch joins those on CPUs by gloo. It leaves to torch
+how long a process waits for the others: half an hour with gloo. With torch 2.6 and later, several processes cannot
+resume a training.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def install() -> None:
     wrap(distributed_utils, "distributed_init", _with_limited_waiting)
     wrap(distributed_utils, "distributed_main", _with_one_sentence)
     wrap(distributed_utils, "all_gather_list", _gather_on_cpus)
+    wrap(distributed_utils, "_broadcast_object_slow", _receive_any_object)
     distributed_fairseq_model.DistributedDataParallel = DataParallelOnAnyDevice
 
 
@@ -134,3 +136,18 @@ def _gather_on_cpus(gather: Callable) -> Callable:
         return gather(data, group, max_size)
 
     return all_gather_list
+
+
+def _receive_any_object(broadcast: Callable) -> Callable:
+    """Receives what the first process sends, such as a checkpoint with the options in it.
+
+    torch.load since torch 2.6 takes nothing but tensors, and fairseq does not say that this is no file. The first
+    process has read the checkpoint with ``weights_only=True``. Processes of one training trust each other:
+    :func:`all_gather_list` unpickles, too.
+    """
+
+    def broadcast_object(obj: Any, src_rank: int, group: object, dist_device: torch.device) -> Any:
+        with replaced(torch, "load", functools.partial(torch.load, weights_only=False)):
+            return broadcast(obj, src_rank, group, dist_device)
+
+    return broadcast_object

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.end_to_end.commands import PLUGIN, hypotheses, lines_of, run, run_in_process, script
-from tests.end_to_end.test_distributed import free_port
+from tests.end_to_end.ranks import free_port
 from tests.end_to_end.tiny_classes import TASK, preprocess, task_of, train, write_examples
 from tests.faults.test_23_resume import stats
 from tree_fairseq import hub

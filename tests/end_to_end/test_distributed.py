@@ -3,57 +3,53 @@
 from __future__ import annotations
 
 import re
-import socket
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
+import shutil
 from pathlib import Path
 
+import pytest
 import torch
 
-from tests.end_to_end.commands import PLUGIN, run_in_process, script
-from tests.end_to_end.fixtures import TASK, train
-
-# No dropout: each rank draws its own.
-OPTIONS = ("--dropout", "0", "--max-epoch", "2")
+from tests.end_to_end.ranks import train_together
 
 
-def free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return made.getsockname()[1]
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    state = torch.load(path, weights_only=True)
+    return {**state["model"], "updates": torch.tensor(state["optimizer_history"][-1]["num_updates"])}
 
 
-def train_together(data: Path, folder: Path, *arguments: str, ranks: int = 2) -> list[subprocess.CompletedProcess]:
-    """The ranks' finished processes."""
-    port = free_port()
-    settings = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--seed": 7,
-        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320,
-        "--num-workers": 0,
-        "--ddp-backend": "legacy_ddp", "--distributed-init-method": f"tcp://127.0.0.1:{port}",
-        "--distributed-backend": "gloo",
-        "--distributed-world-size": ranks, "--arch": "tree_transformer_tiny", "--save-dir": folder,
-        "--user-dir": PLUGIN, "--log-format": "simple",
-    }  # fmt: skip
-    command = [script("fairseq-train"), data, *TASK, "--cpu", "--distributed-no-spawn", *arguments]
-    command += [part for setting in settings.items() for part in setting]
-    with ThreadPoolExecutor(ranks) as pool:
-        return list(pool.map(lambda rank: run_in_process([*command, "--distributed-rank", rank]), range(ranks)))
+def valid_losses(log: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
 
 
-def test_two_ranks_equal_one_with_twice_the_batches(data_bin, tmp_path):
-    finished = train_together(data_bin, tmp_path / "two", *OPTIONS)
-    for rank in finished:
-        assert rank.returncode == 0, rank.stdout
-    log = finished[0].stdout
+@pytest.fixture(scope="module")
+def one(data_bin, tmp_path_factory) -> tuple[str, Path]:
+    """The log and the checkpoints of one process with two batches an update; three epochs of three updates."""
+    folder = tmp_path_factory.mktemp("one") / "checkpoints"
+    arguments = ("--update-freq", 2, "--max-epoch", 3, "--save-interval-updates", 2)
+    return train_together(data_bin, folder, *arguments, ranks=1), folder
+
+
+def test_two_ranks_equal_one_with_twice_the_batches(data_bin, one, tmp_path):
+    log = train_together(data_bin, tmp_path / "two", "--max-epoch", 3)
     assert "distributed init (rank 0)" in log or "distributed_world_size': 2" in log
+    # The one has validated in the middle of each epoch, too.
+    assert valid_losses(log) == pytest.approx(valid_losses(one[0])[1::2], abs=2e-3) and len(valid_losses(log)) == 3
+    found, expected = weights(tmp_path / "two" / "checkpoint3.pt"), weights(one[1] / "checkpoint3.pt")
+    assert found["updates"] == 9
+    for name, weight in expected.items():
+        torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-3)
 
-    one = train(data_bin, tmp_path / "one", *OPTIONS, "--update-freq", 2)
-    together, alone = (
-        torch.load(path / "checkpoint2.pt", weights_only=True) for path in (tmp_path / "two", one.folder)
-    )
-    assert together["optimizer_history"][-1]["num_updates"] == alone["optimizer_history"][-1]["num_updates"] == 6
-    for name, weight in alone["model"].items():
-        torch.testing.assert_close(together["model"][name], weight, rtol=1e-3, atol=1e-3)
-    losses = [re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", text) for text in (log, one.log)]
-    assert [abs(float(left) - float(right)) < 2e-3 for left, right in zip(*losses)] == [True, True]
+
+@pytest.mark.parametrize("checkpoint", ["checkpoint1.pt", "checkpoint_1_2.pt"], ids=["epoch", "middle of an epoch"])
+def test_from_one_rank_to_two_and_back(data_bin, one, tmp_path, checkpoint):
+    folder = tmp_path / "resumed"
+    folder.mkdir()
+    shutil.copy(one[1] / checkpoint, folder / "checkpoint_last.pt")
+    together = train_together(data_bin, folder, "--max-epoch", 2)
+    assert "Loaded checkpoint" in together and "training on 2 devices" in together
+    back = train_together(data_bin, folder, "--max-epoch", 3, "--update-freq", 2, ranks=1)
+    assert "Loaded checkpoint" in back
+    assert valid_losses(back)[-1] == pytest.approx(valid_losses(one[0])[-1], abs=1e-3)
+    found, expected = weights(folder / "checkpoint3.pt"), weights(one[1] / "checkpoint3.pt")
+    for name, weight in expected.items():
+        torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-3)
