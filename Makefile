@@ -1,5 +1,5 @@
 # make quickstart              environment, a small corpus, Stanza's parses, two models trained, translations, BLEU, a picture
-# make quickstart DATA=DIR     the same on your own parallel text; also SOURCE=, TARGET=, PARSER_DIR=, SUBSET=, UPDATES=, OUT=
+# make quickstart DATA=DIR     the same on your own parallel text; also SOURCE=, TARGET=, PARSER_DIR=, SUBSET=, UPDATES=, DISTANCE_BIAS=, OUT=
 # make test                    environment, the whole test suite; TESTS=PATH runs a part of it
 # make lint                    environment, format and lint by ruff, types by mypy
 # make docs                    environment, the documentation as a site in out/site; warnings are errors

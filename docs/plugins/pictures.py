@@ -97,6 +97,33 @@ def accumulation() -> str:
     return _svg(figure)
 
 
+def distances() -> str:
+    """The distances between the words of a sentence, in words and in edges of its tree."""
+    import torch
+
+    from tree_fairseq.nn.distances import leaf_distances, linear_distances
+    from tree_fairseq.trees.bracket import read_spans
+    from tree_fairseq.trees.spans import reduce_spans
+
+    read = read_spans(SENTENCE)
+    words, spans = read.leaves, torch.from_numpy(read.spans[reduce_spans(read.spans)])
+    column = torch.arange(len(words))
+    covers = (spans[:, :1] <= column) & (column < spans[:, 1:2])
+    maps = {
+        "Linear distance": linear_distances(len(words), 16, False, column.device).numpy(),
+        "Tree distance": leaf_distances(covers.unsqueeze(0), 16)[0].numpy(),
+    }
+    figure, axes = _figure(10, 4.6, 2)
+    for part, (title, values) in zip(axes, maps.items()):
+        part.imshow(values, cmap=COLOURS, vmin=0, vmax=16)
+        _ticks(part, words, words)
+        part.set(title=title)
+        for row, numbers in enumerate(values.tolist()):
+            for place, number in enumerate(numbers):
+                part.text(place, row, number, ha="center", va="center", fontsize=7)
+    return _svg(figure)
+
+
 def chart() -> str:
     """The cells of Treeformer's chart over a sentence, and the pairs of parts of one of them."""
     figure, (axes,) = _figure(7, 3.6, 1)
@@ -137,7 +164,8 @@ def tree_positions() -> str:
 
 
 PICTURES = {
-    "tree": tree, "classes": classes, "insertion": insertion, "accumulation": accumulation, "chart": chart,
+    "tree": tree, "classes": classes, "insertion": insertion, "accumulation": accumulation, "distances": distances,
+    "chart": chart,
     "tree_positions": tree_positions,
 }  # fmt: skip
 

@@ -1,0 +1,45 @@
+"""A stock transformer with a bias by distance, in fairseq's commands."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.fixtures import TASK, Training, train
+from tree_fairseq.errors import MissingTreesError
+
+ARCH = "transformer_distance_bias_tiny"
+BEAM = ("--cpu", "--beam", 3, "--max-len-b", 20, "--num-workers", 0)
+
+
+@pytest.fixture(scope="module")
+def biased(stock_trained, tmp_path_factory) -> Training:
+    """Trained on from a stock transformer, with distances along sentences and in trees."""
+    flags = ("--distance-bias", "both", "--finetune-from-model", stock_trained.best, "--max-epoch", 1)
+    return train(stock_trained.data, tmp_path_factory.mktemp("biased"), *flags, arch=ARCH)
+
+
+def test_training_goes_on_from_a_stock_transformer(stock_trained, biased):
+    assert "biases that the checkpoint does not have begin at zero: encoder.layers.0" in biased.log
+    model = torch.load(biased.best, weights_only=True)["model"]
+    tables = {name: table for name, table in model.items() if ".distance_bias." in name}
+    assert len(tables) == 4 and all(table.shape == (17, 4) and table.any() for table in tables.values())
+    stock = torch.load(stock_trained.best, weights_only=True)["model"]
+    assert set(model) == {*stock, *tables}
+
+
+def test_typed_lines_are_translated_as_those_of_a_test_set(biased, corpus):
+    generated = run("generate", biased.data, *TASK, "--path", biased.best, *BEAM)
+    lines = (corpus / "test.en").read_text(encoding="utf-8")
+    typed = run("interactive", biased.data, *TASK, "--path", biased.best, *BEAM, "--buffer-size", 50, stdin=lines)
+    expected = hypotheses(generated)
+    assert len(expected) > 5
+    for number, (text, score) in hypotheses(typed).items():
+        assert text == expected[number][0] and score == pytest.approx(expected[number][1], abs=1e-3)
+
+
+def test_paths_in_trees_need_trees(biased, tmp_path):
+    with pytest.raises(MissingTreesError, match="--distance-bias tree measures paths in trees, and the source of this"):
+        run("train", biased.data, "--task", "translation", "--arch", ARCH, "--distance-bias", "tree", "--cpu",
+            "--optimizer", "adam", "--max-tokens", 320, "--save-dir", tmp_path)  # fmt: skip
