@@ -18,7 +18,15 @@ from tree_fairseq.parsing.parsers import ParserOptions
 
 load_targets()
 # Those that take milliseconds for an input get fewer, so that each target takes about two seconds.
-EXAMPLES = {"structural_beam": 15, "arguments": 60, "checkpoint": 80, "parse_cache": 100, "tree_store": 150}
+EXAMPLES = {
+    "structural_beam": 60,
+    "insertion_trees": 150,
+    "insertion_sequences": 200,
+    "arguments": 60,
+    "checkpoint": 80,
+    "parse_cache": 100,
+    "tree_store": 150,
+}
 EXPECTED = {
     "brackets",
     "subword_alignment",
@@ -29,6 +37,8 @@ EXPECTED = {
     "parse_cache",
     "checkpoint",
     "structural_beam",
+    "insertion_trees",
+    "insertion_sequences",
 }
 
 

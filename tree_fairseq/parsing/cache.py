@@ -65,7 +65,8 @@ class ParseCache:
             while chunk := list(islice(wanted, _KEYS_PER_QUERY)):
                 marks = ",".join("?" * len(chunk))
                 known = f"key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)"
-                found.update(self._connection.execute(f"SELECT key, value FROM parses WHERE {known}", (*chunk, run)))
+                rows = self._connection.execute(f"SELECT key, value FROM parses WHERE {known}", (*chunk, run))
+                found.update((key, self._text(value)) for key, value in rows)
         return found
 
     def put_many(self, values: Mapping[bytes, str | None], run: str | None = None) -> None:
@@ -82,7 +83,14 @@ class ParseCache:
         """Returns the value that :meth:`put_fact` kept under a name, or None."""
         with self._explained():
             row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return row[0] if row else None
+            return self._text(row[0]) if row else None
+
+    @staticmethod
+    def _text(value: object) -> str | None:
+        """Refuses values of other types, which sqlite reads from some damaged files."""
+        if value is None or isinstance(value, str):
+            return value
+        raise sqlite3.DatabaseError("a value is not text")
 
     def put_fact(self, name: str, value: str) -> None:
         """Keeps something small beside the parses, such as the labels that a model can give."""
@@ -111,7 +119,8 @@ class ParseCache:
                 raise DiskFullError(message) from error
             message = f"the parse cache {self.path} cannot be used: {error}; --parse-cache DIR puts it elsewhere"
             raise DataFolderError(message) from error
-        except sqlite3.DatabaseError as error:
+        # sqlite quotes the file in some messages, also where it is not text.
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             message = f"the parse cache {self.path} is damaged ({error}); delete it, its sentences will be parsed again"
             raise CorruptFileError(message) from error
         except OSError as error:

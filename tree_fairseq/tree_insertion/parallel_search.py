@@ -28,6 +28,9 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
 logger = logging.getLogger(__name__)
 
+_FLOOR = -1e4
+"""The smallest log-probability of inserting nothing, so that scores are finite whatever models answer."""
+
 Outputs = TypeVar("Outputs", bound="PartialOutputs")
 
 
@@ -117,7 +120,8 @@ class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
     The probabilities of one or more models are averaged. Labels that cannot occur in a tree, such as the root's and
-    ``<unk>``, are never predicted; the probabilities of the others are not renormalised. A node is deleted if all
+    ``<unk>``, are never predicted; the probabilities of the others are not renormalised. Nothing is inserted where all
+    of these are zero or not numbers. A node is deleted if all
     models can delete and their mean probability is above 1/2. Partial outputs have at most ``max_length`` nodes or
     tokens. ``normalize_scores`` divides scores by the number of predictions.
 
@@ -152,6 +156,7 @@ class ParallelSearch:
         self.normalize_scores = normalize_scores
         self.counts: Counter[str] = Counter()
         self.observer: Any = None
+        self._has_warned = False
         self._is_excluded = torch.ones(len(dictionary), dtype=torch.bool)
         self._is_excluded[[*dictionary.label_ids, dictionary.keep]] = False
 
@@ -244,10 +249,18 @@ class ParallelSearch:
         outputs = [model.decode(memory, read) for model, memory in zip(self.models, memories)]
         scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
-        scores.masked_fill_(self._is_excluded, -math.inf)
+        is_faulty = scores.isnan()
+        scores.masked_fill_(self._is_excluded | is_faulty, -math.inf)
+        scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
         if self.observer is not None:
             self.observer.keep(partial, scores)
         log_probs, labels = scores.max(dim=1)
+        if not self._has_warned and bool(is_faulty.any()):
+            self._has_warned = True
+            logger.warning(
+                "[insertion] a model gives probabilities that are not numbers; nothing is inserted there. Its "
+                "checkpoint may be damaged, or --fp16 may be too narrow for it"
+            )
         deletions = [output["delete"] for output in outputs]
         is_wrong = None
         if all(logits is not None for logits in deletions):
