@@ -17,7 +17,7 @@ LAYERS = [
     {"trees"},
     {"parsing", "released_model"},
     {"compat"},
-    {"distributed", "durable_checkpoints", "fairseq_versions"},
+    {"distributed", "durable_checkpoints", "fairseq_versions", "nonfinite_batches"},
     {"data_bin"},
     {"preprocessing", "nn", "drawing"},
     {"tree_transformer", "tree_positional", "treeformer", "tree_insertion"},

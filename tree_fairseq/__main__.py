@@ -16,6 +16,7 @@ COMMANDS = {
     "average": ("commands.average:main", "the mean of checkpoints"),
     "release": ("commands.release:main", "packs a trained model into a folder for others"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
+    "replay": ("commands.replay:main", "runs the batch again at which a training stopped at NaN or infinity"),
     "curves": ("commands.curves:main", "learning curves, drawn from logs of training"),
     "explore": ("commands.explore:main", "a page that shows what models do with sentences"),
     "score": (

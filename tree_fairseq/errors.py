@@ -228,3 +228,7 @@ class WorkerDiedError(TreeFairseqError):
 
 class LostProcessError(TreeFairseqError):
     """Another process of a training has ended, or does not answer any more."""
+
+
+class NonFiniteError(TreeFairseqError, FloatingPointError):
+    """A loss, or gradients, are NaN or infinite, and training stops."""

@@ -32,7 +32,15 @@ import tree_fairseq.tree_positional.model
 import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
-from tree_fairseq import compat, distributed, durable_checkpoints, error_reports, fairseq_versions, logs
+from tree_fairseq import (
+    compat,
+    distributed,
+    durable_checkpoints,
+    error_reports,
+    fairseq_versions,
+    logs,
+    nonfinite_batches,
+)
 from tree_fairseq.data_bin import damaged_files
 from tree_fairseq.nn import output_hook
 from tree_fairseq.nn.folder_text import prepare_new_text
@@ -44,6 +52,7 @@ compat.mend_fairseq()
 fairseq_versions.mend_official_fairseq()
 damaged_files.install()
 durable_checkpoints.install()
+nonfinite_batches.install()
 distributed.install()
 hook.install()
 prepare_new_text()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -248,7 +249,7 @@ def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
     ids: list[tuple[int, int, int]] = []
     for number, line in enumerate(read_lines(path), start=1):
         fields = tokens(line)
-        if len(fields) != 3 or not (fields[1].isascii() and fields[1].isdecimal()):
+        if len(fields) != 3 or not re.fullmatch("[0-9]{1,9}", fields[1]):
             raise CorruptFileError(f"{path}:{number}: not of the form `parent branch child`; preprocess the data again")
         parent, branch, child = fields
         ids.append((-1 if parent == ROOT else dictionary.index(parent), int(branch), dictionary.index(child)))

@@ -286,7 +286,10 @@ def load_label_dictionary(path: str | os.PathLike) -> Dictionary:
     """
     dictionary = Dictionary()
     try:
-        dictionary.add_from_file(io.StringIO(Path(path).read_bytes().decode("utf-8")))
+        text = Path(path).read_bytes().decode("utf-8").replace("\r\n", "\n")
+        if "\r" in text:
+            raise ValueError("a line has a carriage return")  # which fairseq reads as the end of the line
+        dictionary.add_from_file(io.StringIO(text))
     except FileNotFoundError:
         raise MissingTreesError(f"there is no label dictionary {path}") from None
     except (ValueError, RuntimeError) as error:

@@ -1,0 +1,198 @@
+"""Runs the batch again at which a training stopped because of NaN or infinity, and says where it comes from.
+
+tree-fairseq replay checkpoints/crash.json
+
+The weights, the sentences, the seed and the precision are those of the training. It prints the loss, the first modules
+whose outputs are not finite, the operation that first gave NaN in the backward pass (anomaly detection of torch), and
+the sentences that do so alone. The exit status is 1 if the batch is not finite again, and 0 if it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import math
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, tasks, utils
+from fairseq.nan_detector import NanDetector
+from fairseq.trainer import Trainer
+from omegaconf import open_dict
+
+from tree_fairseq.compat import replaced
+from tree_fairseq.error_reports import failed
+from tree_fairseq.errors import DataFolderError, NonFiniteError, TreeFairseqError
+from tree_fairseq.logs import log_to_standard_error
+from tree_fairseq.nonfinite_batches import CHECKPOINT, NonFiniteBatch
+
+logger = logging.getLogger(__name__)
+
+
+class Replay:
+    """A trainer in the state in which a training stopped, and the batches of one process.
+
+    Args:
+        batch: of the file that the training wrote
+        checkpoint: the state of the training
+        data: folders that replace those of the training
+        cpu: whether a training on GPUs is replayed on the CPU
+
+    Raises:
+        DataFolderError: the training split has fewer sentences than the numbers say
+    """
+
+    def __init__(self, batch: NonFiniteBatch, checkpoint: Path, data: Sequence[str] = (), cpu: bool = False):
+        self.batch = batch
+        folders = ":".join(data or batch.data)
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), arg_overrides={"data": folders})
+        cfg = self._settings(state["cfg"], cpu)
+        self.task = tasks.setup_task(cfg.task)
+        model, criterion = self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion)
+        self.trainer = Trainer(cfg, self.task, model, criterion)
+        # fairseq resumes a training at a place in the data, which crash.pt does not have.
+        state["extra_state"] = {"train_iterator": {"epoch": batch.epoch}}
+        with replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda *args, **options: state):
+            self.trainer.load_checkpoint(str(checkpoint))
+        self.task.load_dataset(batch.subset, epoch=batch.epoch, combine=True)
+        self.dataset = self.task.dataset(batch.subset)
+        self.dataset.set_epoch(batch.epoch)
+        most = max((number for ids in batch.batches for number in ids), default=-1)
+        if most >= len(self.dataset):
+            raise DataFolderError(
+                f"sentence {most} is not in {folders}, whose {batch.subset} has {len(self.dataset)}; name the folder "
+                "of the training with --data"
+            )
+        self.samples = [self._collate(ids) for ids in batch.batches if ids]
+
+    @staticmethod
+    def _settings(cfg: Any, cpu: bool) -> Any:
+        """The settings of the training, for one process that writes nothing beside its files."""
+        with open_dict(cfg):
+            cfg.common.user_dir = None
+            cfg.common.cpu = cpu or cfg.common.cpu or not torch.cuda.is_available()
+            cfg.dataset.num_workers = 0
+            cfg.distributed_training.distributed_world_size = 1
+            cfg.distributed_training.distributed_rank = 0
+        return cfg
+
+    def _collate(self, ids: Sequence[int]) -> dict:
+        return self.dataset.collater([self.dataset[number] for number in ids])
+
+    def run(self) -> list[str]:
+        """Repeats the step with anomaly detection; returns what was not finite, as lines, and none if all was."""
+        found: list[str] = []
+        with self._nowhere(), _noticing(found), NanDetector(self.trainer.get_model(), backward=False):
+            try:
+                with torch.autograd.set_detect_anomaly(True):
+                    self.trainer.train_step(self.samples)
+            except NonFiniteError as error:
+                found.append(str(error.__cause__))
+            except RuntimeError as error:
+                if "returned nan values" not in str(error):
+                    raise
+                found.append(f"backward pass: {error}")
+        return found
+
+    def alone(self) -> Iterator[tuple[int, str]]:
+        """The sentences whose loss or gradients are not finite when they are a batch of their own, and why."""
+        trainer = self.trainer
+        for number in dict.fromkeys(number for ids in self.batch.batches for number in ids):
+            utils.set_torch_seed(self.batch.seed + self.batch.update - 1)
+            sample, _ = trainer._prepare_sample(self._collate([number]))
+            trainer.zero_grad()
+            loss, *_ = self.task.train_step(
+                sample, trainer.model, trainer.criterion, trainer.optimizer, self.batch.update - 1
+            )
+            total = float(loss.detach().sum())
+            if not math.isfinite(total):
+                yield number, f"its loss is {total}"
+                continue
+            gradients = (weight.grad for weight in trainer.model.parameters() if weight.grad is not None)
+            if not all(bool(gradient.isfinite().all()) for gradient in gradients):
+                yield number, f"its loss is {total:.4g}, but its gradients are not finite"
+        trainer.zero_grad()
+
+    def text(self, number: int) -> str:
+        """The source of a sentence."""
+        tokens, dictionary = self._collate([number])["net_input"].get("src_tokens"), self.task.source_dictionary
+        return "" if tokens is None or dictionary is None else dictionary.string(tokens[0])
+
+    @contextlib.contextmanager
+    def _nowhere(self) -> Iterator[None]:
+        """Keeps what fairseq writes when it stops out of the folder of the training."""
+        with tempfile.TemporaryDirectory() as folder, open_dict(self.trainer.cfg):
+            before = self.trainer.cfg.checkpoint.save_dir
+            self.trainer.cfg.checkpoint.save_dir = folder
+            try:
+                with replaced(self.trainer, "save_checkpoint", lambda *args, **options: None):
+                    yield
+            finally:
+                self.trainer.cfg.checkpoint.save_dir = before
+
+
+@contextlib.contextmanager
+def _noticing(found: list[str]) -> Iterator[None]:
+    """Adds what fairseq's detector says of modules."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            message = record.getMessage()
+            if " detected in output of " in message and message not in found:
+                found.append(message)
+
+    handler, detector = Handler(), logging.getLogger("fairseq.nan_detector")
+    detector.addHandler(handler)
+    try:
+        yield
+    finally:
+        detector.removeHandler(handler)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    about, _, examples = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="tree-fairseq replay",
+        description=f"{about}\n\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="crash.json, or crash-RANK.json of one of several processes")
+    add("--checkpoint", type=Path, metavar="FILE", help="state of the training (default: crash.pt beside FILE)")
+    add("--data", nargs="+", default=(), metavar="FOLDER", help="the preprocessed folder, if it has moved since")
+    add("--cpu", action="store_true", help="do not use a GPU")
+    args = parser.parse_args(arguments)
+    log_to_standard_error()
+    try:
+        batch = NonFiniteBatch.load(args.file)
+        replay = Replay(batch, args.checkpoint or args.file.with_name(CHECKPOINT), args.data, args.cpu)
+        return _report(replay)
+    except (TreeFairseqError, OSError) as error:
+        return failed(error, logger)
+
+
+def _report(replay: Replay) -> int:
+    batch = replay.batch
+    count = sum(map(len, batch.batches))
+    print(f"update {batch.update}, epoch {batch.epoch}, seed {batch.seed}, {count} sentences")
+    found = replay.run()
+    if not found:
+        print("everything is finite this time")
+        return 0
+    print("\n".join(found))
+    guilty = list(replay.alone())
+    for number, why in guilty:
+        print(f"sentence {number} alone: {why}: {replay.text(number)}")
+    if not guilty:
+        print("each sentence alone is finite; only their sum is not")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
