@@ -5,15 +5,18 @@ They are forks of the process that makes them, so that none has to import torch 
 
 from __future__ import annotations
 
+import copy
 import logging
 import multiprocessing
+import os
 import socket
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from fairseq import options
@@ -21,11 +24,14 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 from fairseq_cli import train
+from omegaconf import DictConfig, OmegaConf
 
 from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
 from tests.training_steps.cases import FOLDERS, Case, Folders
 from tree_fairseq.compat import replaced
 
+Changes = Mapping[str, Any]
+"""Options as fairseq names them in its configuration, such as ``dataset.batch_size``."""
 OPTIONS = {
     # Weights differ by as much as the gradients do, whose norms before they are clipped are compared, too.
     "--optimizer": "sgd", "--lr": "0.2", "--clip-norm": "1", "--max-epoch": "2",
@@ -58,14 +64,15 @@ class Outcome:
     error: str = ""
 
 
-def arguments_of(case: Case, folders: Folders) -> list[str]:
-    """The command line of a case."""
+def configuration_of(case: Case, folders: Folders) -> DictConfig:
+    """What fairseq makes of the command line of a case; half of the time of such a training goes into it."""
     flags = [*map(str, case.flags)]
     if "pretrained" in flags:
         flags += ["--encoder-path", str(folders.pretrained())]
     task = () if "--task" in flags else FOLDERS[case.folder][0]
     settings = [part for setting in OPTIONS.items() for part in setting]
-    return [str(folders(case.folder)), *task, "--arch", case.arch, *flags, "--cpu", *settings]
+    command = [str(folders(case.folder)), *task, "--arch", case.arch, *flags, "--cpu", *settings]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
 
 
 class Ranks:
@@ -79,22 +86,25 @@ class Ranks:
         self._pipes, self._processes = [], []
         for rank in range(count):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, rank, count, address), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, rank, address), daemon=True)
             process.start()
             self._pipes.append(ours)
             self._processes.append(process)
 
-    def together(self, arguments: Sequence[str], seconds: float = 120) -> list[Outcome]:
-        """Trains in all processes; returns the outcome of each. The first error of any of them is raised."""
-        return self._run(arguments, len(self._pipes), self._pipes, seconds)
+    def together(self, cfg: DictConfig, changes: Changes, seconds: float = 300) -> list[Outcome]:
+        """Trains in all processes; returns the outcome of each. The errors of any of them are raised."""
+        return self._run(cfg, changes, self._pipes, seconds)
 
-    def alone(self, arguments: Sequence[str], seconds: float = 120) -> Outcome:
+    def alone(self, cfg: DictConfig, changes: Changes, seconds: float = 300) -> Outcome:
         """Trains in the first process alone."""
-        return self._run(arguments, 1, self._pipes[:1], seconds)[0]
+        return self._run(cfg, changes, self._pipes[:1], seconds)[0]
 
-    def _run(self, arguments: Sequence[str], count: int, pipes: list, seconds: float) -> list[Outcome]:
+    def _run(self, cfg: DictConfig, changes: Changes, pipes: list, seconds: float) -> list[Outcome]:
+        cfg = copy.deepcopy(cfg)
+        for name, value in {**changes, "distributed_training.distributed_world_size": len(pipes)}.items():
+            OmegaConf.update(cfg, name, value)
         for pipe in pipes:
-            pipe.send((list(arguments), count))
+            pipe.send(cfg)
         outcomes = []
         for rank, pipe in enumerate(pipes):
             assert pipe.poll(seconds), f"process {rank} has not answered"
@@ -117,27 +127,34 @@ class Ranks:
             process.join()
 
 
-def _serve(pipe, rank: int, count: int, address: str) -> None:
+def _serve(pipe, rank: int, address: str) -> None:
     warnings.resetwarnings()
     warnings.simplefilter("ignore")
     # The threads of the first process are not here.
     torch.set_num_threads(1)
     logging.getLogger().handlers[:] = []
-    joining = ["--distributed-rank", str(rank), "--distributed-init-method", address, "--distributed-no-spawn"]
-    joining += ["--distributed-backend", "gloo"]
+    own = {"distributed_rank": rank, "distributed_init_method": address, "distributed_backend": "gloo"}
+    parent = os.getppid()
     while True:
-        arguments, world_size = pipe.recv()
+        while not pipe.poll(5):
+            if os.getppid() != parent:  # that was killed
+                return
+        cfg = pipe.recv()
+        for name, value in own.items():
+            cfg.distributed_training[name] = value
         failed = False
         try:
-            outcome = _train([*arguments, *joining, "--distributed-world-size", str(world_size)], count)
+            if cfg.distributed_training.distributed_world_size > 1 and not torch.distributed.is_initialized():
+                distributed_utils.distributed_init(cfg)
+            outcome = _train(cfg)
         except BaseException:
             outcome, failed = Outcome(error=f"process {rank}: {traceback.format_exc()}"), True
         pipe.send(outcome)
-        if failed and world_size > 1:
+        if failed:
             return
 
 
-def _train(arguments: list[str], count: int) -> Outcome:
+def _train(cfg: DictConfig) -> Outcome:
     """Runs the command in this process."""
     outcome = Outcome()
     forget_earlier_runs()
@@ -167,10 +184,7 @@ def _train(arguments: list[str], count: int) -> Outcome:
             return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
 
     with tempfile.TemporaryDirectory() as folder, replaced(train, "Trainer", Recorded), _reports(outcome.reported):
-        command = [*arguments, "--save-dir", folder, "--no-save"]
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
-        if cfg.distributed_training.distributed_world_size == count > 1 and not torch.distributed.is_initialized():
-            distributed_utils.distributed_init(cfg)
+        cfg.checkpoint.update(save_dir=folder, no_save=True)
         train.main(cfg)
     return outcome
 

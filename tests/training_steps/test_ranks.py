@@ -10,18 +10,24 @@ import functools
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Callable
 
 import pytest
 import torch
+from omegaconf import DictConfig
 
 from tests.training_steps.cases import CASES, Case
-from tests.training_steps.ranks import MEASURES, Outcome, Ranks, arguments_of
+from tests.training_steps.ranks import MEASURES, Outcome, Ranks, configuration_of
 
 IS_LONG = os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0"
 BACKENDS = ("c10d", "legacy_ddp")
-BATCHES = {"uneven": ("--batch-size", "5"), "one batch": ("--batch-size", "40", "--batch-size-valid", "3")}
-"""Of 24 sentences, the last batch has 4 and some processes have none; or only the first process has any."""
+BATCHES = {
+    "uneven": {"dataset.batch_size": 5, "dataset.batch_size_valid": 5},
+    "one epoch": {"dataset.batch_size": 5, "dataset.batch_size_valid": 5, "optimization.max_epoch": 1},
+    "one batch": {"dataset.batch_size": 40, "dataset.batch_size_valid": 3},
+}
+"""Of 24 sentences, the last batch has 4, and some processes have none; or only the first process ever has a batch."""
 
 
 def _of_interest(cases: list[Case]) -> list[Case]:
@@ -43,7 +49,19 @@ def _of_interest(cases: list[Case]) -> list[Case]:
     return chosen
 
 
-SHORT = _of_interest(CASES)
+_GENERATING = (
+    ("translation", "tree_transformer_tiny", "--eval-bleu"),
+    ("tree-to-tree", "tree_positional_transformer_tiny", "--eval-accuracy"),
+    ("insertion", "tree_insertion_transformer_tiny", "--eval-accuracy"),
+)
+VALIDATED = [
+    replace(case, name=f"{case.name}, {flag}", flags=(*case.flags, flag))
+    for folder, arch, flag in _GENERATING
+    for case in [next(case for case in CASES if (case.folder, case.arch) == (folder, arch))]
+]
+"""Cases that generate when they validate: their logs have sums of another kind."""
+ALL = [*CASES, *VALIDATED]
+SHORT = [*_of_interest(CASES), *VALIDATED]
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +80,18 @@ def ranks() -> Iterator[Callable[[int], Ranks]]:
 
 
 @pytest.fixture(scope="module")
-def alone(ranks, folders) -> Callable[[Case, int, tuple[str, ...]], Outcome]:
+def configured(folders) -> Callable[[Case], DictConfig]:
+    """The configuration of a case."""
+    return functools.cache(lambda case: configuration_of(case, folders))
+
+
+@pytest.fixture(scope="module")
+def alone(ranks, configured) -> Callable[[Case, int, str], Outcome]:
     """The outcome of a case in one process, with a number of batches an update."""
 
     @functools.cache
-    def train(case: Case, batches: int, flags: tuple[str, ...]) -> Outcome:
-        return ranks(2).alone([*arguments_of(case, folders), "--update-freq", str(batches), *flags])
+    def train(case: Case, count: int, batches: str) -> Outcome:
+        return ranks(2).alone(configured(case), {**BATCHES[batches], "optimization.update_freq": [count]})
 
     return train
 
@@ -95,18 +119,17 @@ def compare(together: list[Outcome], alone: Outcome) -> None:
 
 
 @pytest.mark.parametrize("case", SHORT, ids=[case.name for case in SHORT])
-def test_two_processes_are_as_one(case, ranks, alone, folders):
+def test_two_processes_are_as_one(case, ranks, alone, configured):
     backend = BACKENDS[SHORT.index(case) % 4 == 3]
-    command = [*arguments_of(case, folders), "--ddp-backend", backend, *BATCHES["uneven"]]
-    compare(ranks(2).together(command), alone(case, 2, BATCHES["uneven"]))
+    changes = {**BATCHES["one epoch"], "distributed_training.ddp_backend": backend}
+    compare(ranks(2).together(configured(case), changes), alone(case, 2, "one epoch"))
 
 
 @pytest.mark.skipif(not IS_LONG, reason="takes many minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")
-@pytest.mark.parametrize("batches", BATCHES)
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_more_processes_are_as_one(case, batches, ranks, alone, folders):
-    flags = BATCHES[batches]
+@pytest.mark.parametrize("batches", ["uneven", "one batch"])
+@pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+def test_more_processes_are_as_one(case, batches, ranks, alone, configured):
     for count in (2, 4):
         for backend in BACKENDS:
-            outcomes = ranks(count).together([*arguments_of(case, folders), "--ddp-backend", backend, *flags])
-            compare(outcomes, alone(case, count, flags))
+            changes = {**BATCHES[batches], "distributed_training.ddp_backend": backend}
+            compare(ranks(count).together(configured(case), changes), alone(case, count, batches))
