@@ -30,7 +30,7 @@ BATCHES = {
 """Of 24 sentences, the last batch has 4, and some processes have none; or only the first process ever has a batch."""
 
 
-def _of_interest(cases: list[Case]) -> list[Case]:
+def of_interest(cases: list[Case]) -> list[Case]:
     """The first cases with a new architecture, folder, criterion or encoder."""
     seen: set[str] = set()
     chosen = []
@@ -61,7 +61,7 @@ VALIDATED = [
 ]
 """Cases that generate when they validate: their logs have sums of another kind."""
 ALL = [*CASES, *VALIDATED]
-SHORT = [*_of_interest(CASES), *VALIDATED]
+SHORT = [*of_interest(CASES), *VALIDATED]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,14 @@ def by_branch(inputs: Tensor, sizes: list[int], layers: list[tuple[Tensor, Tenso
     """Applies the layers of their branches to nodes ``[M, in_features]``, M > 0; ``sizes`` are those of branches."""
     parts = [functional.linear(part, *layer) for part, layer in zip(inputs.split(sizes), layers) if len(part)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def with_zero_gradients(values: Tensor, parameters: Iterable[Tensor]) -> Tensor:
+    """Returns the values; the parameters, which have no part in them, get gradients of zero.
+
+    Processes that train together wait for a gradient of every parameter, also for batches that do not need it.
+    """
+    return values + sum(parameter.flatten()[:0].sum() for parameter in parameters)
 
 
 @dataclass(frozen=True)
@@ -213,10 +222,10 @@ class TreeLSTM(nn.Module):
             states.append((h, c))
             children = (h, c, levels.above[level], branches_by_level[level], levels.branch_sizes[level])
         if not states:
-            nothing = features.new_zeros(*mask.shape, self.hidden_dim)
+            nothing = with_zero_gradients(features.new_zeros(*mask.shape, self.hidden_dim), self.parameters())
             return nothing, nothing
         h, c = (levels.put(torch.cat(kind)) for kind in zip(*reversed(states)))
-        return h, c
+        return h if len(states) > 1 else with_zero_gradients(h, self.from_children.parameters()), c
 
     def _level(self, gates: Tensor, children: tuple | None, layers: list) -> tuple[Tensor, Tensor]:
         """h and c of a level from its gates, ``[nodes, 4 D]``, and the level below."""

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, BranchLinear, RecurrentDecoder, TreeLevels, by_branch
+from tree_fairseq.nn.tree_lstm import (
+    MAX_POSITIONS,
+    BranchLinear,
+    RecurrentDecoder,
+    TreeLevels,
+    by_branch,
+    with_zero_gradients,
+)
 from tree_fairseq.tree_positional.open_nodes import OpenNodes
 
 _LARGEST_SCORE = torch.finfo(torch.half).max
@@ -136,7 +143,8 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
         # The column before a symbol predicts it.
         levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree, sizes[0])
         if not levels.sizes:
-            return source[0].new_zeros(*tokens.shape, source[0].size(2)), None
+            features = source[0].new_zeros(*tokens.shape, source[0].size(2))
+            return with_zero_gradients(features, [*self.lstm.parameters(), self.embed_tokens.weight]), None
         symbols = tokens.gather(1, parents.clamp(min=0))
         embedded = levels.take(self.dropout(self.embed_tokens(symbols))).split(levels.sizes)
         places, widths = levels.slots_by_row(sizes[1])
@@ -154,7 +162,10 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
             features.append(e)
             attention.append(weights)
         weights = None if self.training else levels.put(torch.cat(attention))
-        return levels.put(torch.cat(features)), weights
+        found = levels.put(torch.cat(features))
+        if len(widths) == 1:  # trees of one node
+            found = with_zero_gradients(found, [*self.lstm.cells.parameters(), self.embed_tokens.weight])
+        return found, weights
 
     def _next_columns(
         self, tokens: Tensor, roots: list[Tensor], source: tuple, incremental_state: dict
