@@ -26,7 +26,7 @@ from fairseq.logging import progress_bar
 from torch.utils.data import TensorDataset
 
 import tree_fairseq  # noqa: F401
-from tree_fairseq import compat, logs
+from tree_fairseq import checkpoint_loading, compat, logs
 from tree_fairseq.errors import WorkerDiedError
 from tree_fairseq.parsing.processes import ProcessPool
 
@@ -156,7 +156,7 @@ def test_torch_before_2_6_is_told_to_load_weights_only(monkeypatch, version, bef
     monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", raising=False)
     if before:
         monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", before)
-    with compat._weights_only():
+    with checkpoint_loading._weights_only():
         assert os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") == ("1" if version < "2.6" else before)
     assert os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") == before
 
@@ -165,7 +165,7 @@ def test_fairseq_still_fails_on_a_truncated_checkpoint(tmp_path):
     path = tmp_path / "checkpoint_last.pt"
     torch.save({"model": {}, "args": None}, tmp_path / "checkpoint1.pt")
     path.write_bytes((tmp_path / "checkpoint1.pt").read_bytes()[:100])
-    with compat._weights_only(), pytest.raises((RuntimeError, OSError, EOFError, pickle.UnpicklingError)):
+    with checkpoint_loading._weights_only(), pytest.raises((RuntimeError, OSError, EOFError, pickle.UnpicklingError)):
         checkpoint_utils.load_checkpoint_to_cpu.__wrapped__(str(path))
 
 

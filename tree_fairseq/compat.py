@@ -13,35 +13,26 @@ import contextlib
 import functools
 import importlib
 import logging
+import math
 import os
-import pickle
-import re
 import sys
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq import binarizer, checkpoint_utils, trainer, utils
+from fairseq import binarizer, trainer, utils
 from fairseq.data import dictionary as fairseq_dictionary
 from fairseq.data import iterators
 from fairseq.data.data_utils import post_process
 from fairseq.logging import progress_bar
 
-from tree_fairseq.errors import CheckpointError
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.released_model import SUFFIX, read_released_model
 
 logger = logging.getLogger(__name__)
 
-_UNREADABLE = (Exception,)  # torch raises nearly anything about a damaged file
-# What fairseq-train calls its checkpoints; averages and copies have other names.
-_TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
-_NUMPY_CORES = ("core", "_core")
 _PARTS_PER_WORKER = 4
 # Set on what is wrapped, so that nothing is wrapped twice, also when this package is imported under two names.
 _MARK = "wrapped_by_tree_fairseq"
@@ -49,12 +40,12 @@ _MARK = "wrapped_by_tree_fairseq"
 
 def mend_fairseq() -> None:
     """Makes all lasting changes to fairseq and torch; a second call does nothing."""
-    allow_checkpoint_classes()
-    wrap(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: _load_with_care(_load_released_models(load)))
     wrap(iterators.EpochBatchIterator, "state_dict", lambda save: lambda self: {**save(self), "batches": len(self)})
     wrap(iterators.EpochBatchIterator, "load_state_dict", _resume_with_other_batches)
     wrap(progress_bar, "progress_bar", _open_log_files_once)
     wrap(trainer, "_catalog_shared_params", _without_missing_parameters)
+    for module in command_modules("fairseq_cli.train"):
+        wrap(module, "train", _stop_when_done)
     wrap(utils, "post_process_prediction", _with_source_words)
     # Without a value, --replace-unk means a file called "@@ ".
     wrap(utils, "load_align_dict", lambda load: lambda path: load("" if path == "@@ " else path))
@@ -97,122 +88,6 @@ def command_modules(name: str) -> list[ModuleType]:
     return [module, started] if is_started and hasattr(started, "main") else [module]
 
 
-def allow_checkpoint_classes() -> None:
-    """Lets ``torch.load(weights_only=True)`` read what fairseq's trainer writes, and nothing that could run code.
-
-    fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default is true since torch 2.6. Its checkpoints
-    have the command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``. A checkpoint
-    names numpy's functions by the module that they had when it was saved, before or since numpy 2.
-    """
-    rebuilding = [value.__reduce__()[0] for value in (np.float64(0), np.zeros(0))]
-    torch.serialization.add_safe_globals(
-        [
-            argparse.Namespace,
-            np.ndarray,
-            np.dtype,
-            *rebuilding,
-            *(_of_module(function, f"numpy.{core}.multiarray") for function in rebuilding for core in _NUMPY_CORES),
-            *(type(np.dtype(kind)) for kind in (np.float32, np.float64, np.int32, np.int64)),
-        ]
-    )
-
-
-@functools.cache
-def _of_module(function: Callable, module: str) -> Callable:
-    """A function that does the same and says that it is from another module."""
-    other = functools.wraps(function)(lambda *arguments: function(*arguments))
-    other.__module__ = module
-    return other
-
-
-@contextlib.contextmanager
-def _weights_only() -> Iterator[None]:
-    """Makes ``torch.load`` of torch 2.4 and 2.5 as careful as that of 2.6 while the ``with`` block runs."""
-    name, earlier = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", os.environ.copy()
-    if torch.__version__ < (2, 6):
-        os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(name, None)
-        if name in earlier:
-            os.environ[name] = earlier[name]
-
-
-def load_weights_only(path: Path) -> dict:
-    """Loads a checkpoint, or a released model, on the CPU. Raises CheckpointError if it is damaged or has no model."""
-    if Path(path).suffix == SUFFIX:
-        return read_released_model(path)
-    allow_checkpoint_classes()
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except _UNREADABLE as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path} is not a checkpoint of fairseq: it does not contain a model")
-    return state
-
-
-def newest_readable(path: Path) -> Path | None:
-    """The most recent checkpoint of training beside ``path`` that loads, or None."""
-    others = (other for other in path.parent.glob("checkpoint*.pt") if other != path)
-    training = [other for other in others if _TRAINING.fullmatch(other.name)]
-    for other in sorted(training, key=lambda file: file.stat().st_mtime, reverse=True):
-        with contextlib.suppress(*_UNREADABLE):
-            torch.load(other, map_location="cpu", weights_only=True)
-            return other
-    return None
-
-
-def _load_released_models(load: Callable) -> Callable:
-    """Loads ``*.safetensors`` like checkpoints. fairseq's function reads a file, and then upgrades and overrides it."""
-
-    def load_released_model(path, *args, **kwargs):
-        if Path(path).suffix != SUFFIX:
-            return load(path, *args, **kwargs)
-        with tempfile.TemporaryDirectory() as folder:
-            checkpoint = os.path.join(folder, "model.pt")
-            torch.save(read_released_model(path), checkpoint)
-            return load(checkpoint, *args, **kwargs)
-
-    return load_released_model
-
-
-def _load_with_care(load: Callable) -> Callable:
-    """Resumes from the newest readable file if ``checkpoint_last.pt`` is torn, and refuses files that could run code.
-
-    fairseq copies that file from a numbered one. A kill during the copy leaves half of it under its final name. Other
-    checkpoints are loaded as before, because a user who names one wants that one.
-    """
-
-    def load_safely(path, *args, **kwargs):
-        try:
-            with _weights_only():
-                return load(path, *args, **kwargs)
-        except pickle.UnpicklingError as error:
-            if "weights_only" not in str(error):
-                raise
-            found = re.search(r"GLOBAL (\S+)", str(error))
-            what = f"it holds {found[1]}, which" if found else "it holds something that"
-            raise CheckpointError(
-                f"{path} was not loaded: {what} is neither a tensor nor a plain setting and could run code. "
-                "Checkpoints of fairseq hold nothing of the kind; do not use this file unless you know who made it"
-            ) from error
-
-    def load_or_fall_back(path, *args, **kwargs):
-        try:
-            return load_safely(path, *args, **kwargs)
-        except (*_UNREADABLE, CheckpointError) as error:
-            is_last = re.fullmatch(r"checkpoint_last.*\.pt", Path(path).name) and Path(path).exists()
-            other = newest_readable(Path(path)) if is_last else None
-            if other is None:
-                raise
-            logger.warning("%s cannot be read (%s); going on from %s", path, error, other)
-            return load_safely(str(other), *args, **kwargs)
-
-    return load_or_fall_back
-
-
 def _resume_with_other_batches(load: Callable) -> Callable:
     """Notices that an epoch has another number of batches than when a checkpoint was saved.
 
@@ -234,6 +109,21 @@ def _resume_with_other_batches(load: Callable) -> Callable:
         load(self, state)
 
     return load_state_dict
+
+
+def _stop_when_done(train: Callable) -> Callable:
+    """Does no more updates if ``--max-update`` are done already, as after a kill between the last save and the end.
+
+    fairseq looks at their number only after an update: the same command, given again, does one more every time.
+    """
+
+    def train_unless_done(cfg, trainer, task, epoch_itr):
+        if (done := trainer.get_num_updates()) >= (cfg.optimization.max_update or math.inf):
+            logger.info("nothing is left to do: %d updates were done, and --max-update is that or less", done)
+            return [None], True
+        return train(cfg, trainer, task, epoch_itr)
+
+    return train_unless_done
 
 
 def _open_log_files_once(build: Callable) -> Callable:

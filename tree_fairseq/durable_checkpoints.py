@@ -8,18 +8,21 @@ under these names: a kill during the copy leaves half of it.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Callable
 
-from fairseq import file_io
+from fairseq import checkpoint_utils, file_io
 
 from tree_fairseq.compat import wrap
+from tree_fairseq.errors import CheckpointError
 from tree_fairseq.files import copy_whole, force_to_disk
 
 
 def install() -> None:
-    """Wraps the two functions of fairseq that give checkpoints their names; a second call does nothing."""
+    """Wraps the functions of fairseq that give checkpoints their names; a second call does nothing."""
     wrap(file_io.PathManager, "copy", _copy_whole)
     wrap(file_io.PathManager, "rename", _rename_durably)
+    wrap(checkpoint_utils, "verify_checkpoint_directory", _without_links)
 
 
 def _copy_whole(copy: Callable) -> Callable:
@@ -30,6 +33,18 @@ def _copy_whole(copy: Callable) -> Callable:
         return dst_path
 
     return copy_file
+
+
+def _without_links(verify: Callable) -> Callable:
+    """Refuses links under the names that fairseq writes first: it would overwrite what they lead to."""
+
+    def verify_checkpoint_directory(save_dir: str) -> None:
+        for path in Path(save_dir).glob("*"):
+            if path.is_symlink() and (path.name == "dummy" or path.suffix == ".tmp"):
+                raise CheckpointError(f"{path} is a link, and what it leads to would be overwritten: remove it")
+        verify(save_dir)
+
+    return verify_checkpoint_directory
 
 
 def _rename_durably(rename: Callable) -> Callable:

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from tree_fairseq.python_versions import file_digest
 
 # EFBIG: the limit that `ulimit -f` sets on the size of a file. EDQUOT: the user's quota is used up.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LARGE, _MOST_COMPRESSED = 64 << 20, 100  # file systems compress text, but not as much
 _WAY_OUT = "Nothing was written under a final name; make room and give the same command again"
 
 
@@ -86,8 +88,23 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
         file.write("\n")
 
 
+def require_plain_file(path: str | os.PathLike) -> None:
+    """Raises CorruptFileError if something is a pipe, a device or a folder, which cannot be read to its end, or a file
+    that is mostly a hole, which takes no room on the disk but all the memory. A path without a file is fine.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return  # whoever opens it says why
+    if not stat.S_ISREG(status.st_mode):
+        raise CorruptFileError(f"{os.fspath(path)} is not a file but a folder, a pipe or a device. Remove it")
+    if status.st_size > _LARGE and 0 < 512 * status.st_blocks < status.st_size // _MOST_COMPRESSED:
+        raise CorruptFileError(f"{os.fspath(path)} has {status.st_size} bytes, nearly all of them a hole. Remove it")
+
+
 def read_json(path: str | os.PathLike) -> Any:
     """The contents of a JSON file, or None if it does not exist; raises CorruptFileError if it is not JSON."""
+    require_plain_file(path)
     try:
         content = Path(path).read_bytes()
         value = json.loads(content)

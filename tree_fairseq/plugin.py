@@ -33,6 +33,7 @@ import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
 from tree_fairseq import (
+    checkpoint_loading,
     compat,
     distributed,
     durable_checkpoints,
@@ -49,6 +50,7 @@ from tree_fairseq.preprocessing import hook
 logs.keep_clean()
 error_reports.install()
 compat.mend_fairseq()
+checkpoint_loading.install()
 fairseq_versions.mend_official_fairseq()
 damaged_files.install()
 durable_checkpoints.install()

@@ -31,7 +31,7 @@ def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtyp
     Paths of the machine that trained it are left out. Weights that share memory are written once.
 
     Args:
-        state: as :func:`tree_fairseq.compat.load_weights_only` reads it
+        state: as :func:`tree_fairseq.checkpoint_loading.load_weights_only` reads it
         path: of the file, which appears only when complete
         dtype: for example ``torch.float16``, to store floating point numbers in; None keeps theirs
     """
@@ -66,7 +66,9 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
             )
         weights.update({name: weights[first] for name, first in json.loads(settings["aliases"]).items()})
         cfg, task_state = (_from_json(json.loads(settings[name])) for name in ("cfg", "task_state"))
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        if not (isinstance(cfg, dict) and {"model", "task"} <= cfg.keys() and isinstance(task_state, dict)):
+            raise CheckpointError(f"{path} has no settings of a model")
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 0}
     return {

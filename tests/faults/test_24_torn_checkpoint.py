@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from tests.end_to_end.fixtures import train
-from tree_fairseq import compat
+from tree_fairseq import checkpoint_loading
+from tree_fairseq.errors import CheckpointError
 
 
 def cut(path: Path, keep: float) -> None:
@@ -56,11 +57,11 @@ def updates(path: Path) -> int:
 @pytest.mark.parametrize("tear", TEARS)
 def test_the_newest_readable_checkpoint_is_found(folder, tear):
     TEARS[tear](folder / "checkpoint_last.pt")
-    assert compat.newest_readable(folder / "checkpoint_last.pt") == folder / "checkpoint2.pt"
+    assert checkpoint_loading.newest_readable(folder / "checkpoint_last.pt") == folder / "checkpoint2.pt"
     TEARS[tear](folder / "checkpoint2.pt")
-    assert compat.newest_readable(folder / "checkpoint_last.pt") == folder / "checkpoint1.pt"
+    assert checkpoint_loading.newest_readable(folder / "checkpoint_last.pt") == folder / "checkpoint1.pt"
     TEARS[tear](folder / "checkpoint1.pt")
-    assert compat.newest_readable(folder / "checkpoint_last.pt") is None
+    assert checkpoint_loading.newest_readable(folder / "checkpoint_last.pt") is None
 
 
 def test_training_goes_on_and_says_so(trained, folder):
@@ -76,13 +77,12 @@ def test_with_nothing_left_training_stops(trained, folder):
     """It must not begin anew and write over what might be saved by hand."""
     for path in folder.iterdir():
         cut(path, 0.5)
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(CheckpointError, match="checkpoint_last.pt cannot be read"):
         train(trained.data, folder, "--max-epoch", 3)
-    assert not isinstance(caught.value, AssertionError)
     assert (folder / "checkpoint_last.pt").stat().st_size < (trained.folder / "checkpoint_last.pt").stat().st_size
 
 
 def test_a_checkpoint_that_was_asked_for_by_name_is_not_replaced(trained, folder):
     cut(folder / "checkpoint2.pt", 0.5)
-    with pytest.raises((EOFError, OSError, RuntimeError), match="checkpoint2|archive|PytorchStreamReader"):
+    with pytest.raises(CheckpointError, match="checkpoint2.pt cannot be read"):
         train(trained.data, folder, "--restore-file", folder / "checkpoint2.pt", "--max-epoch", 3)

@@ -14,7 +14,7 @@ import torch
 from fairseq.data import Dictionary, data_utils
 
 from tests.fuzz.law import Choices, damaged, scratch, target
-from tree_fairseq.compat import load_weights_only
+from tree_fairseq.checkpoint_loading import load_weights_only
 from tree_fairseq.data_bin.block_checksums import block_checksums
 from tree_fairseq.data_bin.kinds import malformed_lines
 from tree_fairseq.data_bin.manifest import Manifest

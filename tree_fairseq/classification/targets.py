@@ -101,6 +101,10 @@ class ClassNodes:
 
     def __call__(self, tree: StoredTree) -> np.ndarray:
         """Returns these nodes in preorder, which is the order of the line's class tokens: int64 ``[tokens]``."""
+        if len(tree.label) and not 0 <= tree.label.min() <= tree.label.max() < len(self._is_piece):
+            raise CorruptFileError(
+                f"a label of a tree is outside the label dictionary of {len(self._is_piece)} symbols. Preprocess again"
+            )
         return np.flatnonzero(~self._is_piece[tree.label])
 
     def place(self, tree: StoredTree, classes: np.ndarray, fill: int) -> np.ndarray:

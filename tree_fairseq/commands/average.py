@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from tree_fairseq.compat import load_weights_only
+from tree_fairseq.checkpoint_loading import load_weights_only
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.files import atomic_file

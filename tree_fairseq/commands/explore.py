@@ -25,7 +25,7 @@ from fairseq import checkpoint_utils, options
 import tree_fairseq
 from tree_fairseq import hub
 from tree_fairseq.error_reports import failed
-from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.errors import CheckpointError, InputError, TreeFairseqError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
 from tree_fairseq.explorer.document import Document
@@ -52,7 +52,10 @@ def task_of(path: str | None) -> str:
     first = None if path is None else path.split(os.pathsep)[0]
     if first is None or not Path(first).is_file():
         return "translation"
-    return checkpoint_utils.load_checkpoint_to_cpu(first)["cfg"]["task"]["_name"]
+    try:
+        return checkpoint_utils.load_checkpoint_to_cpu(first)["cfg"]["task"]["_name"]
+    except (KeyError, TypeError):
+        raise CheckpointError(f"{first} is not a checkpoint of fairseq: it does not say of which task it is") from None
 
 
 def load_system(name: str, path: str, data: str, overrides: dict[str, Any], cpu: bool) -> System:

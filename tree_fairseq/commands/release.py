@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from tree_fairseq.compat import load_weights_only
+from tree_fairseq.checkpoint_loading import load_weights_only
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
 from tree_fairseq.files import atomic_file
@@ -56,13 +56,19 @@ def release(
         the files of the folder
 
     Raises:
-        DataFolderError: ``data_bin`` has no dictionaries
+        DataFolderError: ``data_bin`` has no dictionaries, or links to files of other folders
         CheckpointError: ``checkpoint`` cannot be read
         InputError: ``output`` has a model already
     """
     kept = [path for path in sorted(data_bin.iterdir()) if path.is_file() and not _LEFT_OUT.fullmatch(path.name)]
     if not any(path.name.startswith("dict.") for path in kept):
         raise DataFolderError(f"{data_bin} has no dictionaries; give the folder that fairseq-preprocess wrote")
+    for path in kept:
+        if path.is_symlink() and data_bin.resolve() not in path.resolve().parents:
+            raise DataFolderError(
+                f"{path} is a link to {path.resolve()}, which is in another folder: copy the file here if it is to be "
+                "part of the release"
+            )
     model = output / f"model{SUFFIX}"
     if model.exists():
         raise InputError(f"{model} exists already", hint="Give another --output, or remove it first.")

@@ -19,6 +19,7 @@ from tree_fairseq.data_bin.block_checksums import BlockChecker, checker_of, requ
 from tree_fairseq.data_bin.token_files import require_mmap_files, require_old_files
 from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import CorruptFileError, TreeFairseqError
+from tree_fairseq.files import require_plain_file
 
 WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
 _OF_FAIRSEQ = (AssertionError, AttributeError, EOFError, KeyError, MemoryError, OverflowError, ValueError, struct.error)
@@ -53,6 +54,8 @@ class CheckedTokens(indexed_dataset.MMapIndexedDataset):
 def _make_with_care(stock: Callable) -> Callable:
     def make_dataset(path: str, impl: str, fix_lua_indexing: bool = False, dictionary: Any = None):
         files = tree_file_paths(path)
+        for file in (path, *files):
+            require_plain_file(file)
         if impl != "raw" and len(missing := [file for file in files if not file.exists()]) == 1:
             raise CorruptFileError(f"{missing[0]} is missing. {WAY_OUT}")
         try:
@@ -78,6 +81,7 @@ def _read_with_care(stock: Callable) -> Callable:
     def add_from_file(self: Dictionary, f: Any):
         if not isinstance(f, (str, os.PathLike)):
             return stock(self, f)
+        require_plain_file(f)
         try:
             return stock(self, os.fspath(f))
         except (OSError, TreeFairseqError):

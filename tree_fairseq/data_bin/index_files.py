@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.files import require_plain_file
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
@@ -78,6 +79,7 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
     Raises:
         CorruptFileError: the file is missing, cut off or not such an index.
     """
+    require_plain_file(path)
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -101,6 +103,7 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 def require_data_size(path: Path, size: int) -> None:
     """Raises CorruptFileError if a file is missing or not as long as its index says."""
+    require_plain_file(path)
     try:
         found = path.stat().st_size
     except FileNotFoundError:

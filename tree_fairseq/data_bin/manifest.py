@@ -16,7 +16,7 @@ from tree_fairseq.data_bin.block_checksums import MANIFEST_NAME, block_checksums
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.files import file_sha256, read_json, write_json
+from tree_fairseq.files import file_sha256, read_json, require_plain_file, write_json
 
 FORMAT_VERSION = 1
 
@@ -40,9 +40,10 @@ class FileRecord:
             CorruptFileError: it is missing.
             DictionaryMismatchError: it has another content.
         """
+        require_plain_file(path)
         if not path.exists():
             raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if FileRecord.of(path) != self:
+        if path.stat().st_size != self.size or FileRecord.of(path) != self:
             raise DictionaryMismatchError(
                 f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one "
                 f"in {MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
@@ -50,6 +51,7 @@ class FileRecord:
 
     def verify_size(self, path: Path) -> None:
         """Raises CorruptFileError if a file is missing or has not the recorded size."""
+        require_plain_file(path)
         if not path.exists():
             raise CorruptFileError(f"{path} is missing. Preprocess again")
         if (size := path.stat().st_size) != self.size:
@@ -331,8 +333,11 @@ def _from_json(values: dict[str, Any]) -> Manifest:
         raise TypeError("checksums are not text")
     everything: list[Any] = [*sides.values(), *symbols.values(), *records.values()]
     prefixes = [split.prefix for side in everything for split in side.splits.values()]
+    languages = [values["source_lang"], values["target_lang"] or ""]
     if outside := [
-        name for name in (*files, *prefixes) if os.path.basename(name) != name or name in (os.curdir, os.pardir)
+        name
+        for name in (*files, *prefixes, *languages)
+        if os.path.basename(name) != name or name in (os.curdir, os.pardir)
     ]:
         raise CorruptFileError(f"{MANIFEST_NAME} names files outside its folder: {', '.join(outside)}")
     known = {name: value for name, value in values.items() if name in names}

@@ -25,6 +25,7 @@ from typing import Any
 
 from tree_fairseq.errors import DestinationExistsError
 from tree_fairseq.files import force_to_disk, is_part, read_json, write_json
+from tree_fairseq.parsing.cache import FILE_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ def staging_path(destination: str | os.PathLike) -> Path:
 def clear_published(destination: str | os.PathLike) -> None:
     """Removes the staging folder of a command that was stopped when nothing else was left to do."""
     path = staging_path(destination)
-    ready = read_json(path / _READY)
+    ready = None if path.is_symlink() else _ready(path)
     if ready is None:
         # The very last step: empty it may be removed, and otherwise it is not.
         with contextlib.suppress(OSError):
@@ -56,6 +57,21 @@ def clear_published(destination: str | os.PathLike) -> None:
     elif not _unpublished(path, ready):
         with Staging(destination, ready["command"]) as staging:
             staging.publish()
+
+
+def _ready(path: Path) -> dict[str, Any] | None:
+    """Reads which files are complete; raises DestinationExistsError if they are not all in this folder."""
+    ready = read_json(path / _READY)
+    if ready is None:
+        return None
+    try:
+        names = [ready["output"], *ready["files"]]
+        is_ours = all(os.path.basename(name) == name and name not in (os.curdir, os.pardir) for name in names)
+        if is_ours and "command" in ready and not (path / names[0]).is_symlink():
+            return ready
+    except (KeyError, TypeError):
+        pass
+    raise DestinationExistsError(f"{path / _READY} is not a list of files that were made here: remove {path}")
 
 
 def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
@@ -78,6 +94,8 @@ class Staging:
         self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> Staging:
+        if self.path.is_symlink():
+            raise DestinationExistsError(f"{self.path} is a link, and it is where {self.destination} has to be built")
         self.path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(open(self.path / _LOCK, "a"))
@@ -120,7 +138,7 @@ class Staging:
 
     def refuse_unpublished(self) -> None:
         """Raises DestinationExistsError if another command was stopped while it moved its files."""
-        ready = read_json(self.path / _READY)
+        ready = _ready(self.path)
         if ready is not None and ready["command"] != self._command and _unpublished(self.path, ready):
             raise DestinationExistsError(
                 f"an earlier command was stopped while it moved its finished files to {self.destination}: give that "
@@ -138,7 +156,7 @@ class Staging:
     @property
     def is_ready(self) -> bool:
         """Whether everything is built, by this attempt or an earlier one, and only has to be published."""
-        ready = read_json(self.path / _READY)
+        ready = _ready(self.path)
         return ready is not None and ready["command"] == self._command
 
     def folder(self, name: str) -> Path:
@@ -165,6 +183,11 @@ class Staging:
         if self._parse_cache:
             return Path(self._parse_cache)
         published = self.destination / PARSE_CACHE
+        for path in (published, published / FILE_NAME):
+            if path.is_symlink():
+                raise DestinationExistsError(
+                    f"{path} is a link: --parse-cache DIR names a folder of parses that is somewhere else"
+                )
         return published if published.exists() else self.path / PARSE_CACHE
 
     def seal(self, output: Path, last: Sequence[str] = ()) -> None:
@@ -178,7 +201,7 @@ class Staging:
 
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
-        ready = read_json(self.path / _READY)
+        ready = _ready(self.path)
         output = self.path / ready["output"]
         self.destination.mkdir(parents=True, exist_ok=True)
         for name in ready["files"]:

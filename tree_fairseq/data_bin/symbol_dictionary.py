@@ -18,6 +18,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.errors import ArityMismatchError, CorruptFileError, DictionaryMismatchError, SymbolTreeError
+from tree_fairseq.files import require_plain_file
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, parents_and_branches, unknown_symbol
 from tree_fairseq.trees.text import read_lines, tokens
@@ -246,6 +247,7 @@ def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
         CorruptFileError: a line is not a rule
         DictionaryMismatchError: a symbol is not in the dictionary
     """
+    require_plain_file(path)
     ids: list[tuple[int, int, int]] = []
     for number, line in enumerate(read_lines(path), start=1):
         fields = tokens(line)

@@ -23,6 +23,7 @@ from tree_fairseq.errors import (
     LineCountError,
     MissingTreesError,
 )
+from tree_fairseq.files import require_plain_file
 from tree_fairseq.trees.text import read_lines, tokens
 
 SUPPORTED = ("mmap", "lazy", "cached", "raw")
@@ -42,6 +43,8 @@ def token_file_names(prefix: str | os.PathLike, dataset_impl: str) -> list[str]:
 def found_impl(prefix: str | os.PathLike) -> str:
     """Returns the implementation of a token data set, one of :data:`SUPPORTED`, or raises CorruptFileError."""
     prefix = os.fspath(prefix)
+    for suffix in ("", ".idx", ".bin"):
+        require_plain_file(f"{prefix}{suffix}")
     try:
         impl = indexed_dataset.infer_dataset_impl(prefix)
     except OSError as error:

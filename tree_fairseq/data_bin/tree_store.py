@@ -34,6 +34,7 @@ from tree_fairseq.data_bin.index_files import (
     read_consecutive,
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
+from tree_fairseq.files import require_plain_file
 from tree_fairseq.trees.spans import SpanForest, decode
 from tree_fairseq.trees.tree import Forest
 
@@ -285,6 +286,7 @@ def load_label_dictionary(path: str | os.PathLike) -> Dictionary:
         CorruptFileError: the file is not a dictionary.
     """
     dictionary = Dictionary()
+    require_plain_file(path)
     try:
         text = Path(path).read_bytes().decode("utf-8").replace("\r\n", "\n")
         if "\r" in text:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DiskFullError
+from tree_fairseq.files import require_plain_file
 
 FILE_NAME = "parses.sqlite"
 
 _BUSY_SECONDS = 120
 _KEYS_PER_QUERY = 500
+_ALWAYS_FINE = 64 << 20  # characters of the values of some keys
 _TABLES = """
     CREATE TABLE IF NOT EXISTS parses (key BLOB PRIMARY KEY, value TEXT, failed_run TEXT) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -48,25 +50,42 @@ class ParseCache:
 
     def __init__(self, folder: str | os.PathLike):
         self.path = Path(folder) / FILE_NAME
+        require_plain_file(self.path)
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             # Losing the last batches to a power cut is harmless: they are parsed again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            found = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if not {"parses", "facts"} <= {name for (name,) in found}:
+            self._connection.execute("PRAGMA trusted_schema=OFF")
+            if not self._has_tables():
                 self._connection.executescript(_TABLES)
+                self._has_tables()
+
+    def _has_tables(self) -> bool:
+        """Whether the file has both tables; a file that has anything else, such as a trigger, is not ours."""
+        found = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        written = {" ".join(str(sql).split()) for (sql,) in found}
+        expected = {" ".join(line.replace("IF NOT EXISTS ", "").split()) for line in _TABLES.split(";")} - {""}
+        if not written <= expected:
+            raise sqlite3.DatabaseError("it has tables, views or triggers that are not those of a parse cache")
+        return written == expected
 
     def get_many(self, keys: Iterable[bytes], run: str | None = None) -> dict[bytes, str | None]:
         """Returns the known values, None for texts that failed in this run; other failures will be tried again."""
         wanted = iter(dict.fromkeys(keys))
         found: dict[bytes, str | None] = {}
         with self._explained():
+            size = 0
             while chunk := list(islice(wanted, _KEYS_PER_QUERY)):
                 marks = ",".join("?" * len(chunk))
                 known = f"key IN ({marks}) AND (value IS NOT NULL OR failed_run = ?)"
                 rows = self._connection.execute(f"SELECT key, value FROM parses WHERE {known}", (*chunk, run))
-                found.update((key, self._text(value)) for key, value in rows)
+                for key, value in rows:
+                    text = self._text(value)
+                    size += len(text or "")
+                    if size > _ALWAYS_FINE and size > self.path.stat().st_size:
+                        raise sqlite3.DatabaseError("its values are longer than the file")
+                    found[key] = text
         return found
 
     def put_many(self, values: Mapping[bytes, str | None], run: str | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.files import file_sha256
+from tree_fairseq.files import file_sha256, require_plain_file
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
 from tree_fairseq.parsing.requests import Failure, covers, decode_text
 from tree_fairseq.trees.bracket import escape, write_forest
@@ -87,6 +87,7 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
     """Loads the model in a file: SentencePiece's if its name is ``*.model``, otherwise subword-nmt's codes."""
     if path is None:
         return None
+    require_plain_file(path)
     kind, library = (SentencePieceModel, "sentencepiece") if path.endswith(".model") else (BpeModel, "subword-nmt")
     try:
         return kind(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from fairseq import options
@@ -149,6 +150,7 @@ def _kind_of(args: Namespace) -> Preprocessing | None:
 
 def _with_trees(stock: StockMain) -> StockMain:
     def main(args: Namespace) -> None:
+        _refuse_links(Path(args.destdir))
         if kind := _kind_of(args):
             kind.preprocess(args, stock)
             return
@@ -161,6 +163,13 @@ def _with_trees(stock: StockMain) -> StockMain:
             stock(args)
 
     return main
+
+
+def _refuse_links(destination: Path) -> None:
+    """Raises InputError if a file that is written, or is made longer, is a link to another place."""
+    for path in destination.glob("*"):
+        if path.is_symlink() and path.suffix in (".bin", ".idx", ".log", ".txt"):
+            raise InputError("this is a link, and what it leads to could be overwritten", path, hint="Remove it.")
 
 
 def _require_trees(args: Namespace, has_symbols: bool) -> None:

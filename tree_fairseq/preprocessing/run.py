@@ -26,7 +26,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.errors import InputError
-from tree_fairseq.files import reporting_full_disk
+from tree_fairseq.files import reporting_full_disk, require_plain_file
 from tree_fairseq.logs import naming
 from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, StockMain
@@ -54,6 +54,7 @@ def run_plan(plan: PreprocessPlan, stock_main: StockMain) -> None:
             _build(plan, stock_main, inputs, manifest, staging, output, pool)
         if (plan.destination / _LOG).exists():
             # fairseq appends to the log of a folder that was preprocessed before.
+            require_plain_file(plan.destination / _LOG)
             new = (output / _LOG).read_bytes()
             (output / _LOG).write_bytes((plan.destination / _LOG).read_bytes() + new)
 

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import torch
 
-from tree_fairseq.compat import load_weights_only
+from tree_fairseq.checkpoint_loading import load_weights_only
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.files import file_sha256, write_json

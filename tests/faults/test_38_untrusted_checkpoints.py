@@ -1,0 +1,195 @@
+"""Every command that reads checkpoints, with every hostile checkpoint: no code runs, and memory stays in bounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.models.fconv import FConvModel
+
+from tests.end_to_end.commands import run
+from tests.end_to_end.fixtures import TASK, Training, train
+from tests.end_to_end.tiny_corpus import make_pairs
+from tests.faults.hostile_checkpoints import HARMLESS, OF_MODELS, REFUSED, RELEASED, Attacks
+from tests.faults.limits import outcome
+from tests.fork_server import CONSOLE_SCRIPTS
+from tree_fairseq import hub
+from tree_fairseq.__main__ import COMMANDS
+from tree_fairseq.commands import average, explore, induce, release
+from tree_fairseq.errors import CheckpointError
+from tree_fairseq.scoring import attention_share, runs
+from tree_fairseq.scoring.__main__ import SCORERS
+
+ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
+WORST = ("payload", "evaluated", "zip bomb", "deep settings")
+LINE = make_pairs(1, 2)[0].tree
+Command = Callable[[Training, Path, Path], object]
+
+
+def _train(flag: str) -> Command:
+    return lambda good, path, output: train(
+        good.data, output / "out", flag, path, "--max-update", 1, "--no-save", "--disable-validation"
+    )
+
+
+def _resume(good: Training, path: Path, output: Path) -> object:
+    folder = output / "resumed"
+    folder.mkdir()
+    path.rename(folder / "checkpoint_last.pt")
+    return train(good.data, folder, "--max-update", 1, "--no-save", "--disable-validation")
+
+
+def _with_path(command: str) -> Command:
+    flags = ("--cpu", "--batch-size", 8, "--num-workers", 0)
+    if command != "validate":
+        flags += ("--beam", 1, "--max-len-b", 2)
+    if command == "interactive":
+        flags += ("--buffer-size", 1, "--batch-size", 1)
+    return lambda good, path, _: run(command, good.data, *TASK, "--path", path, *flags, stdin=LINE + "\n")
+
+
+def _average(good: Training, path: Path, output: Path) -> object:
+    inputs = [str(path), str(good.best)]
+    return average.main(["--inputs", *inputs, "--output", str(output / "average.pt")])
+
+
+def _release(good: Training, path: Path, output: Path) -> object:
+    return release.main([str(good.data), "--path", str(path), "--output", str(output / "out"), "--checkpoint"])
+
+
+def _induce(good: Training, path: Path, _: Path) -> object:
+    return induce.main([str(good.data), *TASK, "--path", str(path), "--cpu"])
+
+
+def _explore(good: Training, path: Path, output: Path) -> object:
+    page = ["--output", str(output / "page.html")]
+    return explore.main([str(good.data), "--path", str(path), "--cpu", "--sentences", "1", "--beam", "1", *page])
+
+
+def _attention(good: Training, path: Path, output: Path) -> object:
+    scores = ["--output", str(output / "scores.json")]
+    return attention_share.main([str(good.data), "--path", str(path), "--subset", "test", "--cpu", *scores])
+
+
+def _hub(good: Training, path: Path, _: Path) -> object:
+    return str(hub.from_pretrained(path.parent, path.name, good.data).translate([LINE], beam=1))
+
+
+COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
+    "train --restore-file": _train("--restore-file"),
+    "train --finetune-from-model": _train("--finetune-from-model"),
+    "train --save-dir": _resume,
+    "generate": _with_path("generate"),
+    "interactive": _with_path("interactive"),
+    "validate": _with_path("validate"),
+    "hub": _hub,
+    "average": _average,
+    "release": _release,
+    "induce": _induce,
+    "explore": _explore,
+    "score attention": _attention,
+    "score --checkpoint": lambda good, path, output: str(runs.checkpoint_facts(path)),
+}
+WITHOUT_CHECKPOINTS = {
+    "path", "parse", "annotate", "check", "export", "curves",  # commands
+    "compounds", "regression", "rouge", "structural", "bleu", "classification",  # scorers: --checkpoint is one function
+    "preprocess", "score", "tree-fairseq",
+}  # fmt: skip
+# These build the model that a checkpoint describes; training builds that of the command line.
+BUILDING = ("generate", "interactive", "validate", "hub", "induce", "explore", "score attention")
+
+
+def test_every_command_has_a_row():
+    """A new command reads no checkpoints, or it gets a row."""
+    rows = {part for name in COMMANDS_WITH_CHECKPOINTS for part in name.split()}
+    known = rows | WITHOUT_CHECKPOINTS
+    assert {*COMMANDS, *SCORERS, *(name.removeprefix("fairseq-") for name in CONSOLE_SCRIPTS)} <= known
+
+
+@pytest.fixture
+def marker(tmp_path) -> Path:
+    """The file that must not appear."""
+    path = tmp_path / "marker"
+    yield path
+    assert not path.exists()
+
+
+@pytest.fixture
+def attacks(trained, marker) -> Attacks:
+    return Attacks(trained.best, marker)
+
+
+def _try(command: str, attack: str, attacks: Attacks, trained: Training, folder: Path, suffix: str = ".pt") -> str:
+    folder = folder / f"{command} {attack}"
+    (folder / "in").mkdir(parents=True)
+    (folder / "out").mkdir()
+    path = folder / "in" / f"model{suffix}"
+    attacks.write(attack, path)
+    found = outcome(lambda: COMMANDS_WITH_CHECKPOINTS[command](trained, path, folder / "out"))
+    if found == "refused":
+        left = [name for name in os.listdir(folder / "out") if name.endswith((".pt", ".html", ".safetensors"))]
+        assert not left, (command, attack, left)
+    return found
+
+
+def _outcomes(command: str, names: Sequence[str], attacks: Attacks, good: Training, folder: Path, suffix: str) -> dict:
+    """How a command ends with each attack, or with every fourth one and the worst: other commands have the others."""
+    first = [*COMMANDS_WITH_CHECKPOINTS].index(command)
+    tried = [name for number, name in enumerate(names) if ALL or name in WORST or (number - first) % 4 == 0]
+    found = {}
+    for attack in tried:
+        try:
+            found[attack] = _try(command, attack, attacks, good, folder, suffix)
+        except AssertionError as error:
+            found[attack] = f"{error}"
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_CHECKPOINTS)
+def test_hostile_checkpoints(command, attacks, trained, tmp_path):
+    found = _outcomes(command, [*REFUSED, *OF_MODELS, *HARMLESS], attacks, trained, tmp_path, ".pt")
+    may_do = set(HARMLESS) | (set() if command in BUILDING else set(OF_MODELS))
+    if command.startswith("train"):
+        may_do |= {"pipe", "device", "folder"}  # no file: training begins
+    wrong = {
+        attack: end for attack, end in found.items() if end != "refused" and (end, attack in may_do) != ("done", True)
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS_WITH_CHECKPOINTS if name != "train --save-dir"])
+def test_hostile_released_models(command, attacks, trained, tmp_path):
+    found = _outcomes(command, RELEASED, attacks, trained, tmp_path, ".safetensors")
+    may_do = {"pipe", "device"} if command.startswith("train") else set()
+    if command not in BUILDING:
+        may_do |= {"released code", "wrong settings"}
+    wrong = {
+        attack: end for attack, end in found.items() if end != "refused" and (end, attack in may_do) != ("done", True)
+    }
+    assert wrong == {}
+
+
+def test_the_traps_would_run_code(attacks, marker, tmp_path):
+    for attack in ("payload", "old payload"):
+        attacks.write(attack, tmp_path / "model.pt")
+        torch.load(tmp_path / "model.pt", weights_only=False)
+        assert marker.exists()
+        marker.unlink()
+    eval(attacks.evaluated_settings()["encoder_layers"])
+    assert marker.exists()
+    marker.unlink()
+
+
+def test_layers_as_fairseq_writes_them_are_evaluated(attacks, tmp_path):
+    """Also after a hostile checkpoint was read in the same process."""
+    attacks.write("evaluated", tmp_path / "model.pt")
+    checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "model.pt"))
+    for text in ("[(8, 3)] * 2", "[(8, 3)] + [(8, 3)] * 1", "True"):
+        assert FConvModel.build_model.__func__.__globals__["eval"](text) == eval(text)
+    assert utils.eval_str_list("[int(2.5)]") == [2.0] and utils.eval_bool("len('a') > 0")
+    with pytest.raises(CheckpointError, match="could run code"):
+        utils.eval_str_list(attacks.evaluated_settings()["encoder_layers"])
