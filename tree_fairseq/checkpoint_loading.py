@@ -19,7 +19,7 @@ import struct
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Callable
 
@@ -213,25 +213,35 @@ def _load_with_care(load: Callable) -> Callable:
     return load_or_fall_back
 
 
+@contextlib.contextmanager
+def building_in_proportion(paths: Sequence[str | os.PathLike]) -> Iterator[None]:
+    """Models of checkpoints that are loaded and built in the ``with`` block are as large as their weights, not larger.
+
+    Raises:
+        CheckpointError: the settings of a checkpoint are not complete, or are those of a larger model
+    """
+
+    def load_and_count(*args, **kwargs):
+        nonlocal most
+        state = stock(*args, **kwargs)
+        most += _SPARE_PARAMETERS + 4 * len(state.get("model") or ())
+        return state
+
+    most, stock = 0, checkpoint_utils.load_checkpoint_to_cpu
+    files = sum(occupied_bytes(path) for path in paths if os.path.exists(path))
+    what = f"the model in {', '.join(map(os.fspath, paths))}"
+    with limited_memory(files, what), replaced(checkpoint_utils, "load_checkpoint_to_cpu", load_and_count):
+        # Without a file, the caller has the state.
+        with limited_parameters(lambda: most or math.inf, what):
+            try:
+                yield
+            except OmegaConfBaseException as error:
+                raise CheckpointError(f"{what} has no complete settings: {_first_line(error)}") from error
+
+
 def _build_in_proportion(load: Callable) -> Callable:
-    """Builds the model that a checkpoint describes as large as its weights are, and not larger."""
-
     def load_model_ensemble_and_task(filenames, *args, **kwargs):
-        def load_and_count(*args, **kwargs):
-            nonlocal most
-            state = stock(*args, **kwargs)
-            most += _SPARE_PARAMETERS + 4 * len(state.get("model") or ())
-            return state
-
-        most, stock = 0, checkpoint_utils.load_checkpoint_to_cpu
-        files = sum(occupied_bytes(path) for path in filenames if os.path.exists(path))
-        what = f"the model in {', '.join(map(str, filenames))}"
-        with limited_memory(files, what), replaced(checkpoint_utils, "load_checkpoint_to_cpu", load_and_count):
-            # Without a file, the caller has the state.
-            with limited_parameters(lambda: most or math.inf, what):
-                try:
-                    return load(filenames, *args, **kwargs)
-                except OmegaConfBaseException as error:
-                    raise CheckpointError(f"{what} has no complete settings: {_first_line(error)}") from error
+        with building_in_proportion(filenames):
+            return load(filenames, *args, **kwargs)
 
     return load_model_ensemble_and_task

@@ -15,11 +15,11 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, Training, train
 from tests.end_to_end.tiny_corpus import make_pairs
 from tests.faults.hostile_checkpoints import HARMLESS, OF_MODELS, REFUSED, RELEASED, Attacks
-from tests.faults.limits import outcome
+from tests.faults.limits import crash_file, outcome
 from tests.fork_server import CONSOLE_SCRIPTS
 from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
-from tree_fairseq.commands import average, explore, induce, release
+from tree_fairseq.commands import average, explore, induce, release, replay
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.scoring import attention_share, runs
 from tree_fairseq.scoring.__main__ import SCORERS
@@ -79,6 +79,10 @@ def _hub(good: Training, path: Path, _: Path) -> object:
     return str(hub.from_pretrained(path.parent, path.name, good.data).translate([LINE], beam=1))
 
 
+def _replay(good: Training, path: Path, output: Path) -> object:
+    return replay.main([str(crash_file(good.data, output)), "--checkpoint", str(path), "--cpu"])
+
+
 COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "train --restore-file": _train("--restore-file"),
     "train --finetune-from-model": _train("--finetune-from-model"),
@@ -89,6 +93,7 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "hub": _hub,
     "average": _average,
     "release": _release,
+    "replay": _replay,
     "induce": _induce,
     "explore": _explore,
     "score attention": _attention,
@@ -96,11 +101,11 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
 }
 WITHOUT_CHECKPOINTS = {
     "path", "parse", "annotate", "check", "export", "curves",  # commands
-    "compounds", "regression", "rouge", "structural", "bleu", "classification",  # scorers: --checkpoint is one function
+    "compounds", "regression", "rouge", "structural", "bleu", "classification", "seeds",  # --checkpoint is one function
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
 # These build the model that a checkpoint describes; training builds that of the command line.
-BUILDING = ("generate", "interactive", "validate", "hub", "induce", "explore", "score attention")
+BUILDING = ("generate", "interactive", "validate", "hub", "induce", "explore", "replay", "score attention")
 
 
 def test_every_command_has_a_row():

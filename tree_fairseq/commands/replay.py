@@ -25,6 +25,7 @@ from fairseq.nan_detector import NanDetector
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 
+from tree_fairseq.checkpoint_loading import building_in_proportion
 from tree_fairseq.compat import replaced
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, NonFiniteError, TreeFairseqError
@@ -50,10 +51,11 @@ class Replay:
     def __init__(self, batch: NonFiniteBatch, checkpoint: Path, data: Sequence[str] = (), cpu: bool = False):
         self.batch = batch
         folders = ":".join(data or batch.data)
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), arg_overrides={"data": folders})
-        cfg = self._settings(state["cfg"], cpu)
-        self.task = tasks.setup_task(cfg.task)
-        model, criterion = self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion)
+        with building_in_proportion([checkpoint]):
+            state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), arg_overrides={"data": folders})
+            cfg = self._settings(state["cfg"], cpu)
+            self.task = tasks.setup_task(cfg.task)
+            model, criterion = self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion)
         self.trainer = Trainer(cfg, self.task, model, criterion)
         # fairseq resumes a training at a place in the data, which crash.pt does not have.
         state["extra_state"] = {"train_iterator": {"epoch": batch.epoch}}

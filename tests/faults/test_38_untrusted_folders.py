@@ -1,0 +1,357 @@
+"""Every command that reads folders, with every hostile folder: none hangs, fills the memory or writes elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
+from tests.end_to_end.commands import run
+from tests.end_to_end.fixtures import TASK, Training, train
+from tests.end_to_end.tiny_corpus import make_pairs
+from tests.faults.limits import crash_file, outcome
+from tests.fork_server import CONSOLE_SCRIPTS
+from tree_fairseq import hub
+from tree_fairseq.__main__ import COMMANDS
+from tree_fairseq.commands import annotate, check, explore, export, induce, release, replay
+from tree_fairseq.data_bin.manifest import FileRecord, Manifest
+from tree_fairseq.data_bin.staging import Staging, staging_path
+from tree_fairseq.data_bin.symbol_dictionary import load_grammar
+from tree_fairseq.data_bin.token_files import load_dictionary, token_words
+from tree_fairseq.errors import CheckpointError, CorruptFileError, DataFolderError, DestinationExistsError, InputError
+from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
+from tree_fairseq.parsing.pieces import load_subword_model
+
+LINE = make_pairs(1, 2)[0].tree
+TOKENS, TREES = "test.en-de.en", "test.en-de.en.tree"
+GIGABYTE = 1 << 30
+
+
+# Attacks
+
+
+def _replace(make: Callable[[Path], object], *names: str) -> Callable[[Path], None]:
+    def attack(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+            make(folder / name)
+
+    return attack
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _huge_count(path: Path) -> None:
+    path.write_bytes(struct.pack("<9sQBQ", b"MMIDIDX\x00\x00", 1, 4, 1 << 40) + bytes(1000))
+
+
+def _index_of_holes(path: Path) -> None:
+    lines = GIGABYTE // 3
+    path.write_bytes(struct.pack("<9sQBQ", b"MMIDIDX\x00\x00", 1, 4, lines))
+    os.truncate(path, path.stat().st_size + 12 * lines)
+
+
+def _hole(path: Path) -> None:
+    path.write_text("a 1\n")
+    os.truncate(path, 5 * GIGABYTE)
+
+
+def _deep(path: Path) -> None:
+    path.write_text("[" * 1_000_000)
+
+
+def _with_empty_record(name: str) -> Callable[[Path], None]:
+    """A pipe that ``tree.json`` says is an empty file."""
+
+    def attack(folder: Path) -> None:
+        manifest = Manifest.load(folder)
+        (folder / name).write_bytes(b"")
+        manifest.files[name] = FileRecord.of(folder / name)
+        manifest.save(folder)
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return attack
+
+
+ATTACKS: dict[str, Callable[[Path], None]] = {
+    "dictionary is a pipe": _replace(os.mkfifo, "dict.en.txt"),
+    "dictionary is a device": _replace(_device, "dict.en.txt", "dict.de.txt"),
+    "dictionary is a hole": _replace(_hole, "dict.de.txt"),
+    "empty dictionary is a pipe": _with_empty_record("dict.de.txt"),
+    "labels are a pipe": _with_empty_record("dict.label.en.txt"),
+    "labels are a device": _replace(_device, "dict.label.en.txt"),
+    "tree.json is a pipe": _replace(os.mkfifo, "tree.json"),
+    "tree.json is a device": _replace(_device, "tree.json"),
+    "tree.json is deep": _replace(_deep, "tree.json"),
+    "tree.json is a hole": _replace(_hole, "tree.json"),
+    "tree.json is a folder": _replace(Path.mkdir, "tree.json"),
+    "lines without end": _replace(_huge_count, f"{TOKENS}.idx"),
+    "trees without end": _replace(_huge_count, f"{TREES}.idx"),
+    "index is a hole": _replace(_index_of_holes, f"{TOKENS}.idx"),
+    "index of trees is a hole": _replace(_index_of_holes, f"{TREES}.idx"),
+    "index is a pipe": _replace(os.mkfifo, f"{TOKENS}.idx"),
+    "tokens are a device": _replace(_device, f"{TOKENS}.bin"),
+    "tokens are a pipe": _replace(os.mkfifo, f"{TOKENS}.bin"),
+    "trees are a device": _replace(_device, f"{TREES}.bin"),
+    "trees are another file": _replace(lambda path: path.symlink_to("/etc/passwd"), f"{TREES}.bin"),
+    "raw text is a pipe": _replace(os.mkfifo, TOKENS),
+}
+
+# Commands
+
+Command = Callable[[Training, Path, Path], object]
+
+
+def _with_path(command: str) -> Command:
+    flags = ("--cpu", "--batch-size", 1, "--num-workers", 0)
+    flags += ("--valid-subset", "test") if command == "validate" else ("--beam", 1, "--max-len-b", 2)
+    flags += ("--max-valid-steps", 1) if command == "validate" else ()
+    return lambda good, folder, _: run(command, folder, *TASK, "--path", good.best, *flags, stdin=LINE + "\n")
+
+
+def _train(good: Training, folder: Path, output: Path) -> object:
+    subsets = ("--train-subset", "test", "--valid-subset", "test")
+    return train(folder, output / "out", *subsets, "--max-update", 1, "--no-save", "--disable-validation")
+
+
+def _preprocess(good: Training, folder: Path, output: Path) -> object:
+    """Adds a split with the dictionaries of the folder."""
+    text = output / "text"
+    (output / "text.en").write_text(LINE + "\n")
+    (output / "text.de").write_text("der\n")
+    dictionaries = ("--srcdict", folder / "dict.en.txt", "--tgtdict", folder / "dict.de.txt")
+    flags = ("-s", "en", "-t", "de", "--testpref", text, "--destdir", folder, "--tree-parser", "brackets")
+    return run("preprocess", *TASK, *dictionaries, *flags)
+
+
+def _annotate(good: Training, folder: Path, output: Path) -> object:
+    (folder / "tree.json").unlink()
+    return annotate.main([str(folder), "-s", "en", "-t", "de", "--tree-parser", "right-branching"])
+
+
+def _path(good: Training) -> list[str]:
+    return ["--path", str(good.best), "--cpu"]
+
+
+COMMANDS_WITH_FOLDERS: dict[str, Command] = {
+    "train": _train,
+    "generate": _with_path("generate"),
+    "interactive": _with_path("interactive"),
+    "validate": _with_path("validate"),
+    "preprocess": _preprocess,
+    "hub": lambda good, folder, _: str(hub.from_pretrained(good.folder, data_name_or_path=folder).translate([LINE])),
+    "check": lambda good, folder, _: check.main([str(folder)]),
+    "annotate": _annotate,
+    "export": lambda good, folder, output: export.main([str(folder), "--split", "test", "--output", str(output / "t")]),
+    "replay": lambda good, folder, output: replay.main(
+        [str(crash_file(folder, output)), "--checkpoint", str(good.best), "--cpu"]
+    ),
+    "release": lambda good, folder, output: release.main(
+        [str(folder), *_path(good)[:2], "--output", str(output / "out")]
+    ),
+    "induce": lambda good, folder, _: induce.main([str(folder), *TASK, *_path(good)]),
+    "explore": lambda good, folder, output: explore.main(
+        [str(folder), *_path(good), "--sentences", "1", "--beam", "1", "--output", str(output / "page.html")]
+    ),
+}
+WITHOUT_FOLDERS = {"path", "parse", "average", "curves", "score", "tree-fairseq"}
+
+
+def test_every_command_has_a_row():
+    """A new command reads no folders, or it gets a row."""
+    names = {*COMMANDS, *(name.removeprefix("fairseq-") for name in CONSOLE_SCRIPTS)}
+    assert names - WITHOUT_FOLDERS == {*COMMANDS_WITH_FOLDERS} - {"hub"}
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_FOLDERS)
+def test_hostile_folders(command, trained, tmp_path):
+    found = {}
+    for attack, make in ATTACKS.items():
+        folder, output = tmp_path / attack / "folder", tmp_path / attack / "output"
+        shutil.copytree(trained.data, folder)
+        output.mkdir()
+        make(folder)
+        try:
+            end = outcome(lambda: COMMANDS_WITH_FOLDERS[command](trained, folder, output))
+        except AssertionError as error:
+            end = f"{error}"
+        if end not in ("refused", "done"):
+            found[attack] = end
+        if attack.startswith(("dictionary", "tree.json is deep")) and command not in ("annotate", "preprocess"):
+            assert end != "done", attack
+        assert not staging_path(folder).exists() or end == "refused"
+    assert found == {}
+
+
+# Places that are written
+
+
+@pytest.fixture
+def outside(tmp_path) -> Path:
+    """A file of the user's that must stay as it is."""
+    path = tmp_path / "home" / "precious"
+    path.parent.mkdir()
+    path.write_text("precious")
+    yield path
+    assert path.read_text() == "precious" and [entry.name for entry in path.parent.iterdir()] == ["precious"]
+
+
+@pytest.mark.parametrize("name", ["dummy", "checkpoint_last.pt.tmp", "checkpoint1.pt.tmp"])
+def test_training_does_not_write_through_links(trained, outside, tmp_path, name):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    (folder / name).symlink_to(outside)
+    with pytest.raises(CheckpointError, match=f"{name} is a link"):
+        train(trained.data, folder, "--max-update", 1)
+
+
+def test_links_under_final_names_are_replaced(trained, outside, tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    names = ("checkpoint_best.pt", "checkpoint_1_1.pt")
+    for name in names:
+        (folder / name).symlink_to(outside)
+    train(trained.data, folder, "--max-update", 1, "--save-interval-updates", 1)
+    for name in names:
+        assert not (folder / name).is_symlink() and torch.load(folder / name, weights_only=True)["model"]
+
+
+@pytest.mark.parametrize("flags", [("--tree-parser", "brackets"), ()])
+@pytest.mark.parametrize("name", ["preprocess.log", "train.en-de.en.bin", "dict.de.txt"])
+def test_preprocessing_does_not_write_through_links(outside, tmp_path, name, flags):
+    corpus = write_corpus(tmp_path / "corpus", train=2, valid=2)
+    destination = tmp_path / "data-bin"
+    destination.mkdir()
+    (destination / name).symlink_to(outside)
+    with pytest.raises(InputError, match=f"{name}: this is a link"):
+        run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", destination, *flags)
+
+
+def test_the_staging_folder_is_no_link(outside, tmp_path):
+    staging = staging_path(tmp_path / "data-bin")
+    staging.symlink_to(outside.parent)
+    with pytest.raises(DestinationExistsError, match="is a link"), Staging(tmp_path / "data-bin", {}):
+        pass
+
+
+@pytest.mark.parametrize(
+    "ready",
+    [
+        {"command": {}, "output": "output-1", "files": ["../../home/precious"]},
+        {"command": {}, "output": "../elsewhere", "files": ["precious"]},
+        {"command": {}, "output": "/elsewhere", "files": ["precious"]},
+        {"command": {}, "output": "output-1", "files": ["/elsewhere/precious"]},
+        {"command": {}, "output": "output-1", "files": [".."]},
+        {"command": {}, "output": "output-1"},
+        {"command": {}, "output": 1, "files": []},
+        [],
+    ],
+)
+def test_finished_files_come_from_the_staging_folder_alone(outside, tmp_path, ready):
+    """A stranger's READY.json would put a file in the place of the user's."""
+    staging = staging_path(tmp_path / "data-bin")
+    (staging / "output-1").mkdir(parents=True)
+    (tmp_path / "data-bin.building" / "home").mkdir()
+    (tmp_path / "data-bin.building" / "home" / "precious").write_text("worthless")
+    (staging / "READY.json").write_text(json.dumps(ready))
+    with pytest.raises(DestinationExistsError, match="READY.json"), Staging(tmp_path / "data-bin", {}) as work:
+        work.publish()
+
+
+def test_the_parse_cache_of_a_folder_is_no_link(outside, tmp_path):
+    folder = tmp_path / "data-bin"
+    folder.mkdir()
+    (folder / "parse-cache").symlink_to(outside.parent)
+    with Staging(folder, {}) as work, pytest.raises(DestinationExistsError, match="--parse-cache"):
+        _ = work.parse_cache
+    with Staging(folder, {}, parse_cache=str(outside.parent)) as work:
+        assert work.parse_cache == outside.parent
+
+
+def test_releases_take_no_files_of_other_folders(trained, outside, tmp_path):
+    folder = Path(shutil.copytree(trained.data, tmp_path / "data-bin"))
+    (folder / "notes.txt").symlink_to(outside)
+    with pytest.raises(DataFolderError, match="notes.txt is a link to"):
+        release.release(folder, trained.best, tmp_path / "released")
+    assert not (tmp_path / "released").exists()
+    (folder / "notes.txt").unlink()
+    (folder / "notes.txt").symlink_to("dict.en.txt")
+    assert tmp_path / "released" / "notes.txt" in release.release(folder, trained.best, tmp_path / "released")
+
+
+# Single files
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _device, _hole, Path.mkdir])
+def test_other_files_of_folders(tmp_path, make):
+    """Grammars, subword models and raw text, which are read by readers of their own."""
+    write_corpus(tmp_path / "corpus", train=2, valid=2)
+    (tmp_path / "dict.en.txt").write_text("a 1\n")
+    dictionary = load_dictionary(tmp_path, "en")
+    for name, read in {
+        "grammar.txt": lambda path: load_grammar(path, dictionary),
+        "a.codes": lambda path: load_subword_model(str(path)),
+        "a.model": lambda path: load_subword_model(str(path)),
+        "train.en-de.en": lambda path: list(token_words(path, dictionary)),
+    }.items():
+        make(tmp_path / name)
+        with pytest.raises(CorruptFileError, match=name):
+            outcome(lambda: read(tmp_path / name)) and read(tmp_path / name)
+
+
+@pytest.mark.parametrize("lang", ["../en", "/etc/en", ".."])
+def test_languages_are_no_paths(data_bin, tmp_path, lang):
+    folder = shutil.copytree(data_bin, tmp_path / "data-bin")
+    values = json.loads((folder / "tree.json").read_text(encoding="utf-8"))
+    (folder / "tree.json").write_text(json.dumps({**values, "target_lang": lang}), encoding="utf-8")
+    with pytest.raises(CorruptFileError, match="outside"):
+        Manifest.load(folder)
+
+
+SCHEMAS = {
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON parses BEGIN INSERT INTO facts WITH RECURSIVE n(i) AS (SELECT 1 "
+    "UNION ALL SELECT i + 1 FROM n) SELECT 'x', sum(i) FROM n; END",
+    "view": "ALTER TABLE parses RENAME TO others; CREATE VIEW parses AS SELECT key, CAST(zeroblob(900000000) AS TEXT) "
+    "AS value, failed_run FROM others",
+    "column": "DROP TABLE parses; CREATE TABLE parses (key BLOB PRIMARY KEY, value TEXT AS "
+    "(CAST(zeroblob(900000000) AS TEXT)), failed_run TEXT) WITHOUT ROWID",
+    "check": "DROP TABLE parses; CREATE TABLE parses (key BLOB PRIMARY KEY, value TEXT, failed_run TEXT CHECK "
+    "(length(zeroblob(900000000)) > 0)) WITHOUT ROWID",
+    "more": "CREATE TABLE more (a)",
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_parse_caches_with_other_tables(tmp_path, name):
+    with ParseCache(tmp_path) as cache:
+        cache.put_many({b"k" * 16: "(S (NN x))"})
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    connection.executescript(SCHEMAS[name])
+    connection.close()
+
+    def use() -> None:
+        with ParseCache(tmp_path) as cache:
+            cache.get_many([b"k" * 16])
+            cache.put_many({b"j" * 16: "(S (NN x))"})
+
+    assert outcome(use) == "refused"
+    with pytest.raises(CorruptFileError, match="not those of a parse cache"):
+        use()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _device, Path.mkdir])
+def test_parse_caches_that_are_no_files(tmp_path, make):
+    make(tmp_path / FILE_NAME)
+    with pytest.raises(CorruptFileError, match=FILE_NAME):
+        ParseCache(tmp_path)
