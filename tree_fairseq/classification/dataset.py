@@ -23,6 +23,7 @@ from tree_fairseq.classification.packing import pack
 from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
+from tree_fairseq.nn.batch_buffer import BufferedBatch
 from tree_fairseq.nn.pair_dataset import CarriedInput, KeepsRemainder
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.trees.spans import unary_chains
@@ -183,9 +184,9 @@ class TextDataset(KeepsRemainder):
         numbers, or None.
         """
         if not samples:
-            return {}
+            return BufferedBatch()
         samples = sorted(samples, key=lambda sample: -len(sample["source"]))
-        batch = self._collate(samples)
+        batch = BufferedBatch(self._collate(samples))
         if self.first_line is not None:
             trees = {name: batch["net_input"][name] for name in self.tree_inputs}
             batch["constraints"] = CarriedInput(numbers=self.first_line + batch["id"], **trees)

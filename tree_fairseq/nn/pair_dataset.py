@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.nn.batch_buffer import BufferedBatch
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
 from tree_fairseq.trees.symbols import parents_and_branches
@@ -65,7 +66,7 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
         """Collates pairs as the wrapped data set does, adds :data:`SOURCE_LENGTHS`, and then :meth:`complete` it."""
-        batch = self.dataset.collater(samples, pad_to_length=pad_to_length)
+        batch = BufferedBatch(self.dataset.collater(samples, pad_to_length=pad_to_length))
         if batch:
             batch["net_input"][SOURCE_LENGTHS] = batch["net_input"]["src_lengths"].numpy()
             by_id = {sample["id"]: sample for sample in samples}
