@@ -22,6 +22,7 @@ BATCHES = {
         "ntokens": 7,
         "target": None,
         "net_input": {"odd": ODD, "lists": [torch.zeros(0, 4, dtype=torch.int32), (torch.tensor(5), "word")]},
+        "no strides": [torch.from_numpy(np.zeros(9, np.int32)[:0]), torch.zeros(1).expand(3), torch.arange(9)[::8][:1]],
         "halves": torch.tensor([0.5, -2.0, float("inf")]).bfloat16(),
         "host": np.arange(4),
     },
@@ -98,6 +99,6 @@ def test_batches_of_loading_processes_are_in_one_buffer(case, folders):
     dataset = step.task.dataset("train")
     samples = [dataset[index] for index in range(4)]
     expected = dataset.collater(samples)
-    [found] = DataLoader(samples, batch_size=4, collate_fn=dataset.collater, num_workers=1)
+    [found] = DataLoader(samples, batch_size=4, collate_fn=dataset.collater, num_workers=1, timeout=60)
     assert_same(found, expected)
     assert len(buffers(found)) == 1 < len(buffers(expected))

@@ -33,32 +33,39 @@ class BufferedBatch(dict):
     """
 
     def __reduce__(self) -> tuple:
-        parts, layout = _taken_apart(self)
-        return _put_together, (torch.cat(parts), layout)
+        return _put_together, _in_one_buffer(self)
 
     def pin_memory(self) -> BufferedBatch:
         """The same in pinned memory; torch's loader calls this as it would for a tensor."""
-        parts, layout = _taken_apart(self)
-        pinned = torch.empty(sum(map(len, parts)), dtype=torch.uint8, pin_memory=True)
-        return _put_together(torch.cat(parts, out=pinned), layout)
+        return _put_together(*_in_one_buffer(self, pin_memory=True))
 
 
-def _taken_apart(batch: Mapping) -> tuple[list[Tensor], _Layout]:
+def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
     """The bytes of the tensors, and their layout."""
     found = {id(tensor): tensor for tensor in _tensors(dict(batch))}
     # Tensors of wider numbers come first, so each begins at a multiple of the width of its numbers.
     ordered = sorted(found.values(), key=lambda tensor: -tensor.element_size())
     places = {id(tensor): _Place(number) for number, tensor in enumerate(ordered)}
     layout = _Layout(_with_places(dict(batch), places), [(tensor.dtype, tensor.shape) for tensor in ordered])
-    return [torch.empty(0, dtype=torch.uint8), *(tensor.reshape(-1).view(torch.uint8) for tensor in ordered)], layout
+    buffer = torch.empty(sum(_sizes(layout)), dtype=torch.uint8, **memory)
+    for view, tensor in zip(_views(buffer, layout), ordered):
+        view.copy_(tensor)
+    return buffer, layout
 
 
 def _put_together(buffer: Tensor, layout: _Layout) -> BufferedBatch:
     """The batch, whose tensors are views of the buffer."""
-    sizes = [shape.numel() * dtype.itemsize for dtype, shape in layout.kinds]
-    parts = buffer.split(sizes) if sizes else ()
-    views = [part.view(dtype).view(shape) for part, (dtype, shape) in zip(parts, layout.kinds)]
-    return BufferedBatch(_with_tensors(layout.batch, views))
+    return BufferedBatch(_with_tensors(layout.batch, _views(buffer, layout)))
+
+
+def _sizes(layout: _Layout) -> list[int]:
+    """Bytes of each tensor."""
+    return [shape.numel() * dtype.itemsize for dtype, shape in layout.kinds]
+
+
+def _views(buffer: Tensor, layout: _Layout) -> list[Tensor]:
+    parts = buffer.split(_sizes(layout)) if layout.kinds else ()
+    return [part.view(dtype).view(shape) for part, (dtype, shape) in zip(parts, layout.kinds)]
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
