@@ -9,22 +9,28 @@ data.
 
 Training examples are extracted from trees (``*.mrg``, ``*.trees``) and from tokenised text (any other file, a sentence
 or a document on each line). Text is parsed, because the parse of a whole sentence shows which noun is the subject of a
-verb. The parse is used for nothing else: only the words of the prefix are written, because the rest of the sentence
-would reveal the number to a parser of the prefixes.
+verb, and for the tags of the words of ``--grammar``. The parse is used for nothing else: only the words of the prefix
+are written, because the rest of the sentence would reveal the number to a parser of the prefixes.
+
+Few natural examples have attractors. ``--grammar`` adds generated ones to train, ``--repeat-attractors`` repeats the
+natural ones there, and ``--valid-attractors`` makes a validation set half of whose examples have attractors.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from preprocess.agreement_grammar import Lexicon, count_tags, generate
 from preprocess.agreement_linzen import TABLE, TEST, example, find, load_table, load_test
 from preprocess.agreement_subjects import COMMON_NOUNS, NOUNS, agreements
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError
+from preprocess.corpora import CorpusError, sample
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
 from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import InputError
@@ -92,12 +98,18 @@ class Parse:
             yield from raw_lines(shard)
 
 
-def found_in(paths: Iterable[Path], subjects: dict[str, str], parse: Callable[[Path], Iterable[str]]) -> list[Labelled]:
+def found_in(
+    paths: Iterable[Path],
+    subjects: dict[str, str],
+    parse: Callable[[Path], Iterable[str]],
+    tagged: Counter[tuple[str, str]] | None = None,
+) -> list[Labelled]:
     """Returns the examples in files of trees and of text.
 
     Args:
         subjects: tags of the heads of subjects that count, with their numbers
         parse: returns the bracketed lines of a text file
+        tagged: receives counts of pairs of a tag and a word
 
     Raises:
         CorpusError: a line is not a tree
@@ -112,9 +124,49 @@ def found_in(paths: Iterable[Path], subjects: dict[str, str], parse: Callable[[P
             except InputError as error:
                 raise CorpusError(str(error.at(path, number))) from error
             trees += len(forest)
+            if tagged is not None:
+                count_tags(forest, tagged)
             lines += [example(found.prefix, found.number, found.attractors) for found in agreements(forest, subjects)]
         logger.info("%s: %d examples in %d trees", path, len(lines) - before, trees)
     return lines
+
+
+def has_attractors(line: Labelled) -> bool:
+    """Whether nouns of the other number come between the subject and the verb of an example."""
+    return line.groups != ("attractors_0",)
+
+
+def validate_on_attractors(
+    train: list[Labelled], valid: list[Labelled], size: int, seed: int
+) -> tuple[list[Labelled], list[Labelled]]:
+    """Moves ``size`` examples with attractors from train to valid, and keeps as many in valid without attractors.
+
+    Raises:
+        CorpusError: train has too few examples with attractors
+    """
+    places = [place for place, line in enumerate(train) if has_attractors(line)]
+    if size > len(places):
+        raise CorpusError(f"--valid-attractors {size}: only {len(places)} training examples have attractors")
+    moved = set(random.Random(seed).sample(places, size))
+    hard = [train[place] for place in sorted(moved)] + [line for line in valid if has_attractors(line)]
+    easy = [line for line in valid if not has_attractors(line)]
+    rest = [line for place, line in enumerate(train) if place not in moved]
+    return rest, hard + sample(easy, min(len(hard), len(easy)), seed)
+
+
+def enrich(
+    train: list[Labelled], args: argparse.Namespace, tagged: Counter[tuple[str, str]], test: list[Labelled]
+) -> list[Labelled]:
+    """Repeats natural examples with attractors, and adds generated ones, as the command line asks."""
+    natural = Counter(group for line in train for group in line.groups)
+    logger.info("natural training examples: %s", ", ".join(f"{name} {natural[name]}" for name in sorted(natural)))
+    train = [line for line in train for _ in range(args.repeat_attractors if has_attractors(line) else 1)]
+    if args.grammar:
+        lexicon = Lexicon.of(tagged)
+        sizes = ", ".join(f"{len(words.words)} {number}" for number, words in lexicon.nouns.items())
+        logger.info("generating %d examples with nouns of the training texts: %s", args.grammar, sizes)
+        train += generate(lexicon, args.grammar, args.seed, {line.text for line in test})
+    return train
 
 
 def load(args: argparse.Namespace, work: Path) -> Splits:
@@ -125,17 +177,25 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
         ParserError: text cannot be parsed
     """
     if (table := find(args.data, TABLE, f"{TABLE}.gz")) is not None and not args.training:
+        if args.grammar or args.valid_attractors or args.repeat_attractors != 1:
+            raise CorpusError(
+                "--grammar, --valid-attractors and --repeat-attractors are for --training; the whole set needs none"
+            )
         return load_table(table, args.test_size, args.seed)
     if (text := find(args.data, f"{TEST}.text")) is None:
         raise CorpusError(f"{args.data} holds neither {TEST}.text and {TEST}.gold nor {TABLE}.gz")
     test = load_test(text)  # its errors must be found before hours of parsing
     train_paths, valid_paths = sources(args.training or [args.data])
+    tagged: Counter[tuple[str, str]] = Counter()
     with ProcessPool(args.workers) as pool:
         parse = Parse(options_from_arguments(args), work, pool, args.parse_cache)
-        train = found_in(train_paths, SUBJECTS[args.subjects], parse)
+        train = found_in(train_paths, SUBJECTS[args.subjects], parse, tagged)
         valid = found_in(valid_paths, SUBJECTS[args.subjects], parse)
     if not valid_paths:
         train, valid = hold_out(train, args.valid, args.seed)
+    if args.valid_attractors:
+        train, valid = validate_on_attractors(train, valid, args.valid_attractors, args.seed)
+    train = enrich(train, args, tagged, test)
     return {"train": train, "valid": valid, "test": test}
 
 
@@ -163,6 +223,27 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=int,
         default=400,
         help="examples to hold out of train if there is no validation file (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--valid-attractors",
+        type=int,
+        default=0,
+        metavar="N",
+        help="move N training examples with attractors to valid, and keep as many there without attractors",
+    )
+    parser.add_argument(
+        "--repeat-attractors",
+        type=int,
+        default=1,
+        metavar="K",
+        help="write each training example with attractors K times (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--grammar",
+        type=int,
+        default=0,
+        metavar="N",
+        help="add N generated examples to train, with words of the training texts (default: %(default)s)",
     )
     parser.add_argument("--test-size", type=int, help="test on a random sample of that many examples of the whole set")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")

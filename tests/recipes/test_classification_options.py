@@ -111,6 +111,14 @@ def test_agreement_is_looked_for_where_it_is_asked_to(base, tmp_path):
     assert "--training" not in named(printed_commands("sva", *base), "preprocess.agreement")[0]
 
 
+def test_agreement_is_generated_and_validated_as_it_is_asked_for(base):
+    flags = ("--grammar", "1200", "--repeat-attractors", "3", "--valid-attractors", "200")
+    prepare = named(printed_commands("sva", *base, *flags), "preprocess.agreement")[0]
+    assert prepare[prepare.index("--grammar") :] == list(flags)
+    plain = named(printed_commands("sva", *base), "preprocess.agreement")[0]
+    assert not set(flags) & set(plain)
+
+
 def test_averages_have_runs_of_their_own(base):
     commands = printed_commands("sst5", *base, "--average", "5")
     (train,), (average,) = named(commands, "fairseq-train"), named(commands, "average")
