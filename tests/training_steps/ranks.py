@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -56,8 +57,8 @@ class Outcome:
         error: the traceback of a training that failed
     """
 
-    start: dict[str, torch.Tensor] = field(default_factory=dict)
-    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    start: dict[str, np.ndarray] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
     updates: list[dict[str, float]] = field(default_factory=list)
     validation: dict[str, float] = field(default_factory=dict)
     reported: list[str] = field(default_factory=list)
@@ -168,8 +169,9 @@ def _train(cfg: DictConfig) -> Outcome:
                     if isinstance(getattr(module, name, None), float):
                         setattr(module, name, 0.0)
             super().__init__(cfg, task, model, *others)
-            outcome.start = {name: value.clone() for name, value in model.state_dict().items()}
-            outcome.weights = model.state_dict()  # of the tensors that training changes
+            # Arrays: a tensor would be sent as an open file.
+            outcome.weights = {name: value.numpy() for name, value in model.state_dict().items()}
+            outcome.start = {name: value.copy() for name, value in outcome.weights.items()}
 
         def _reduce_and_log_stats(self, logging_outputs, sample_size, grad_norm=None):
             sums = {"sample_size of all": float(sample_size)}

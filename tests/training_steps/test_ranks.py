@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Callable
 
+import numpy as np
 import pytest
-import torch
 from omegaconf import DictConfig
 
+from tests.training_steps.bare import BareFolders
 from tests.training_steps.cases import CASES, Case
 from tests.training_steps.ranks import MEASURES, Outcome, Ranks, configuration_of
 
@@ -100,13 +103,13 @@ def compare(together: list[Outcome], alone: Outcome) -> None:
     """Holds the processes to each other and the first to the one alone."""
     first = together[0]
     for other in together[1:]:
-        assert all(torch.equal(weight, first.weights[name]) for name, weight in other.weights.items())
-    moved = max((alone.weights[name] - weight).abs().max().item() for name, weight in alone.start.items())
+        assert all(np.array_equal(weight, first.weights[name]) for name, weight in other.weights.items())
+    moved = max(abs(alone.weights[name] - weight).max() for name, weight in alone.start.items())
     assert moved > 1e-3  # otherwise equal weights would mean nothing
     assert first.weights.keys() == alone.weights.keys()
     for name, weight in alone.weights.items():
-        torch.testing.assert_close(first.start[name], alone.start[name], rtol=0, atol=0)
-        torch.testing.assert_close(first.weights[name], weight, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(first.start[name], alone.start[name])
+        np.testing.assert_allclose(first.weights[name], weight, rtol=1e-5, atol=1e-5)
     assert len(first.updates) == len(alone.updates) > 1
     for ours, expected in zip([*first.updates, first.validation], [*alone.updates, alone.validation]):
         assert ours == pytest.approx(expected, rel=1e-5, abs=1e-5)
@@ -133,3 +136,22 @@ def test_more_processes_are_as_one(case, batches, ranks, alone, configured):
         for backend in BACKENDS:
             changes = {**BATCHES[batches], "distributed_training.ddp_backend": backend}
             compare(ranks(count).together(configured(case), changes), alone(case, count, batches))
+
+
+@pytest.mark.parametrize("backend", BACKENDS if IS_LONG else BACKENDS[:1])
+def test_a_loss_that_is_not_finite_ends_all_of_them(backend, ranks, configured):
+    """None waits for another one."""
+    changes = {"distributed_training.ddp_backend": backend, "criterion.label_smoothing": math.nan}
+    with pytest.raises(AssertionError) as caught:
+        ranks(2).together(configured(SHORT[0]), {**BATCHES["one epoch"], **changes})
+    for rank in range(2):
+        assert re.search(rf"NonFiniteError: training stopped at update .*crash-{rank}.json", str(caught.value))
+
+
+@pytest.mark.skipif(not IS_LONG, reason="takes minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")
+@pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+def test_batches_that_lack_something(case, ranks, tmp_path):
+    """One process may have such a batch, and the other an ordinary one."""
+    cfg = configuration_of(case, BareFolders(tmp_path))
+    alone = ranks(2).alone(cfg, {**BATCHES["uneven"], "optimization.update_freq": [2]})
+    compare(ranks(2).together(cfg, {**BATCHES["uneven"], "distributed_training.ddp_backend": "c10d"}), alone)
