@@ -11,11 +11,14 @@ from tests.classification.documents import build_classifier, class_task, inputs_
 from tests.classification.random_documents import PAD, Documents, lengths
 from tests.nn.tiny import build
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
-from tree_fairseq.classification.document_distances import text_distances
+from tree_fairseq.classification.document_distances import text_rows
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.distances import leaf_distances, leaves_covered
+from tree_fairseq.nn.common_ancestors import leaf_relations
+from tree_fairseq.nn.tree_batch import TreeBatch
 
 BOTH = ("--distance-bias", "both", "--max-distance", "4")
+ANCESTORS = ("--ancestor-bias", "both")
+TABLES = ("tree", "label", "height")
 
 
 def filled(arch: str, *flags: str):
@@ -32,17 +35,18 @@ def filled(arch: str, *flags: str):
 def test_documents_are_forests(sizes, seed, extra):
     documents = Documents(sizes, seed, extra)
     text, forest = documents.forests(False)
-    expected = leaf_distances(leaves_covered(forest, text, PAD), 4)
+    expected = leaf_relations(TABLES, TreeBatch.from_net_input(forest, text, PAD), 4, PAD)
     real = text.ne(PAD)
     pairs = real.unsqueeze(1) & real.unsqueeze(2)
-    found = text_distances(documents.rows, text.size(1), PAD, 4)
-    assert torch.equal(found[pairs], expected[pairs])
+    found = text_rows(TABLES, documents.rows, text.size(1), PAD, 4)
+    for table in TABLES:
+        assert torch.equal(found[table][pairs], expected[table][pairs])
 
 
 @pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "tree_transformer_classifier_tiny"])
 def test_documents_are_independent_of_their_batch(arch):
     sizes = ([5, 1, 3], [1, 4], [6], [1])
-    model, batch = filled(arch, *BOTH), Documents(sizes, extra=1)
+    model, batch = filled(arch, *BOTH, *ANCESTORS), Documents(sizes, extra=1)
     plain = build_classifier(arch)
     together = model(**inputs_of(model, batch.rows))["logits"]
     for row, own in enumerate(sizes):

@@ -9,9 +9,11 @@ from torch.nn import functional
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig
-from tree_fairseq.nn.distances import Distances, leaf_distances, leaves_covered
-from tree_fairseq.nn.sides import Side
+from tree_fairseq.nn.distances import BiasRows
+from tree_fairseq.nn.sides import SYMBOLS, Side
+from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.treeformer import model  # noqa: F401
 
 TASK = tiny_task()
@@ -44,11 +46,11 @@ def logits(model, batch, **options) -> torch.Tensor:
         return model(**inputs(model, batch, **options))[0]
 
 
-def direct(attention, states, padding, distances: Distances) -> torch.Tensor:
+def direct(attention, states, padding, rows: BiasRows) -> torch.Tensor:
     """Self-attention word by word: softmax over j of q_i k_j / sqrt(d) + the tables' entries for i and j."""
     length, batch, width = states.shape
     heads, bias = attention.num_heads, attention.distance_bias
-    rows = []
+    states_after = []
     for b in range(batch):
         query, key, value = (
             functional.linear(states[:, b], part.weight, part.bias).view(length, heads, -1)
@@ -60,37 +62,46 @@ def direct(attention, states, padding, distances: Distances) -> torch.Tensor:
                 scores, seen = [], [j for j in range(length) if not padding[b, j]]
                 for j in seen:
                     score = query[i, h] @ key[j, h] / (width // heads) ** 0.5
-                    if bias.linear is not None:
-                        score = score + bias.linear[distances.linear[i, j], h]
-                    if bias.tree is not None:
-                        score = score + bias.tree[distances.tree[b, i, j], h]
+                    for name, table in bias.named_parameters():
+                        own = getattr(rows, name)
+                        score = score + table[own[i, j] if name == "linear" else own[b, i, j], h]
                     scores.append(score)
                 outputs.append(torch.stack(scores).softmax(0) @ value[seen, h])
-            rows.append(attention.out_proj(torch.cat(outputs)))
-    return torch.stack(rows).view(batch, length, width).transpose(0, 1)
+            states_after.append(attention.out_proj(torch.cat(outputs)))
+    return torch.stack(states_after).view(batch, length, width).transpose(0, 1)
 
 
 @pytest.mark.parametrize(
-    "kind, signed", [("linear", False), ("linear", True), ("tree", False), ("both", False), ("both", True)]
+    "kind, signed, ancestors",
+    [
+        ("linear", False, "none"),
+        ("linear", True, "label"),
+        ("tree", False, "none"),
+        ("both", False, "height"),
+        ("both", True, "both"),
+        ("none", False, "both"),
+    ],
 )
-def test_attention_equals_attention_word_by_word(kind, signed):
+def test_attention_equals_attention_word_by_word(kind, signed, ancestors):
     torch.manual_seed(1)
-    config = DistanceBiasConfig(distance_bias=kind, max_distance=4, signed_distance=signed)
+    config = DistanceBiasConfig(distance_bias=kind, max_distance=4, signed_distance=signed, ancestor_bias=ancestors)
+    config.num_labels = len(TASK.label_dictionary)
     attention = DistanceAttention(8, 2, config).double()
     fill(attention)
     batch = net_input(pairs(TASK, 6, 3, 1))
     tokens = batch["src_tokens"]
     padding = tokens.eq(1)
-    covers = leaves_covered(batch["source_spans"], tokens, 1)
+    trees = TreeBatch.from_net_input(batch["source_spans"], tokens, 1)
     steps = torch.arange(tokens.size(1))
     linear = (steps - steps[:, None]).clamp(-4, 4)
-    distances = Distances(linear + 4 if signed else linear.abs(), leaf_distances(covers, 4))
-    attention.distance_bias.given = distances
+    relations = leaf_relations(("tree", "label", "height"), trees, 4, 1)
+    rows = BiasRows(linear + 4 if signed else linear.abs(), **relations)
+    attention.distance_bias.given = rows
     states = torch.randn(*tokens.t().shape, 8, dtype=torch.float64, requires_grad=True)
     weights = torch.randn_like(states)
     weights[padding.t()] = 0
     results = []
-    for output in (attention(states, states, states, padding)[0], direct(attention, states, padding, distances)):
+    for output in (attention(states, states, states, padding)[0], direct(attention, states, padding, rows)):
         gradients = torch.autograd.grad((output * weights).sum(), [states, *attention.parameters()])
         results.append([output * weights, *gradients])
     for fast, slow in zip(*results):
@@ -116,7 +127,9 @@ def test_tables_of_zeros_change_nothing(arch, kind):
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sentences_are_independent_of_their_batch(arch):
-    model, batch = build(TASK, "--distance-bias", "both", "--max-distance", "3", arch=arch), pairs(TASK, *LENGTHS)
+    flags = ("--distance-bias", "both", "--max-distance", "3", "--ancestor-bias", "both")
+    model, batch = build(TASK, *flags, arch=arch), pairs(TASK, *LENGTHS)
+    assert len(tables(model)) == 8
     fill(model)
     for left_pad in (True, False):
         together = logits(model, batch, left_pad=left_pad, width=14)
@@ -157,7 +170,7 @@ def test_checkpoints_without_tables_load(arch):
 
 def test_half_precision_keeps_the_gradients_of_frequent_distances():
     bias = DistanceBias(1, DistanceBiasConfig(distance_bias="linear")).half()
-    bias.given = Distances(torch.zeros(64, 64, dtype=torch.int32))
+    bias.given = BiasRows(torch.zeros(64, 64, dtype=torch.int32))
     bias().half().sum().backward()
     # Sums of ones in half precision stop at 2048.
     assert bias.linear.grad[0].item() == 64 * 64
@@ -168,6 +181,11 @@ def test_half_precision_keeps_the_gradients_of_frequent_distances():
     [
         (BASELINE, ("--max-distance", "0"), "--max-distance 0"),
         (BASELINE, ("--distance-bias", "none"), "is fairseq's transformer"),
+        (
+            BASELINE,
+            ("--distance-bias", "none", "--ancestor-bias", "label", "--max-distance", "-1"),
+            "--max-distance -1",
+        ),
         (BASELINE, ("--distance-bias", "tree", "--signed-distance"), "--signed-distance is about linear"),
         ("treeformer_tiny", ("--signed-distance",), "--signed-distance is about linear"),
         (
@@ -188,4 +206,10 @@ def test_distances_in_trees_need_trees(kind):
     task.source_side = Side()
     with pytest.raises(MissingTreesError, match=f"--distance-bias {kind} measures paths in trees"):
         build(task, "--distance-bias", kind, arch=BASELINE)
+    with pytest.raises(MissingTreesError, match="--distance-bias linear --ancestor-bias label measures paths"):
+        build(task, "--ancestor-bias", "label", arch=BASELINE)
     build(task, "--distance-bias", "linear", arch=BASELINE)
+    task.source_side = Side(SYMBOLS)
+    build(task, "--distance-bias", kind, arch=BASELINE)
+    with pytest.raises(MissingTreesError, match="--ancestor-bias label measures paths .* needs constituency trees"):
+        build(task, "--ancestor-bias", "label", arch=BASELINE)

@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, random_tree, stack
+from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distances import leaf_distances, leaves_covered, linear_distances, symbol_distances
-from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 
 LIMIT = 6
+
+
+def batch_of(trees: list[NodeArrays], tokens: torch.Tensor) -> TreeBatch:
+    return TreeBatch.from_net_input(collate_trees(trees, PAD), tokens, PAD)
 
 
 def edges_of(tree: NodeArrays, num_leaves: int) -> dict[object, set]:
@@ -47,8 +52,7 @@ def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
     random = np.random.default_rng(seed)
     trees = [random_tree(random, length, 6) for length in lengths]
     tokens = stack([np.full(length, 5) for length in lengths], left_pad)
-    spans = collate_trees(trees, PAD)
-    got = leaf_distances(leaves_covered(spans, tokens, PAD), LIMIT)
+    got = leaf_distances(leaves_covered(batch_of(trees, tokens)), LIMIT)
     assert got.dtype == torch.int32 and got.shape == (len(lengths), tokens.size(1), tokens.size(1))
     for row, (tree, length) in enumerate(zip(trees, lengths)):
         first = int(tokens[row].ne(PAD).int().argmax())
@@ -59,6 +63,34 @@ def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
                 if other[0] == "leaf":
                     expected[first + leaf, first + other[1]] = min(count, LIMIT)
         assert torch.equal(got[row], expected)
+
+
+@settings(deadline=None, max_examples=30)
+@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=3), seed=st.integers(0, 99), left_pad=st.booleans())
+def test_ancestors_are_the_smallest_spans_around_two_leaves(lengths, seed, left_pad):
+    random = np.random.default_rng(seed)
+    trees = [random_tree(random, length, 9) for length in lengths]
+    tokens = stack([np.full(length, 5) for length in lengths], left_pad)
+    got = leaf_relations(("tree", "label", "height"), batch_of(trees, tokens), 3, PAD)
+    assert torch.equal(got["tree"], leaf_distances(leaves_covered(batch_of(trees, tokens)), 3))
+    for row, (tree, length) in enumerate(zip(trees, lengths)):
+        first = int(tokens[row].ne(PAD).int().argmax())
+        label = torch.full(got["label"].shape[1:], PAD)
+        height = torch.full_like(label, 3).fill_diagonal_(0)
+        spans = list(zip(tree.start.tolist(), tree.end.tolist(), tree.label.tolist()))
+
+        def levels(start: int, end: int, spans=spans) -> int:
+            below = [
+                levels(low, high) for low, high, _ in spans if start <= low and high <= end and high - low < end - start
+            ]
+            return 1 + max(below, default=0)
+
+        for one, other in itertools.permutations(range(length), 2):
+            around = [span for span in spans if span[0] <= min(one, other) and max(one, other) < span[1]]
+            start, end, name = min(around, key=lambda span: span[1] - span[0])
+            label[first + one, first + other] = name
+            height[first + one, first + other] = min(levels(start, end), 3)
+        assert torch.equal(got["label"][row], label) and torch.equal(got["height"][row], height)
 
 
 @settings(deadline=None, max_examples=30)
@@ -93,5 +125,9 @@ def test_linear_distances(signed):
 
 def test_a_batch_without_nodes_has_no_paths():
     tokens = torch.tensor([[5, 2]])
-    spans = collate_trees([random_tree(np.random.default_rng(0), 1, 6)], PAD)
-    assert leaf_distances(leaves_covered(spans, tokens, PAD), LIMIT).tolist() == [[[0, LIMIT], [LIMIT, 0]]]
+    batch = batch_of([random_tree(np.random.default_rng(0), 1, 6)], tokens)
+    assert leaf_distances(leaves_covered(batch), LIMIT).tolist() == [[[0, LIMIT], [LIMIT, 0]]]
+    found = leaf_relations(("label", "height"), batch, LIMIT, PAD)
+    assert found["label"].tolist() == [[[PAD, PAD], [PAD, PAD]]] and found["height"].tolist() == [
+        [[0, LIMIT], [LIMIT, 0]]
+    ]

@@ -104,6 +104,7 @@ def _cases(folder: str, arch: str, variants: dict[str, tuple[str, ...]], flags: 
 
 
 _STOCK = tuple(map(str, STOCK_SIZES))
+_DISTANCES = ("--distance-bias", "both", "--ancestor-bias", "both")
 _ROOTS = {name: ("--document-root", name) for name in ("first", "mean", "super")}
 CASES = [
     *_cases("translation", "transformer", {"": _STOCK, "other task": ("--task", "autocast_translation", *_STOCK)}),
@@ -115,14 +116,14 @@ CASES = [
             "": (),
             "ablations": ("--no-node-cross-attention", "--no-subtree-mask", "--no-phrase-bias"),
             "with leaves": ("--accumulation-denominator", "with-leaf"),
-            "distances": ("--distance-bias", "both"),
+            "distances": _DISTANCES,
             "distances, no mask": ("--distance-bias", "both", "--no-subtree-mask"),
         },
     ),
     *_cases(
         "translation",
         "transformer_distance_bias_tiny",
-        {"": (), "signed": ("--signed-distance",), "trees": ("--distance-bias", "tree")},
+        {"": (), "signed": ("--signed-distance",), "trees": ("--distance-bias", "tree", "--ancestor-bias", "both")},
     ),
     *_cases("translation", "tree_transformer_tiny", {"cross-entropy": ()}, ("--criterion", "cross_entropy")),
     *_cases(
@@ -211,7 +212,7 @@ CASES = [
     *[
         case
         for arch in ("tree_transformer_classifier_tiny", "transformer_classifier_tiny")
-        for case in _cases("documents", arch, {"distances": ("--distance-bias", "both")}, CLASSES)
+        for case in _cases("documents", arch, {"distances": _DISTANCES}, CLASSES)
     ],
     *_cases("sentences", "treeformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
     *[

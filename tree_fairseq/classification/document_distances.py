@@ -1,37 +1,47 @@
-"""Distances between the leaves of documents, whose trees are those of single sentences."""
+"""What a bias by distance reads of documents, whose trees are those of single sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from torch import Tensor
 
 from tree_fairseq.classification.document_structure import DocumentSizes, Placement
-from tree_fairseq.nn.distances import leaf_distances, leaves_covered
+from tree_fairseq.nn.common_ancestors import leaf_relations
+from tree_fairseq.nn.tree_batch import TreeBatch
 
 
-def joined_distances(rows: Tensor, leaves: Placement, limit: int) -> Tensor:
-    """Distances in rows ``[R, N, N]`` laid out by documents of X leaves: ``[B, X, X]``.
+def joined_rows(rows: dict[str, Tensor], leaves: Placement, limit: int, label_pad: int) -> dict[str, Tensor]:
+    """Rows of sentences ``[R, N, N]``, by the table, laid out by documents of X leaves: ``[B, X, X]``.
 
-    Leaves of different rows are ``limit`` apart: no tree has both. Padding has any distance.
+    Leaves of different rows are as if no tree had both (:func:`tree_fairseq.nn.common_ancestors.leaf_relations`).
+    Padding has any values.
     """
-    num_rows, num_leaves = rows.shape[:2]
+    num_rows = leaves.target.size(1)
     column, row = leaves.source // num_rows, leaves.source % num_rows  # B x X
-    place = (row * num_leaves + column).unsqueeze(2) * num_leaves + column.unsqueeze(1)
-    together = row.unsqueeze(2) == row.unsqueeze(1)
-    return rows.flatten()[place].masked_fill(~together, limit)
+    apart = row.unsqueeze(2) != row.unsqueeze(1)
+
+    def join(values: Tensor, otherwise: int) -> Tensor:
+        num_leaves = values.size(1)
+        place = (row * num_leaves + column).unsqueeze(2) * num_leaves + column.unsqueeze(1)
+        return values.flatten()[place].masked_fill(apart, otherwise)
+
+    return {table: join(values, label_pad if table == "label" else limit) for table, values in rows.items()}
 
 
-def text_distances(sentence_trees: dict[str, Any], num_leaves: int, pad: int, limit: int) -> Tensor:
-    """Distances between the leaves of documents ``[B, X, X]`` int32, from their sentences.
+def text_rows(
+    tables: Collection[str], sentence_trees: dict[str, Any], num_leaves: int, pad: int, limit: int
+) -> dict[str, Tensor]:
+    """Rows of the ``tables`` for the leaves of documents, ``[B, X, X]``, from their sentences.
 
     ``sentence_trees`` come from :func:`tree_fairseq.classification.dataset.collate_sentences`; X is ``num_leaves``.
     """
-    tokens, document = sentence_trees["tokens"], sentence_trees["document"]
-    is_leaf = tokens.ne(pad)
+    batch = TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad)
+    document = sentence_trees["document"]
     if "sizes" in sentence_trees:
         sizes = DocumentSizes(**sentence_trees["sizes"])
     else:
-        sizes = DocumentSizes.count(is_leaf, sentence_trees["end"] > sentence_trees["start"], document)
-    leaves = Placement.build(is_leaf, document, sizes.documents, num_leaves)
-    return joined_distances(leaf_distances(leaves_covered(sentence_trees, tokens, pad), limit), leaves, limit)
+        sizes = DocumentSizes.count(batch.is_leaf, batch.is_node, document)
+    leaves = Placement.build(batch.is_leaf, document, sizes.documents, num_leaves)
+    return joined_rows(leaf_relations(tables, batch, limit, pad), leaves, limit, pad)

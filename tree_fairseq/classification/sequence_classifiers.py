@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
-from tree_fairseq.classification.document_distances import text_distances
+from tree_fairseq.classification.document_distances import text_rows
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, measures_trees
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.options import option
 
@@ -65,26 +65,28 @@ class TransformerClassifier(SequenceClassifier):
 
     def __init__(self, encoder: DistanceBiasedEncoder, readout: ClassReadout):
         super().__init__(encoder, readout)
-        self.tree_inputs = ("sentence_trees",) if measures_trees(encoder.cfg) else ()
+        self.tree_inputs = ("sentence_trees",) if tree_tables(encoder.cfg) else ()
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
-        if measures_trees(cfg) and not hasattr(task, "label_dictionary"):
-            raise MissingTreesError(
-                f"--distance-bias {cfg.distance_bias} measures paths in trees, and this task has none; "
-                "use --task tree_classification"
-            )
+        if tree_tables(cfg):
+            if not hasattr(task, "label_dictionary"):
+                raise MissingTreesError(
+                    f"{flags_of_tables(cfg)} measures paths in trees, and this task has none; "
+                    "use --task tree_classification"
+                )
+            cfg.num_labels = len(task.label_dictionary)
         return DistanceBiasedEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
     def represent(
         self, src_tokens: Tensor, src_lengths: Tensor, sentence_trees: Optional[dict[str, Any]] = None
     ) -> Tensor:
         """As :meth:`SequenceClassifier.represent`; ``sentence_trees`` are those of the texts, for distances in them."""
-        cfg, distances = self.encoder.cfg, None
-        if measures_trees(cfg) and sentence_trees is not None:
-            padding = self.encoder.padding_idx
-            distances = text_distances(sentence_trees, src_tokens.size(1), padding, cfg.max_distance)
-        encoded = self.encoder(src_tokens, src_lengths, tree_distances=distances)
+        cfg, rows = self.encoder.cfg, None
+        if tree_tables(cfg) and sentence_trees is not None:
+            size, padding = src_tokens.size(1), self.encoder.padding_idx
+            rows = text_rows(tree_tables(cfg), sentence_trees, size, padding, cfg.max_distance)
+        encoded = self.encoder(src_tokens, src_lengths, tree_rows=rows)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
         # Texts have thousands of tokens, whose sum may be beyond half precision.

@@ -16,12 +16,12 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
-from tree_fairseq.classification.document_distances import joined_distances
+from tree_fairseq.classification.document_distances import joined_rows
 from tree_fairseq.classification.document_structure import DocumentSizes, DocumentStructure, Placement
 from tree_fairseq.classification.packing import pack, unpack
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, distance_kind, give_distances, measures_trees
-from tree_fairseq.nn.distances import leaf_distances
+from tree_fairseq.nn.common_ancestors import leaf_relations
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, flags_of_tables, give_rows, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.options import option
@@ -134,7 +134,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         tokens, document = sentences["tokens"], sentences["document"]
         batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
         structure = self._documents(batch, document, sizes)
-        self._give_distances(structure, tokens)
+        self._give_rows(structure, batch)
         embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
         if self.super_root:
             embedded.append(self.forward_labels(torch.full_like(document, self.dictionary.bos()).unsqueeze(1)))
@@ -170,17 +170,14 @@ class DocumentEncoder(TreeTransformerEncoder):
             limits=(self.cfg.max_horizontal_positions, self.cfg.max_vertical_positions),
         )
 
-    def _give_distances(self, structure: Union[DocumentStructure, TreeStructure], tokens: Tensor) -> None:
-        """Gives the layers the distances between leaves that attend to each other."""
-        tree, limit, num_leaves = None, self.cfg.max_distance, tokens.size(1)
-        across = isinstance(structure, DocumentStructure) and structure.join_leaves
-        if measures_trees(self.cfg):
-            rows = structure.rows if isinstance(structure, DocumentStructure) else structure
-            tree = leaf_distances(rows.covers, limit)
-            tree = joined_distances(tree, structure.leaves, limit) if across else tree
-        if across:
+    def _give_rows(self, structure: Union[DocumentStructure, TreeStructure], batch: TreeBatch) -> None:
+        """Gives the layers the rows of biases between leaves that attend to each other."""
+        limit, num_leaves = self.cfg.max_distance, batch.is_leaf.size(1)
+        trees = leaf_relations(tree_tables(self.cfg), batch, limit, self.padding_idx)
+        if isinstance(structure, DocumentStructure) and structure.join_leaves:
+            trees = joined_rows(trees, structure.leaves, limit, self.padding_idx)
             num_leaves = structure.leaves.padding.size(1)
-        give_distances(self.layers, self.cfg, num_leaves, tree, tokens.device)
+        give_rows(self.layers, self.cfg, num_leaves, trees, batch.start.device)
 
     def _embed_leaves(self, tokens: Tensor, structure: Union[DocumentStructure, TreeStructure]) -> Tensor:
         """Embeds leaves ``[R, N]`` with their positions in the sentence or in the document: ``[R, N, D]``."""
@@ -228,11 +225,12 @@ class TreeTransformerClassifier(TreeClassifier):
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
-        if distance_kind(cfg) != "none" and cfg.no_subtree_mask and cfg.leaf_attention == "document":
-            problem = (
-                "--distance-bias is for leaves, and with --no-subtree-mask those of a document attend with its nodes"
+        if bias_tables(cfg) and cfg.no_subtree_mask and cfg.leaf_attention == "document":
+            raise InputError(
+                f"{flags_of_tables(cfg)} is for leaves, and with --no-subtree-mask those of a document attend with its "
+                "nodes",
+                hint="Leave one of them out, or add --leaf-attention sentence.",
             )
-            raise InputError(problem, hint="Leave one of them out, or add --leaf-attention sentence.")
         cfg.num_labels = len(task.label_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 

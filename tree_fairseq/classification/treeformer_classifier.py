@@ -11,7 +11,13 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.devices import padded_on_the_right
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, distance_kind, measures_trees
+from tree_fairseq.nn.distance_bias import (
+    DistanceBiasConfig,
+    DistanceBiasedEncoder,
+    bias_tables,
+    flags_of_tables,
+    tree_tables,
+)
 from tree_fairseq.nn.extended_transformer import (
     add_fields,
     build_word_embeddings,
@@ -94,10 +100,10 @@ class TreeformerClassifier(SequenceClassifier):
         if args.no_chart and args.treeformer_within_sentences:
             problem = "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
             raise InputError(problem)
-        if measures_trees(args):
-            problem = f"--distance-bias {args.distance_bias} measures paths in trees, and this model reads plain text"
+        if tree_tables(args):
+            problem = f"{flags_of_tables(args)} measures paths in trees, and this model reads plain text"
             raise InputError(problem, hint="Use --distance-bias linear.")
-        if args.encoder_name and distance_kind(args) != "none":
+        if args.encoder_name and bias_tables(args):
             problem = "--distance-bias is for an encoder that is trained from scratch, and --encoder-name names another"
             raise InputError(problem, hint="Leave one of them out.")
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)

@@ -1,7 +1,8 @@
 """A learned bias on the self-attention of encoders, by the distance between two tokens.
 
-Each layer has a table a head for distances along the sentence, for those along the branches of its tree, or both. The
-tables start at zero, so that the model starts as it would be without them.
+Each layer has a table a head for distances along the sentence, for those along the branches of its tree, or both. More
+tables are for the label and the height of the lowest constituent that has both tokens. All start at zero, so that the
+model starts as it would be without them.
 
 Relative positions help by themselves (Shaw et al. 2018, Raffel et al. 2020), so whoever finds that distances in trees
 help compares with distances along the sentence: ``--arch transformer_distance_bias`` is fairseq's transformer with the
@@ -21,9 +22,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.distances import Distances, leaf_distances, leaves_covered, linear_distances, symbol_distances
+from tree_fairseq.nn.common_ancestors import leaf_relations
+from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distances
 from tree_fairseq.nn.shared_memory import join_heads, split_heads
-from tree_fairseq.options import option
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.options import flag_of, option
 
 logger = logging.getLogger(__name__)
 
@@ -42,54 +45,70 @@ class DistanceBiasConfig(FairseqDataclass):
     signed_distance: bool = option(
         False, "linear distances to the left and to the right have biases of their own; a tree has no such direction"
     )
+    ancestor_bias: ChoiceEnum(["none", "label", "height", "both"]) = option(
+        "none",
+        "another such bias, by the lowest constituent that has both tokens: its 'label', its 'height' (at most "
+        "--max-distance), or 'both'",
+    )
 
 
-def distance_kind(config: Any) -> str:
-    """The value of ``--distance-bias``, also of a configuration without the option.
+_TABLES = {
+    "distance_bias": {"none": (), "linear": ("linear",), "tree": ("tree",), "both": ("linear", "tree")},
+    "ancestor_bias": {"none": (), "label": ("label",), "height": ("height",), "both": ("label", "height")},
+}
+
+
+def bias_tables(config: Any) -> tuple[str, ...]:
+    """The tables that the options ask for, by the names of :class:`BiasRows`; none for configurations without them.
 
     Raises:
         InputError: the options of the bias do not fit together
     """
-    kind = str(getattr(config, "distance_bias", None) or "none")
-    if kind != "none" and config.max_distance < 1:
+    chosen = {name: str(getattr(config, name, None) or "none") for name in _TABLES}
+    tables = tuple(table for name, value in chosen.items() for table in _TABLES[name][value])
+    if tables and config.max_distance < 1:
         raise InputError(f"--max-distance {config.max_distance}: a bias needs distances", hint="Give 1 or more.")
-    if kind in ("none", "tree") and getattr(config, "signed_distance", False):
+    if "linear" not in tables and getattr(config, "signed_distance", False):
         raise InputError(
             "--signed-distance is about linear distances", hint="Add --distance-bias linear or both, or leave it out."
         )
-    return kind
+    return tables
 
 
-def measures_trees(config: Any) -> bool:
-    """Whether the bias needs distances in trees."""
-    return distance_kind(config) in ("tree", "both")
+def flags_of_tables(config: Any) -> str:
+    """The options that ask for the tables, for messages: ``--distance-bias tree``."""
+    given = {name: str(getattr(config, name, "none")) for name in _TABLES}
+    return " ".join(f"{flag_of(name)} {value}" for name, value in given.items() if value != "none")
+
+
+def tree_tables(config: Any) -> tuple[str, ...]:
+    """The tables that are about trees."""
+    return tuple(table for table in bias_tables(config) if table != "linear")
 
 
 class DistanceBias(nn.Module):
-    """The tables of one self-attention, ``[rows, H]`` each; the ``given`` distances are those of the batch."""
+    """The tables of one self-attention, ``[rows, H]`` each; the ``given`` rows are those of the batch.
+
+    A configuration with a table of labels has ``num_labels``.
+    """
 
     def __init__(self, num_heads: int, config: DistanceBiasConfig):
         super().__init__()
-        kind, rows = distance_kind(config), config.max_distance + 1
-        self.linear = self.tree = None
-        if kind != "tree":
-            self.linear = nn.Parameter(torch.zeros(rows + config.max_distance * config.signed_distance, num_heads))
-        if kind != "linear":
-            self.tree = nn.Parameter(torch.zeros(rows, num_heads))
-        self.given = Distances()
+        self.tables, limit = bias_tables(config), config.max_distance
+        for table in self.tables:
+            more = limit if table == "linear" and config.signed_distance else 0
+            rows = config.num_labels if table == "label" else limit + 1 + more
+            self.register_parameter(table, nn.Parameter(torch.zeros(rows, num_heads)))
+        self.given = BiasRows()
 
     @classmethod
     def of(cls, num_heads: int, config: Any) -> Optional["DistanceBias"]:
         """The bias that a configuration asks for, if it does."""
-        return None if distance_kind(config) == "none" else cls(num_heads, config)
+        return cls(num_heads, config) if bias_tables(config) else None
 
     def forward(self) -> Tensor:
-        """Biases ``[B, H, N, N]`` of the given distances, ``[1, H, N, N]`` without trees; in float32 or better."""
-        parts = []
-        if self.linear is not None:
-            parts.append(_looked_up(self.given.linear.unsqueeze(0), self.linear))
-        if self.tree is not None:
-            parts.append(_looked_up(self.given.tree, self.tree))
+        """Biases ``[B, H, N, N]`` of the given rows, ``[1, H, N, N]`` without trees; in float32 or better."""
+        parts = [_looked_up(getattr(self.given, table), getattr(self, table)) for table in self.tables]
         return sum(parts[1:], start=parts[0])
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
@@ -104,7 +123,7 @@ class DistanceBias(nn.Module):
 def _looked_up(rows: Tensor, table: Tensor) -> Tensor:
     # A row occurs thousands of times in a batch, so its gradient is a sum that half precision cannot hold.
     exact = table.to(torch.promote_types(table.dtype, torch.float32))
-    return functional.embedding(rows, exact).permute(0, 3, 1, 2)
+    return functional.embedding(rows if rows.dim() == 3 else rows.unsqueeze(0), exact).permute(0, 3, 1, 2)
 
 
 class DistanceAttention(MultiheadAttention):
@@ -135,7 +154,7 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
     def build_encoder_layer(self, cfg):
         """fairseq's layer, with the attention that has the bias."""
         layer = super().build_encoder_layer(cfg)
-        if distance_kind(cfg) != "none":
+        if bias_tables(cfg):
             layer.self_attn = self._biased(layer.self_attn, cfg)
         return layer
 
@@ -159,38 +178,41 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
         *args: Any,
         source_spans: Optional[dict[str, Any]] = None,
         source_symbol_tree: Optional[dict[str, Any]] = None,
-        tree_distances: Optional[Tensor] = None,
+        tree_rows: Optional[dict[str, Tensor]] = None,
         **kwargs: Any,
     ) -> dict[str, list]:
         """fairseq's forward pass.
 
-        Distances in trees are those of the constituency trees or of the symbol trees of the source; or they are known,
-        ``tree_distances`` ``[B, N, N]`` int32.
+        The bias reads the constituency trees or the symbol trees of the source; or what it needs of them is known,
+        ``tree_rows`` as of :func:`tree_fairseq.nn.common_ancestors.leaf_relations`.
         """
-        if measures_trees(self.cfg) and tree_distances is None:
-            tree_distances = self._measured(src_tokens, source_spans, source_symbol_tree)
-        give_distances(self.layers, self.cfg, src_tokens.size(1), tree_distances, src_tokens.device)
+        if tree_tables(self.cfg) and tree_rows is None:
+            tree_rows = self._measured(src_tokens, source_spans, source_symbol_tree)
+        give_rows(self.layers, self.cfg, src_tokens.size(1), tree_rows or {}, src_tokens.device)
         return super().forward(src_tokens, *args, **kwargs)
 
-    def _measured(self, src_tokens: Tensor, spans: Optional[dict], symbols: Optional[dict]) -> Tensor:
-        limit = self.cfg.max_distance
+    def _measured(self, src_tokens: Tensor, spans: Optional[dict], symbols: Optional[dict]) -> dict[str, Tensor]:
+        limit, padding = self.cfg.max_distance, self.padding_idx
         if spans is not None:
-            return leaf_distances(leaves_covered(spans, src_tokens, self.padding_idx), limit)
+            batch = TreeBatch.from_net_input(spans, src_tokens, padding)
+            return leaf_relations(tree_tables(self.cfg), batch, limit, padding)
         if symbols is not None:
-            return symbol_distances(symbols["parents"], limit)
+            return {"tree": symbol_distances(symbols["parents"], limit)}
         raise MissingTreesError(
-            "--distance-bias measures paths in trees, but the batch has none; use a task with trees"
+            f"{flags_of_tables(self.cfg)} reads trees, but the batch has none; use a task with trees"
         )
 
 
-def give_distances(
-    layers: Iterable[nn.Module], cfg: Any, num_tokens: int, tree: Optional[Tensor], device: torch.device
+def give_rows(
+    layers: Iterable[nn.Module], cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device
 ) -> None:
-    """Gives the layers of an encoder the distances of a batch: ``tree`` as of :class:`Distances`, and linear ones."""
-    kind = distance_kind(cfg)
-    if kind == "none":
+    """Gives the layers of an encoder the rows of a batch: those of ``trees`` by the table, and linear distances."""
+    tables = bias_tables(cfg)
+    if not tables:
         return
-    linear = None if kind == "tree" else linear_distances(num_tokens, cfg.max_distance, cfg.signed_distance, device)
-    distances = Distances(linear, tree)
+    linear = None
+    if "linear" in tables:
+        linear = linear_distances(num_tokens, cfg.max_distance, cfg.signed_distance, device)
+    rows = BiasRows(linear, **trees)
     for layer in layers:
-        layer.self_attn.distance_bias.given = distances
+        layer.self_attn.distance_bias.given = rows

@@ -10,7 +10,7 @@ from fairseq.models import register_model
 from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wmt_en_de_big
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, distance_kind
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 
 
@@ -31,7 +31,7 @@ class DistanceBiasTransformer(ExtendedTransformer):
     def fill_in(cls, cfg, args: Namespace, task) -> None:
         """Refuses a model without the bias, which would be the stock transformer under another name."""
         super().fill_in(cfg, args, task)
-        if distance_kind(cfg) == "none":
+        if not bias_tables(cfg):
             raise InputError(
                 f"--arch {args.arch} without a bias is fairseq's transformer", hint="Use --arch transformer."
             )

@@ -22,16 +22,20 @@ from tree_fairseq.nn.tree_batch import TreeBatch
 
 
 @dataclass(frozen=True)
-class Distances:
+class BiasRows:
     """Rows of the tables of a bias, for all pairs of tokens; None for a table that the bias does not have.
 
     Attributes:
-        linear: ``[N, N]`` int32, from each token (first index) to each
-        tree: ``[B, N, N]`` int32
+        linear: ``[N, N]`` int32, distances from each token (first index) to each
+        tree: ``[B, N, N]`` int32, distances in trees
+        label: ``[B, N, N]`` int64, labels of lowest common ancestors
+        height: ``[B, N, N]`` int64, their heights
     """
 
     linear: Tensor | None = None
     tree: Tensor | None = None
+    label: Tensor | None = None
+    height: Tensor | None = None
 
 
 def linear_distances(num_tokens: int, limit: int, signed: bool, device: torch.device) -> Tensor:
@@ -83,8 +87,7 @@ def _limited(path: Tensor, common: Tensor, limit: int) -> Tensor:
     return path.clamp(max=limit).masked_fill(common == 0, limit).int()
 
 
-def leaves_covered(source_spans: dict[str, Tensor], src_tokens: Tensor, pad: int) -> Tensor:
-    """``[B, M, N]`` bool, whether a node covers a leaf, from a batch of trees and tokens ``[B, N]``."""
-    batch = TreeBatch.from_net_input(source_spans, src_tokens, pad)
-    column = torch.arange(src_tokens.size(1), device=src_tokens.device)
+def leaves_covered(batch: TreeBatch) -> Tensor:
+    """``[B, M, N]`` bool, whether a node covers a leaf."""
+    column = torch.arange(batch.is_leaf.size(1), device=batch.start.device)
     return (batch.start[..., None] <= column) & (column < batch.end[..., None])

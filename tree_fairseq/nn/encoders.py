@@ -16,7 +16,13 @@ from fairseq.models import FairseqEncoder
 from torch import nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, distance_kind, measures_trees
+from tree_fairseq.nn.distance_bias import (
+    DistanceBiasConfig,
+    DistanceBiasedEncoder,
+    bias_tables,
+    flags_of_tables,
+    tree_tables,
+)
 from tree_fairseq.nn.pair_dataset import SOURCE_LENGTHS
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
@@ -75,24 +81,27 @@ class EncoderType:
         self.fill_in(cfg, side)
 
     def _prepare_distances(self, cfg: Any, side: Side) -> None:
-        kind = distance_kind(cfg)
-        if kind != "none" and not issubclass(self.config, DistanceBiasConfig):
+        if bias_tables(cfg) and not issubclass(self.config, DistanceBiasConfig):
             raise InputError(
-                f"--distance-bias {kind} is for encoders of this package with self-attention, and {self.name!r} is not "
+                f"{flags_of_tables(cfg)} is for encoders of this package with self-attention, and {self.name!r} is not "
                 "one of them",
                 hint="Leave it out.",
             )
-        if measures_trees(cfg):
-            if side.modality not in TREE_INPUTS:
+        if tree_tables(cfg):
+            wanted = {"label", "height"}.intersection(tree_tables(cfg))
+            readable = (CONSTITUENCY,) if wanted else tuple(TREE_INPUTS)
+            if side.modality not in readable:
                 raise MissingTreesError(
-                    f"--distance-bias {kind} measures paths in trees, and the source of this task has none; it needs "
-                    + " or ".join(_PREPROCESS.values())
+                    f"{flags_of_tables(cfg)} measures paths in trees, and the source of this task has none; it needs "
+                    + " or ".join(_PREPROCESS[modality] for modality in readable)
                 )
             cfg.distance_input = TREE_INPUTS[side.modality]
+            if side.labels is not None:
+                cfg.num_labels = len(side.labels)
 
     def trees_read(self, cfg: Any) -> tuple[str, ...]:
         """Names of the trees in ``net_input`` that an encoder reads which was prepared with this configuration."""
-        more = (cfg.distance_input,) if measures_trees(cfg) else ()
+        more = (cfg.distance_input,) if tree_tables(cfg) else ()
         return tuple(dict.fromkeys((*self.tree_inputs, *more)))
 
 

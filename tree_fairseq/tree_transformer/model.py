@@ -9,8 +9,8 @@ from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wm
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_distances, measures_trees
-from tree_fairseq.nn.distances import leaf_distances
+from tree_fairseq.nn.common_ancestors import leaf_relations
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_rows, tree_tables
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
@@ -103,8 +103,8 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
-        tree = leaf_distances(structure.covers, self.cfg.max_distance) if measures_trees(self.cfg) else None
-        give_distances(self.layers, self.cfg, src_tokens.size(1), tree, src_tokens.device)
+        trees = leaf_relations(tree_tables(self.cfg), batch, self.cfg.max_distance, self.padding_idx)
+        give_rows(self.layers, self.cfg, src_tokens.size(1), trees, src_tokens.device)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
         x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)
