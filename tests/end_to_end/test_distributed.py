@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.end_to_end.ranks import train_together
+from tests.end_to_end.ranks import long_test, train_together
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -40,7 +40,7 @@ def test_two_ranks_equal_one_with_twice_the_batches(data_bin, one, tmp_path):
         torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("checkpoint", ["checkpoint1.pt", "checkpoint_1_2.pt"], ids=["epoch", "middle of an epoch"])
+@pytest.mark.parametrize("checkpoint", [pytest.param("checkpoint1.pt", marks=long_test), "checkpoint_1_2.pt"])
 def test_from_one_rank_to_two_and_back(data_bin, one, tmp_path, checkpoint):
     folder = tmp_path / "resumed"
     folder.mkdir()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.end_to_end.commands import PLUGIN, run_in_process
 from tests.end_to_end.fixtures import TASK
-from tests.end_to_end.ranks import SETTINGS, free_port
+from tests.end_to_end.ranks import SETTINGS, free_port, long_test
 
 
 def arguments(data: Path, folder: Path) -> list[object]:
@@ -22,7 +22,7 @@ def arguments(data: Path, folder: Path) -> list[object]:
     return [data, *TASK, *flags, "--cpu", "--distributed-world-size", 2]
 
 
-@pytest.mark.parametrize("launcher", ["fairseq", "torchrun"])
+@pytest.mark.parametrize("launcher", ["fairseq", pytest.param("torchrun", marks=long_test)])
 def test_started_processes_find_the_plugin(data_bin, tmp_path, launcher):
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "plugin").symlink_to(PLUGIN)

@@ -16,10 +16,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.end_to_end.ranks import Rank, train_together, training
+from tests.end_to_end.ranks import IS_LONG, Rank, long_test, train_together, training
 
-IS_LONG = os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0"
-long_test = pytest.mark.skipif(not IS_LONG, reason="takes minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")
 EPOCHS = ("--max-epoch", 4, "--save-interval-updates", 2)
 LOST = re.compile(r"^(?:\[rank\d+\]: )?process \d of \d has lost another one: .*goes on from the last checkpoint", re.M)
 IN_TIME = 30
@@ -58,7 +56,7 @@ def check_goes_on(data_bin: Path, folder: Path, unbroken: tuple[str, Path], *fla
         torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=long_test), 1])
 def test_a_killed_process(data_bin, tmp_path, unbroken, lost):
     folder = tmp_path / "killed"
     with training(data_bin, folder, *EPOCHS, own=IS_LONG) as ranks:
