@@ -65,8 +65,9 @@ class LeafSums:
 
 def _first(ascending: Tensor, count: int) -> Tensor:
     """Where the groups of equal numbers from 0 begin, ``[count]`` int32."""
-    groups = torch.arange(count, dtype=torch.int32, device=ascending.device)
-    return torch.searchsorted(ascending, groups, out_int32=True)
+    # Counts and their sums are faster than a search for each group, and integers add up to the same in any order.
+    before = ascending.new_zeros(count + 1).index_add_(0, ascending + 1, torch.ones_like(ascending))
+    return before[:-1].cumsum(0, dtype=torch.int32)
 
 
 class _Product(torch.autograd.Function):
