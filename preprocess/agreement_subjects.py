@@ -84,6 +84,11 @@ def agreements(forest: Forest, subjects: dict[str, str] = COMMON_NOUNS) -> Itera
         yield from _agreements(tree, subjects)
 
 
+def head_of(phrase: Tree) -> int | None:
+    """Returns the position, within a noun phrase, of the noun that is its head; None if the head is not a noun."""
+    return _head(_Node(phrase, -1, 0, 0))[0]
+
+
 def _agreements(tree: Tree, subjects: dict[str, str]) -> Iterator[Agreement]:
     nodes = _placed(tree)
     words = tree.leaves()
