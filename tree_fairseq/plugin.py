@@ -39,6 +39,7 @@ from tree_fairseq import (
     durable_checkpoints,
     error_reports,
     fairseq_versions,
+    loading_processes,
     logs,
     nonfinite_batches,
 )
@@ -56,6 +57,7 @@ damaged_files.install()
 durable_checkpoints.install()
 nonfinite_batches.install()
 distributed.install()
+loading_processes.install()
 hook.install()
 prepare_new_text()
 output_hook.install()
