@@ -12,23 +12,23 @@ from pathlib import Path
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 
 
-def in_session(sessions: Sequence[int]) -> list[int]:
-    """Process ids of all that run in these sessions, zombies left out."""
+def in_groups(groups: Sequence[int]) -> list[int]:
+    """Process ids of all that run in these process groups, zombies left out."""
     found = []
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
-                state, _, _, session = (path / "stat").read_text().rpartition(")")[2].split()[:4]
+                state, _, group = (path / "stat").read_text().rpartition(")")[2].split()[:3]
             except OSError:
                 continue
-            if int(session) in sessions and state not in "ZX":
+            if int(group) in groups and state not in "ZX":
                 found.append(int(path.name))
     return sorted(found)
 
 
 def workers_of(pid: int) -> list[int]:
-    """Process ids of the loading processes of a training, which leads its session."""
-    return [each for each in in_session([pid]) if each != pid]
+    """Process ids of the loading processes of a training, which leads its process group."""
+    return [each for each in in_groups([pid]) if each != pid]
 
 
 def resident(pid: int) -> int:

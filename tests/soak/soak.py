@@ -12,16 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.soak.processes import (
-    fill,
-    in_session,
-    mount_memory,
-    own_mounts,
-    resident,
-    slope,
-    temporary_files,
-    workers_of,
-)
+from tests.soak.processes import fill, in_groups, mount_memory, own_mounts, resident, slope, temporary_files, workers_of
 from tests.soak.trainings import Training
 
 TOLERANCE = 1e-4
@@ -238,9 +229,9 @@ class Soak:
 
     def _note_leaks(self) -> None:
         """Notes processes and temporary files that are left after both have ended."""
-        sessions = [*self.unbroken.sessions, *self.broken.sessions]
+        groups = [*self.unbroken.groups, *self.broken.groups]
         deadline = time.time() + _SECONDS_TO_END
-        while (left := in_session(sessions)) and time.time() < deadline:
+        while (left := in_groups(groups)) and time.time() < deadline:
             time.sleep(0.2)
         if left:
             self._problem(f"processes are left: {left}")

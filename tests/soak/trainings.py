@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.soak.processes import in_session
+from tests.soak.processes import in_groups
 
 PLUGIN = Path(__file__).resolve().parent / "paced"
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ class Training:
         self.temporary = folder / "tmp"
         self.temporary.mkdir(parents=True)
         self.pid = 0
-        self.sessions: list[int] = []
+        self.groups: list[int] = []
         self._arguments = [*map(str, arguments), "--save-dir", str(self.checkpoints), "--user-dir", str(PLUGIN)]
         self._environment = {
             "SOAK_BEGIN": repr(pace[0]),
@@ -55,16 +55,16 @@ class Training:
         self._read, self._losses, self._stretch = 0, {}, []
 
     def start(self) -> None:
-        """Starts the command as the leader of a session: its loading processes are found by it, also orphans."""
+        """Starts the command as the leader of a process group: its loading processes are found by it, also orphans."""
         self.pid = os.fork()
         if self.pid == 0:
             self._become()
-        self.sessions.append(self.pid)
+        self.groups.append(self.pid)
 
     def _become(self) -> None:
         status = 70
         try:
-            os.setsid()
+            os.setpgid(0, 0)
             log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             for stream in (1, 2):
                 os.dup2(log, stream)
@@ -89,7 +89,7 @@ class Training:
 
     def end(self) -> None:
         """Ends whatever still runs of it."""
-        for pid in in_session(self.sessions):
+        for pid in in_groups(self.groups):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
