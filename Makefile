@@ -10,6 +10,7 @@
 # make gpu [OPTIONS="--data DIR"]  environment, checks and measurements on a GPU in eight minutes; a table and out/gpu
 # make gpu -- --device cpu --quick  the same code without a GPU; python -m tests.gpu --help lists the options
 # make fuzz SECONDS=60          every target of tests/fuzz that long, guided by coverage; TARGETS="brackets manifest" some
+# make soak MINUTES=120         a training that is killed again and again, beside one that is not; they must agree
 # make docker                  a container image; BASE=cuda for one that uses GPUs. Without docker, its recipe is linted
 # make dist                    environment, a wheel and a source distribution in dist/
 # make test-portable           environment, a part of the suite that shows whether a Python works, about ten minutes
@@ -47,7 +48,7 @@ PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/pre
   tests/test_fairseq_versions.py tests/test_python_versions.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: ready environment install help quickstart test test-portable portability which lint docs model results benchmark gpu fuzz docker dist \
+.PHONY: ready environment install help quickstart test test-portable portability which lint docs model results benchmark gpu fuzz soak docker dist \
   clean
 .DEFAULT_GOAL := ready
 
@@ -130,6 +131,9 @@ gpu: environment
 
 fuzz: environment
 	@$(ONE_THREAD) $(VENV)/bin/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
+
+soak: environment
+	@$(ONE_THREAD) $(VENV)/bin/python -m tests.soak --minutes $(or $(MINUTES),120) --directory $(or $(OUT),out/soak) $(OPTIONS)
 
 docker:
 	@docker/build.sh $(or $(BASE),cpu)

@@ -1,7 +1,9 @@
-"""The loading processes of a training end in order, and leave nothing in the folder of temporary files.
+"""The loading processes of a training end in order, and a training whose loading process was killed says so.
 
 Each has a folder ``pymp-…`` with a socket, which it removes when it ends by itself. torch ends it so when the iterator
 of its loader is freed; but fairseq keeps iterators to the end of the program, where Python stops them with SIGTERM.
+
+Where one is killed, the training stops with whatever error it meets first, such as a connection that is reset.
 """
 
 from __future__ import annotations
@@ -9,17 +11,22 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import signal
 import weakref
 from typing import Any, Callable
 
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter as LoaderIterator
 
 from tree_fairseq.compat import wrap
+from tree_fairseq.errors import WorkerDiedError
 
 
 def install() -> None:
-    """Wraps the function of torch that starts loading processes; a second call does nothing."""
+    """Wraps two functions of torch: one starts loading processes, one takes their batches; a second call does
+    nothing.
+    """
     wrap(LoaderIterator, "__init__", _ended_at_exit)
+    wrap(LoaderIterator, "_next_data", _naming_the_dead)
 
 
 def _ended_at_exit(start: Callable) -> Callable:
@@ -36,3 +43,24 @@ def _end(reference: Callable[[], Any], pid: int) -> None:
     iterator = reference()
     if iterator is not None and os.getpid() == pid:
         iterator._shutdown_workers()
+
+
+def _naming_the_dead(take: Callable) -> Callable:
+    @functools.wraps(take)
+    def take_batch(self: LoaderIterator) -> Any:
+        try:
+            return take(self)
+        except (OSError, EOFError, RuntimeError) as error:
+            # The error may come before the process can be seen to have ended.
+            for worker in self._workers if isinstance(error, (OSError, EOFError)) else ():
+                worker.join(0.2)
+            if killed := [worker for worker in self._workers if (worker.exitcode or 0) < 0]:
+                worker = killed[0]
+                raise WorkerDiedError(
+                    f"a process that loaded data (pid {worker.pid}) was killed by "
+                    f"{signal.Signals(-worker.exitcode).name}; fairseq-train goes on from its last checkpoint when you "
+                    "give the same command again. If memory is short, use fewer processes (--num-workers)"
+                ) from error
+            raise
+
+    return take_batch

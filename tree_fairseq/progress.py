@@ -1,13 +1,14 @@
 """Progress of steps that take long: how much is done, how fast, and how much time is left.
 
 A terminal shows a bar that moves. Elsewhere, such as in a log file, a line of its own appears every ten seconds. A step
-that is over sooner shows nothing.
+that is over sooner shows nothing. A process that waits for others says so from time to time (:class:`Patience`).
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, TypeVar
 
@@ -17,6 +18,9 @@ Item = TypeVar("Item")
 
 SECONDS_BETWEEN_LINES = 10
 _SECONDS_IN_A_TERMINAL = 0.5
+WARN_SECONDS = 60.0
+"""Seconds after which a process that waits for another one says so, again and again."""
+WAY_ON = "If it has ended, end this command and give it again: what is parsed is kept"
 _LINE = "{desc}: {n_fmt} of {total_fmt}{unit}, {rate_noinv_fmt}, {remaining} left"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_noinv_fmt}"
 
@@ -77,3 +81,26 @@ class _Lines:
 
     def flush(self) -> None:
         self._stream.flush()
+
+
+class Patience:
+    """Counts the seconds in which nothing has changed."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._since = self._warned = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the last change."""
+        return time.monotonic() - self._since
+
+    def is_exhausted(self, state: object) -> bool:
+        """Returns whether it is time for a warning: once for every :data:`WARN_SECONDS` in which the state stays."""
+        now = time.monotonic()
+        if state != self._state:
+            self._state, self._since, self._warned = state, now, now
+        elif now - self._warned >= WARN_SECONDS:
+            self._warned = now
+            return True
+        return False

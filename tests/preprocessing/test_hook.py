@@ -305,18 +305,6 @@ def test_arguments_that_do_not_go_together(corpus, tmp_path, flags, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_ranks_do_not_build_one_folder(corpus, tmp_path, monkeypatch):
-    command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"]
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(InputError, match="tree_fairseq.commands.parse"):
-        run_preprocess(*command)
-    assert not list(tmp_path.iterdir())
-    # One rank is like none.
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    run_preprocess(*command)
-
-
 def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
     lines = read_lines(corpus / "trees/train.en")
     lines[6] = "(S (NN the) (NN man)"

@@ -50,7 +50,7 @@ class Course:
     updates: int
     interval: float
     faults: Sequence[Fault]
-    silence: float = 300.0
+    silence: float = 900.0
     disk_bytes: int = 64 << 20
     warm_up: float = 0.25
     seed: int = 1
@@ -157,6 +157,7 @@ class Soak:
                 elif self._is_silent(name, training):
                     self._problem(f"the {name} training hangs after update {training.updates()}")
                     training.kill()
+                    self._progress[name] = (self._progress[name][0], time.time())
             if "broken" in running and faults and self._filler is None:
                 if due is None and self.broken.updates() >= faults[0].update:
                     due = time.time() + faults[0].delay

@@ -154,19 +154,27 @@ def _is_whole(path: Path) -> bool:
 
 def _call(name: str, arguments: list[str]) -> int:
     """Runs a command of fairseq in this process, which is a fork made for it."""
-    import traceback
+    import atexit
+    import logging
+    import multiprocessing.util
 
     from fairseq_cli.train import cli_main
 
+    # What a process of its own would do at its end.
+    atexit._clear()
+    atexit.register(multiprocessing.util._exit_function)
+    sys.stdout, sys.stderr = (open(stream, "w", encoding="utf-8", closefd=False) for stream in (1, 2))
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, force=True)
     sys.argv = [name, *arguments]
     try:
         cli_main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         return 1
     finally:
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
     return 0

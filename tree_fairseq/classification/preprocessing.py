@@ -232,8 +232,10 @@ class ClassificationPlan(PreprocessPlan):
                 write_columns(self.census[split.name].columns, files.get(CLASS), words)
                 if words is not None:
                     parsed, options = staging.folder(f"{PARSED}/{words.name}"), word_options(self.text_options)
-                    shards = parse_corpus(words, parsed, options, pool=pool, cache=staging.parse_cache).shards
-                    self.sides[0].parses[split.name] = tuple(map(Path, shards))
+                    summary = parse_corpus(
+                        words, parsed, options, pool=pool, cache=staging.parse_cache, ranks=staging.ranks
+                    )
+                    self.sides[0].parses[split.name] = tuple(map(Path, summary.shards))
             staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
         return staged
 

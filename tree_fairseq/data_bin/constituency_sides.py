@@ -171,7 +171,8 @@ def encode_split(
             def take(lines: Sequence[ParsedLine], first_line: int) -> None:
                 keep(encode_parsed(lines, first_line))
 
-            parse_in_order(text.path, options, take, pool=pool, cache=staging.parse_cache, run=staging.run)
+            cache, run = staging.parse_cache, staging.run
+            parse_in_order(text.path, options, take, pool=pool, cache=cache, run=run, ranks=staging.ranks)
             return trees
         with Progress(text.path, text.lines) as progress:
             for chunk in encode_chunks([ChunkTask(text.path, chunk, options, read) for chunk in text.chunks], pool):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -26,11 +27,13 @@ from typing import Any
 from tree_fairseq.errors import DestinationExistsError
 from tree_fairseq.files import force_to_disk, is_part, read_json, write_json
 from tree_fairseq.parsing.cache import FILE_NAME
+from tree_fairseq.parsing.ranks import LeadingRank
 
 logger = logging.getLogger(__name__)
 
 PARSE_CACHE = "parse-cache"
 PARSED = "parsed"
+RANKS = "ranks"
 _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
@@ -82,8 +85,10 @@ def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
 class Staging:
     """The staging folder of one destination, which one process uses at a time.
 
-    ``command`` is the work and its input, for JSON: equal commands give equal files.
+    ``command`` is the work and its input, for JSON: equal commands give equal files. ``ranks`` help to parse.
     """
+
+    ranks: LeadingRank | None = None
 
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any], parse_cache: str | None = None):
         self.destination = Path(os.path.realpath(destination))
@@ -152,6 +157,11 @@ class Staging:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+    @property
+    def command_digest(self) -> str:
+        """A name for the command: equal commands have the same."""
+        return hashlib.sha256(json.dumps(self._command, sort_keys=True).encode()).hexdigest()
 
     @property
     def is_ready(self) -> bool:

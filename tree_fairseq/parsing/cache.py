@@ -136,6 +136,11 @@ class ParseCache:
             if "full" in str(error):
                 message = f"no room left for the parse cache {self.path}; free some and give the same command again"
                 raise DiskFullError(message) from error
+            if "disk I/O" in str(error):
+                raise DiskFullError(
+                    f"the parse cache {self.path} cannot be written ({error}), perhaps for lack of room; make some and "
+                    "give the same command again, or put the cache elsewhere with --parse-cache DIR"
+                ) from error
             message = f"the parse cache {self.path} cannot be used: {error}; --parse-cache DIR puts it elsewhere"
             raise DataFolderError(message) from error
         # sqlite quotes the file in some messages, also where it is not text.

@@ -13,12 +13,23 @@ from typing import Any
 
 from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import Answer, CorpusJob, Progress, Receiver, SentenceRun, ShardReport, run_lines
+from tree_fairseq.parsing.corpus_run import (
+    Answer,
+    CacheRun,
+    CorpusJob,
+    Progress,
+    Receiver,
+    SentenceRun,
+    ShardReport,
+    run_lines,
+)
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.parsing.ranks import LeadingRank, SharedText
 from tree_fairseq.parsing.requests import Request
 from tree_fairseq.parsing.shards import ShardFolder
+from tree_fairseq.progress import WAY_ON, Patience
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -29,6 +40,8 @@ SHARD_LINES = 2000
 # a batch.
 _SHARDS = 32
 _FEWEST_LINES = 100
+# Where the lines are wanted in order, fewer ranks share the work, and batches of more similar sentences are quicker.
+_FEWEST_IN_ORDER = 500
 # From this number of lines on, processes are started also for parsers that cost no more than reading.
 _LINES_WORTH_PROCESSES = 20_000
 _POLL_SECONDS = 0.5
@@ -64,6 +77,7 @@ def parse_corpus(
     progress: bool = True,
     rank: int = 0,
     world_size: int = 1,
+    ranks: LeadingRank | None = None,
 ) -> CorpusSummary:
     """Parses a text file; each line becomes a forest.
 
@@ -78,6 +92,7 @@ def parse_corpus(
         cache: a parse cache or its folder; by default ``cache`` in ``output_dir``. All ranks have to share it.
         rank: number of this process among ``world_size`` that share the work, started by torchrun for instance. Rank 0
             waits for the others and sums up everything; others sum up the shards that exist.
+        ranks: ranks that help this one, which alone writes the shards; needs the folder of a cache.
 
     Raises:
         TooManyParseFailuresError: more sentences failed than ``options.max_parse_failures`` allows.
@@ -106,24 +121,36 @@ def parse_corpus(
         folder.open(job.input, job.rank, cache)
         missing = [shard for shard in folder.missing() if job.is_mine(shard)]
         logger.info("%s: %d lines, %d of %d shards to make", job.input, job.lines, len(missing), folder.count)
+        if missing and cache is not None and ranks is not None:
+            _share(job, options, pool, cache.path.parent, folder.run, ranks)
         done = stack.enter_context(Progress(job.input, job.own_lines(), progress and bool(missing)))
         if missing:
             _parse(job, parser, pool, cache, folder, done)
-    while job.rank == 0 and folder.missing():
-        # Other ranks are at work on these.
-        time.sleep(_POLL_SECONDS)
+    if job.rank == 0:
+        _await_others(job, folder)
     sentences, failed = _sum_up(job, options, folder.reports(), done)
     shards = [folder.path(shard) for shard in range(folder.count)]
     return CorpusSummary(job.lines, sentences, failed, shards, done.parsed_sentences, done.sentences_per_second())
 
 
-def lines_of_shards(lines: int) -> int:
-    """Returns the lines of a shard of a file of so many lines.
+def _await_others(job: CorpusJob, folder: ShardFolder) -> None:
+    """Waits until the other ranks have made all shards."""
+    patience = Patience()
+    while missing := folder.missing():
+        if patience.is_exhausted(missing):
+            text = "rank %d has not finished shard %06d of %s for %.0f seconds; %d shards are missing. %s"
+            rank = missing[0] % job.world_size
+            logger.warning(text, rank, missing[0], job.input, patience.seconds, len(missing), WAY_ON)
+        time.sleep(_POLL_SECONDS)
+
+
+def lines_of_shards(lines: int, fewest: int = _FEWEST_LINES) -> int:
+    """Returns the lines of a shard of a file of so many lines; ``fewest`` if the file is short.
 
     They do not depend on the number of ranks, since the sentences that share a batch depend on them, and now and then a
     tree with it: another number of ranks continues the same shards.
     """
-    return min(SHARD_LINES, max(_FEWEST_LINES, -(-lines // _SHARDS)))
+    return min(SHARD_LINES, max(fewest, -(-lines // _SHARDS)))
 
 
 def _sum_up(
@@ -168,19 +195,41 @@ def parse_in_order(
     pool: ProcessPool,
     cache: str | os.PathLike,
     run: str,
+    ranks: LeadingRank | None = None,
 ) -> None:
     """Parses a text file as :func:`parse_corpus`, and writes nothing but the parse cache in the folder ``cache``.
 
     Some lines at a time go to ``take``, with the number of the first, in order. What an earlier call had parsed is in
-    the cache; sentences that failed in this ``run`` are not tried again, those of other runs are.
+    the cache; sentences that failed in this ``run`` are not tried again, those of other runs are. Other ``ranks`` help.
     """
-    job = CorpusJob(Path(input), count_lines(input), SHARD_LINES)
+    lines = count_lines(input)
+    job = CorpusJob(Path(input), lines, lines_of_shards(lines, _FEWEST_IN_ORDER))
+    if ranks is not None and registered_parser(options.name).expensive:
+        _share(job, options, pool, cache, run, ranks)
     parser, taken = LineParser(options), _InOrder(run, take)
     logger.info("%s: %d lines", job.input.name, job.lines)
     keeping = ParseCache(cache) if registered_parser(options.name).expensive else contextlib.nullcontext()
     with Progress(job.input, job.lines) as progress, keeping as store:
         _parse(job, parser, pool, store, taken, progress)
     _sum_up(job, options, taken.reports, progress)
+
+
+def _share(
+    job: CorpusJob, options: ParserOptions, pool: ProcessPool, cache: str | os.PathLike, run: str, ranks: LeadingRank
+) -> None:
+    ranks.share(SharedText(job, options, os.fspath(cache), run), lambda text: fill_cache(text, pool))
+
+
+def fill_cache(text: SharedText, pool: ProcessPool) -> None:
+    """Parses the shards of the job's rank; their sentences are then in the cache, and nothing else is written."""
+    job = text.job
+    with Progress(job.input, job.own_lines()) as progress, ParseCache(text.cache) as cache:
+        parser = LineParser(text.options)
+        CacheRun(job, parser, cache, _InOrder(text.run, _drop), _where_answered(parser, pool, job), progress).run()
+
+
+def _drop(lines: Sequence[ParsedLine], first_line: int) -> None:
+    """Takes no lines: a run that fills the cache finishes none."""
 
 
 def _parse(

@@ -22,7 +22,7 @@ from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLin
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
 from tree_fairseq.parsing.seen_keys import SeenKeys
-from tree_fairseq.progress import progress_bar
+from tree_fairseq.progress import WAY_ON, Patience, progress_bar
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines
 
@@ -207,10 +207,15 @@ class SentenceRun:
             shard.awaited -= 1
             if not shard.awaited:
                 self._settle(shard)
+        patience = Patience()
         while self._deferred:
             # Other ranks are parsing sentences of these shards.
             self._settle()
             if self._deferred:
+                number = self._deferred[0].number
+                if patience.is_exhausted(len(self._deferred)):
+                    text = "shard %06d of %s has waited for sentences of another rank for %.0f seconds. %s"
+                    logger.warning(text, number, self.job.input, patience.seconds, WAY_ON)
                 time.sleep(_POLL_SECONDS)
 
     def _requests(self, seen: SeenKeys) -> Iterator[Request]:
@@ -282,3 +287,10 @@ class SentenceRun:
                 self.folder.write(shard.number, shard.lines[0].number, lines)
             else:
                 self._deferred.append(shard)
+
+
+class CacheRun(SentenceRun):
+    """Parses the sentences of its shards into the cache, and leaves the lines to somebody else."""
+
+    def _settle(self, *shards: _OpenShard) -> None:
+        """Does nothing: what a batch gave is in the cache."""

@@ -23,12 +23,13 @@ from tree_fairseq.data_bin.constituency_sides import (
     write_side,
 )
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
-from tree_fairseq.data_bin.staging import Staging, clear_published
+from tree_fairseq.data_bin.staging import RANKS, Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
-from tree_fairseq.errors import InputError
 from tree_fairseq.files import reporting_full_disk, require_plain_file
 from tree_fairseq.logs import naming
+from tree_fairseq.parsing.corpus import fill_cache
 from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.parsing.ranks import LeadingRank, help_parsing, ranks_of_torchrun
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, StockMain
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 
@@ -75,30 +76,31 @@ def build_folder(
     Building takes about ``needed`` bytes. The function ``build`` writes the final files into an empty folder, given the
     manifest, the staging folder, that folder and processes.
 
-    Raises InputError as one of several ranks of torchrun, of which each would build the folder.
+    Of the ranks of torchrun, rank 0 does so, and the others parse a share of the text for it.
     """
-    if "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        raise InputError(
-            "torchrun started several processes, and a folder is built by one",
-            hint="Run this command without torchrun, with --workers. To parse on several machines, parse each text "
-            "with torchrun -m tree_fairseq.commands.parse, and preprocess its output with --tree-parser brackets.",
-        )
+    rank, world_size = ranks_of_torchrun()
     staging = Staging(plan.destination, plan.command(inputs), plan.args.parse_cache)
+    if rank > 0:
+        with ProcessPool(plan.args.workers) as pool:
+            help_parsing(staging.path / RANKS, staging.command_digest, rank, lambda text: fill_cache(text, pool))
+        return
     if not staging.is_ready:
         clear_published(plan.destination)
         staging.refuse_unpublished()
         manifest = plan.start_manifest()
     with reporting_full_disk(staging.path, needed), staging:
-        if not staging.is_ready:
-            output = staging.new_output()
-            try:
-                with ProcessPool(plan.args.workers) as pool:
-                    build(manifest, staging, output, pool)
-                manifest.save(output)
-                staging.seal(output, last=[MANIFEST_NAME])
-            except BaseException:
-                shutil.rmtree(output, ignore_errors=True)
-                raise
+        with LeadingRank(staging.path / RANKS, staging.command_digest, world_size) as staging.ranks:
+            if not staging.is_ready:
+                output = staging.new_output()
+                try:
+                    with ProcessPool(plan.args.workers) as pool:
+                        build(manifest, staging, output, pool)
+                    manifest.save(output)
+                    staging.seal(output, last=[MANIFEST_NAME])
+                except BaseException:
+                    shutil.rmtree(output, ignore_errors=True)
+                    raise
+            staging.ranks.dismiss()
         staging.publish()
     logger.info("[trees] done: %s", plan.destination)
 

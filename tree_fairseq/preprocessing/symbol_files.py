@@ -74,7 +74,8 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
             keep(*_encode(side, text.path, enumerate((line.written for line in lines), start=first_line)))
 
         if side.options is not None:
-            parse_in_order(text.path, side.options, take, pool=pool, cache=staging.parse_cache, run=staging.run)
+            cache, run = staging.parse_cache, staging.run
+            parse_in_order(text.path, side.options, take, pool=pool, cache=cache, run=run, ranks=staging.ranks)
         else:
             for encoded in pool.map(partial(_encode_chunk, side, text.path), text.chunks, f"encoded {text.path}"):
                 keep(*encoded)
