@@ -1,6 +1,6 @@
 """Fault 13 with ranks: some are killed, paused, late, or meet a full disk; the bytes are those of an unbroken run.
 
-``LONG_TESTS=1`` adds more random runs, and pauses of a minute.
+``TREE_FAIRSEQ_LONG_TESTS=1`` adds more random runs, and pauses of a minute.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tree_fairseq.parsing.corpus_run import CorpusJob
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.shards import join_shards
 
-IS_LONG = bool(os.environ.get("LONG_TESTS"))
-long_test = pytest.mark.skipif(not IS_LONG, reason="takes minutes; set LONG_TESTS=1 to run it")
+IS_LONG = bool(os.environ.get("TREE_FAIRSEQ_LONG_TESTS"))
+long_test = pytest.mark.skipif(not IS_LONG, reason="takes minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")
 # A tree tells the batch that its sentence was in, as the last digits of a real parser's scores do.
 OPTIONS = ParserOptions(name="toy-batch", batch_size=3)
 CONTEXT = multiprocessing.get_context("fork")

@@ -3,7 +3,8 @@
 Rank 0 announces each text that it needs parsed, by a file in a folder that all ranks see, on whatever machine they are.
 Every rank then parses its shards of that text. When all have, rank 0 finds every sentence in the cache, and goes on as
 if it were alone, so its files have the same bytes. A rank that is stopped or late is waited for. Where one was killed,
-torchrun ends the others, and the same command goes on with the parses that are in the cache.
+torchrun ends the others of its machine, those of other machines say that they wait, and the same command goes on with
+the parses that are in the cache.
 """
 
 from __future__ import annotations
