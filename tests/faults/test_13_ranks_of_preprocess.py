@@ -229,8 +229,9 @@ def test_ranks_with_other_options_do_not_wait_for_ever(text, expected, tmp_path,
     assert not (folder / "bin").exists()
 
 
+@long_test
 def test_under_torchrun(text, tmp_path):
-    """The command of the documentation, with real ranks and a parser of the package."""
+    """The command of the documentation, with real ranks and a parser of the package; test_13_ranks_on_hosts has more."""
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
     flags = ["--user-dir", root / "tree_fairseq", "-s", "en", "-t", "de", *prefixes(text, "train", "valid")]

@@ -31,13 +31,17 @@ def workers_of(pid: int) -> list[int]:
     return [each for each in in_groups([pid]) if each != pid]
 
 
-def resident(pid: int) -> int:
-    """Bytes that a process has resident; 0 if it has ended."""
+def memory(pid: int) -> tuple[int, int]:
+    """Bytes that a process has resident, and those of them that are not pages of files; zeros if it has ended.
+
+    The system takes pages of files away and gives them back as it likes: a leak is in the others.
+    """
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = [line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
     except OSError:
-        return 0
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+        return 0, 0
+    sizes = {line[0]: 1024 * int(line[1]) for line in lines if line and line[0] in ("VmRSS:", "RssFile:")}
+    return sizes.get("VmRSS:", 0), sizes.get("VmRSS:", 0) - sizes.get("RssFile:", 0)
 
 
 def temporary_files(pids: Sequence[int]) -> set[str]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.soak.processes import fill, in_groups, mount_memory, own_mounts, resident, slope, temporary_files, workers_of
+from tests.soak.processes import fill, in_groups, memory, mount_memory, own_mounts, slope, temporary_files, workers_of
 from tests.soak.trainings import Training
 
 TOLERANCE = 1e-4
@@ -77,10 +77,12 @@ class Outcome:
         loss_difference: the largest between the two trainings at an equal update
         compared: number of losses that both have; ``computed_twice`` were computed again after a kill
         weight_difference: the largest between the weights at the end
-        bytes_per_hour: slope of the memory of the unbroken training after its warm-up
+        bytes_per_hour: slope of the memory of the unbroken training after its warm-up, without pages of files
+        resident_bytes_per_hour: the same with pages of files
         worker_bytes_per_hour: the same of a loading process
         folders_of_killed: folders with a socket of loading processes that were killed, or whose training was
-        memory: second, bytes of the unbroken training, and of a loading process of it on average
+        memory: second; bytes of the unbroken training, those of them that are not pages of files, and the latter of one
+            of its loading processes
     """
 
     problems: list[str] = field(default_factory=list)
@@ -95,9 +97,10 @@ class Outcome:
     last_loss: float = math.nan
     weight_difference: float = math.nan
     bytes_per_hour: float = math.nan
+    resident_bytes_per_hour: float = math.nan
     worker_bytes_per_hour: float = math.nan
     folders_of_killed: int = 0
-    memory: list[tuple[float, int, int]] = field(default_factory=list)
+    memory: list[tuple[float, int, int, int]] = field(default_factory=list)
     has_small_disk: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -223,10 +226,11 @@ class Soak:
     def _sample(self) -> None:
         workers = workers_of(self.unbroken.pid)
         self._used |= temporary_files([self.unbroken.pid, *workers, self.broken.pid, *workers_of(self.broken.pid)])
-        memory = resident(self.unbroken.pid)
-        if memory and self.unbroken.updates():
+        resident, own = memory(self.unbroken.pid)
+        if own and self.unbroken.updates():
+            of_workers = [memory(pid)[1] for pid in workers]
             second = round(time.time() - self._begin, 1)
-            self.outcome.memory.append((second, memory, sum(map(resident, workers)) // max(1, len(workers))))
+            self.outcome.memory.append((second, resident, own, sum(of_workers) // max(1, len(of_workers))))
 
     def _note_leaks(self) -> None:
         """Notes processes and temporary files that are left after both have ended."""
@@ -275,8 +279,10 @@ class Soak:
             self._problem(f"weights differ by {outcome.weight_difference} at the end")
         after = outcome.memory[int(self.course.warm_up * len(outcome.memory)) :]
         if len(after) > 1:
-            outcome.bytes_per_hour = 3600 * slope([(second, size) for second, size, _ in after])
-            outcome.worker_bytes_per_hour = 3600 * slope([(second, size) for second, _, size in after])
+            seconds, residents, own, of_workers = zip(*after)
+            outcome.resident_bytes_per_hour = 3600 * slope(list(zip(seconds, residents)))
+            outcome.bytes_per_hour = 3600 * slope(list(zip(seconds, own)))
+            outcome.worker_bytes_per_hour = 3600 * slope(list(zip(seconds, of_workers)))
             # A shorter run says nothing about an hour.
             if after[-1][0] - after[0][0] > 1800:
                 for name, growth in (("training", outcome.bytes_per_hour), ("worker", outcome.worker_bytes_per_hour)):
