@@ -231,7 +231,7 @@ def test_ranks_with_other_options_do_not_wait_for_ever(text, expected, tmp_path,
 
 @long_test
 def test_under_torchrun(text, tmp_path):
-    """The command of the documentation, with real ranks and a parser of the package; test_13_ranks_on_hosts has more."""
+    """The command of the documentation, with real ranks and a parser of the package."""
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
     flags = ["--user-dir", root / "tree_fairseq", "-s", "en", "-t", "de", *prefixes(text, "train", "valid")]
