@@ -156,7 +156,7 @@ def test_a_rank_is_stopped_and_one_is_killed(hosts, shared, tmp_path, command, r
     distinct = len(noted(log))
     log.unlink()
 
-    # The last rank is killed. torchrun ends the others of its host; those of the other host wait for its shards, and say
+    # The last rank is killed. torchrun ends those of its host; those of the other host wait for its shards, and say
     # so, until somebody ends them.
     launchers = start(hosts, ranks, program(command, shared, "ranks"), tmp_path / "killed")
     await_parses(launchers, log, distinct // 10)
