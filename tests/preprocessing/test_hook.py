@@ -305,6 +305,15 @@ def test_arguments_that_do_not_go_together(corpus, tmp_path, flags, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_one_rank_of_torchrun_is_like_none(corpus, tmp_path, monkeypatch):
+    """Several are in tests/faults/test_13_ranks_of_preprocess.py."""
+    command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"]
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    run_preprocess(*command)
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
 def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
     lines = read_lines(corpus / "trees/train.en")
     lines[6] = "(S (NN the) (NN man)"
