@@ -28,8 +28,9 @@ from tree_fairseq.errors import CheckpointError
 
 _SPARE_BYTES = 1 << 30
 _BYTES_PER_BYTE = 8
-# A library may start one thread per processor, whose stack counts.
+# A library may start one thread per processor, whose stack counts, and so do the buffers of a GPU's driver.
 _STACK_BYTES = 32 << 20
+_DRIVER_BYTES = 8 << 30
 _SPARE_TENSOR_BYTES = 16 << 20
 # A weight that several names share counts for each of them, since averaging copies it for each; released models may be
 # in half precision.
@@ -64,7 +65,8 @@ def limited_memory(file_bytes: int, what: str) -> Iterator[None]:
         stack.enter_context(_loading)
         allowance = _SPARE_BYTES + _BYTES_PER_BYTE * file_bytes
         if sys.platform == "linux":
-            _limit_growth(allowance + _STACK_BYTES * (os.cpu_count() or 1), stack)
+            driver = _DRIVER_BYTES if torch.cuda.is_available() else 0
+            _limit_growth(allowance + driver + _STACK_BYTES * (os.cpu_count() or 1), stack)
         try:
             yield
         except (MemoryError, RuntimeError, SystemError) as error:

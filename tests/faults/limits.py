@@ -15,7 +15,7 @@ from tree_fairseq.errors import TreeFairseqError
 GROWTH = 1536 << 20
 """Bytes that a command may need; Python with torch and fairseq needs some 400 MB before, and both are under 2 GB."""
 
-SECONDS = 25
+SECONDS = 60
 _BACKSTOP = 4 << 30
 
 

@@ -33,6 +33,7 @@ from tree_fairseq.parsing.pieces import load_subword_model
 LINE = make_pairs(1, 2)[0].tree
 TOKENS, TREES = "test.en-de.en", "test.en-de.en.tree"
 GIGABYTE = 1 << 30
+ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
 
 
 # Attacks
@@ -165,6 +166,7 @@ COMMANDS_WITH_FOLDERS: dict[str, Command] = {
         [str(folder), *_path(good), "--sentences", "1", "--beam", "1", "--output", str(output / "page.html")]
     ),
 }
+READING_ALL = ("train", "generate", "interactive", "hub", "check")
 WITHOUT_FOLDERS = {"path", "parse", "average", "curves", "score", "tree-fairseq"}
 
 
@@ -176,8 +178,11 @@ def test_every_command_has_a_row():
 
 @pytest.mark.parametrize("command", COMMANDS_WITH_FOLDERS)
 def test_hostile_folders(command, trained, tmp_path):
-    found = {}
-    for attack, make in ATTACKS.items():
+    """With ``TREE_FAIRSEQ_ALL_ATTACKS=1`` all of them, otherwise every fourth: other commands have the others."""
+    found, first = {}, [*COMMANDS_WITH_FOLDERS].index(command)
+    for number, (attack, make) in enumerate(ATTACKS.items()):
+        if not ALL and (number - first) % 4:
+            continue
         folder, output = tmp_path / attack / "folder", tmp_path / attack / "output"
         shutil.copytree(trained.data, folder)
         output.mkdir()
@@ -186,10 +191,13 @@ def test_hostile_folders(command, trained, tmp_path):
             end = outcome(lambda: COMMANDS_WITH_FOLDERS[command](trained, folder, output))
         except AssertionError as error:
             end = f"{error}"
+        import time
+
+        print("DBG", command, attack, end, round(time.process_time(), 1), round(time.time() % 10000, 1))
         if end not in ("refused", "done"):
             found[attack] = end
-        if attack.startswith(("dictionary", "tree.json is deep")) and command not in ("annotate", "preprocess"):
-            assert end != "done", attack
+        if attack.startswith(("dictionary", "tree.json is deep")) and command in READING_ALL:
+            assert end == "refused", attack
         assert not staging_path(folder).exists() or end == "refused"
     assert found == {}
 

@@ -21,7 +21,7 @@ import torch
 from tree_fairseq.checkpoint_loading import load_weights_only
 from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
-from tree_fairseq.files import atomic_file
+from tree_fairseq.files import atomic_file, require_plain_file
 from tree_fairseq.released_model import SUFFIX, without_copies, write_released_model
 
 logger = logging.getLogger(__name__)
@@ -60,10 +60,11 @@ def release(
         CheckpointError: ``checkpoint`` cannot be read
         InputError: ``output`` has a model already
     """
-    kept = [path for path in sorted(data_bin.iterdir()) if path.is_file() and not _LEFT_OUT.fullmatch(path.name)]
+    kept = [path for path in sorted(data_bin.iterdir()) if not path.is_dir() and not _LEFT_OUT.fullmatch(path.name)]
     if not any(path.name.startswith("dict.") for path in kept):
         raise DataFolderError(f"{data_bin} has no dictionaries; give the folder that fairseq-preprocess wrote")
     for path in kept:
+        require_plain_file(path)
         if path.is_symlink() and data_bin.resolve() not in path.resolve().parents:
             raise DataFolderError(
                 f"{path} is a link to {path.resolve()}, which is in another folder: copy the file here if it is to be "

@@ -30,7 +30,8 @@ class FileRecord:
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> FileRecord:
-        """Returns the record of an existing file."""
+        """Returns the record of an existing file; raises CorruptFileError for a pipe or a device."""
+        require_plain_file(path)
         return cls(os.stat(path).st_size, file_sha256(path))
 
     def verify_content(self, path: Path) -> None:

@@ -16,7 +16,7 @@ from fairseq.data import encoders
 
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest, Section, register_section
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.files import file_sha256
+from tree_fairseq.files import file_sha256, require_plain_file
 from tree_fairseq.parsing.parsers import ParserOptions
 
 BPE, SENTENCEPIECE = "bpe", "sentencepiece"
@@ -115,6 +115,7 @@ def _verify(path: Path, side: SideText) -> None:
             f"{path} is missing: it is the subword model that {MANIFEST_NAME} names. Copy it from the folder that "
             "fairseq-preprocess wrote, or preprocess again"
         )
+    require_plain_file(path)
     if file_sha256(path) != side.sha256:
         raise DictionaryMismatchError(
             f"{path} is not the subword model that the text beside it was split with (its hash differs from the one in "
