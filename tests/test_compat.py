@@ -23,9 +23,11 @@ from fairseq import binarizer, checkpoint_utils, options, trainer, utils
 from fairseq.data import Dictionary, dictionary, iterators
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import progress_bar
+from fairseq_cli import train as fairseq_train
 from torch.utils.data import TensorDataset
 
 import tree_fairseq  # noqa: F401
+from tests.end_to_end.fixtures import train
 from tree_fairseq import checkpoint_loading, compat, logs
 from tree_fairseq.errors import WorkerDiedError
 from tree_fairseq.parsing.processes import ProcessPool
@@ -167,6 +169,16 @@ def test_fairseq_still_fails_on_a_truncated_checkpoint(tmp_path):
     path.write_bytes((tmp_path / "checkpoint1.pt").read_bytes()[:100])
     with checkpoint_loading._weights_only(), pytest.raises((RuntimeError, OSError, EOFError, pickle.UnpicklingError)):
         checkpoint_utils.load_checkpoint_to_cpu.__wrapped__(str(path))
+
+
+def test_fairseq_still_does_one_more_update_than_asked_for(trained, tmp_path):
+    """``compat._stop_when_done`` can go when the second run does none without it."""
+    flags = ("--max-update", 2, "--disable-validation")
+    train(trained.data, tmp_path, *flags)
+    log = train(trained.data, tmp_path, *flags).log
+    assert "nothing is left to do: 2 updates were done" in log and "num_updates" not in log
+    with compat.replaced(fairseq_train, "train", fairseq_train.train.__wrapped__):
+        assert "num_updates 3" in train(trained.data, tmp_path, *flags).log
 
 
 def test_fairseq_still_resumes_after_the_same_number_of_batches():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 
@@ -36,16 +37,21 @@ def row(chooser: random.Random, kind: str) -> str:
 def folders(tmp_path_factory):
     """A preprocessed folder of each kind, and the lines of its test set."""
     made = {}
-    for kind, flags in FORMATS.items():
-        folder, chooser = tmp_path_factory.mktemp(kind), random.Random(kind)
-        prefixes = []
-        for split, size in (("train", 64), ("valid", 13), ("test", 11)):
-            lines = [row(chooser, kind) for _ in range(size)]
-            (folder / f"{split}.tsv").write_text("".join(f"{line}\n" for line in lines))
-            prefixes += [f"--{split}pref", folder / split]
-        run("preprocess", *TASK, *flags, *prefixes, "--destdir", folder / "data")
-        made[kind] = folder / "data", lines
+    for kind in FORMATS:
+        data = preprocess(tmp_path_factory.mktemp(kind), kind)
+        made[kind] = data, (data.parent / "test.tsv").read_text().splitlines()
     return made
+
+
+def preprocess(folder: Path, kind: str) -> Path:
+    """Writes rows of a kind into a folder, and preprocesses them; returns the folder of the data."""
+    folder.mkdir(exist_ok=True)
+    chooser, prefixes = random.Random(kind), []
+    for split, size in (("train", 64), ("valid", 13), ("test", 11)):
+        (folder / f"{split}.tsv").write_text("".join(f"{row(chooser, kind)}\n" for _ in range(size)))
+        prefixes += [f"--{split}pref", folder / split]
+    run("preprocess", *TASK, *FORMATS[kind], *prefixes, "--destdir", folder / "data")
+    return folder / "data"
 
 
 def train(data, folder, kind: str, *flags: object, epochs: int = 2) -> str:

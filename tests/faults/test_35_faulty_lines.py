@@ -13,6 +13,9 @@ import pytest
 from tests.end_to_end import tiny_classes, tiny_programs
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import TASK
+from tests.end_to_end.test_sentence_classification import TASK as SENTENCES
+from tests.end_to_end.test_sentence_classification import preprocess as preprocess_sentences
+from tests.end_to_end.test_sentence_classification import train as train_sentences
 from tests.end_to_end.test_structural_translation import TASK as STRUCTURAL
 from tests.end_to_end.test_structural_translation import Modality, texts_for
 from tests.end_to_end.test_structural_translation import preprocess as preprocess_programs
@@ -186,10 +189,27 @@ def systems(tmp_path_factory) -> dict[str, System]:
         )
         tiny_classes.train(data, folder / f"{kind} run", "--max-update", 1)
         found[kind] = System(tiny_classes.TASK, data, folder / f"{kind} run" / "checkpoint_last.pt", lines)
+    for kind, lines in (
+        ("sentence", ["a good film", "it is dull", "great"]),
+        ("pair", ["a good film\tit is great", "dull\tbad", "a good\tbad film"]),
+    ):
+        data, path = preprocess_sentences(folder / f"{kind} text", kind), folder / f"{kind} run" / "checkpoint_last.pt"
+        train_sentences(data, path.parent, kind, "--max-update", 1)
+        found[kind] = System(SENTENCES, data, path, lines)
     return found
 
 
-NAMES = ("sequence to symbols", "symbols to symbols", "constituents to symbols", "insertion", "trees", "tsv")
+NAMES = (
+    "sequence to symbols",
+    "symbols to symbols",
+    "constituents to symbols",
+    "insertion",
+    "trees",
+    "tsv",
+    "sentence",
+    "pair",
+)
+CLASSES = ("trees", "tsv", "sentence", "pair")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -200,6 +220,8 @@ def test_every_task_goes_on(systems, tmp_path, name):
     faulty = [NOT_UTF_8["invalid"], b"( count ( all " + b"lakes " * 5000 + b") )" if "symbols to" in name else long]
     if not name.startswith(("sequence", "insertion")):
         faulty.append("a\u2028b".encode())
+    if name == "pair":
+        faulty += [b"no second sentence", b"one\ttwo\tthree"]
     lines = [good[0], *faulty, *good[1:]]
     places = [0, *range(len(lines) - 2, len(lines))]
     for flags in (("--buffer-size", len(lines), "--batch-size", len(lines)),):
@@ -214,7 +236,7 @@ def test_every_task_goes_on(systems, tmp_path, name):
             ours, theirs = lines_of(kind, output), lines_of(kind, other)
             assert [ours[place] for place in places if place in ours] == list(theirs.values())
             assert set(ours) <= set(places)
-        assert len(lines_of("C", output)) == (3 if name in ("trees", "tsv") else 0)
+        assert len(lines_of("C", output)) == (3 if name in CLASSES else 0)
     output = generate(system, lines, tmp_path, "--sorted-output", "--batch-size", 8)
     texts = [text for text, _ in hypotheses(output).values()]
     assert list(lines_of("H", output)) == list(range(len(lines))) and texts[1:-2] == [""] * len(faulty)

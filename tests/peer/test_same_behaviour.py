@@ -57,7 +57,7 @@ def test_there_is_something_to_compare(results):
     without, with_plugin = results
     assert len(without["registries"]["tasks"]) > 20 and "tree_translation" not in without["registries"]["tasks"]
     assert "tree_translation" in with_plugin["registries"]["tasks"]
-    assert len(without["arguments"]["training"]) > 200 and len(without["settings"]) > 150
+    assert len(without["arguments"]["training"]) > 100 and len(without["settings"]) > 150
     assert "error" not in str(without["functions"]["dictionary"]) and without["settings"]["lstm"]["arch"] == "lstm"
     journey = without["journey"]
     assert len(journey["losses"]) > 10 and len(journey["weights"]) > 20 and len(journey["generated"]) > 40
