@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
+from tree_fairseq.nn.distance_transformer import DistanceBiasTransformer
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
@@ -103,9 +104,7 @@ register_architectures(
 )
 # For first trials.
 register_architectures("tree_positional_transformer", _set_tiny_defaults, {"_tiny": (2, 64, 128, 4)})
-# The sequence baselines of both, fairseq's own model.
-register_architectures(
-    "transformer",
-    base_architecture,
-    {"_semantic_parsing": (4, 256, 1024, 8), "_program_translation": (4, 256, 1024, 8)},
-)
+# The sequence baselines of both, fairseq's own model, without and with a bias by distance.
+_BASELINES = {"_semantic_parsing": (4, 256, 1024, 8), "_program_translation": (4, 256, 1024, 8)}
+register_architectures("transformer", base_architecture, _BASELINES)
+register_architectures("transformer_distance_bias", DistanceBiasTransformer.set_defaults, _BASELINES)
