@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from fairseq import checkpoint_utils, utils
+from fairseq.distributed import fully_sharded_data_parallel
 from torch._utils import ExceptionWrapper
 from torch.multiprocessing.spawn import ProcessRaisedException
 
@@ -67,6 +68,12 @@ def test_what_fairseq_raises_itself_is_a_message_with_a_way_to_the_place():
         assert isinstance(error, kind)
         message = error_reports.message_of(error)
         assert message.startswith(str(error)) and "TREE_FAIRSEQ_TRACEBACK=1" in message
+
+
+def test_a_library_that_fairseq_misses_is_a_message(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fairscale.nn", None)
+    error = raised(fully_sharded_data_parallel.fsdp_enable_wrap(None).__enter__)  # --ddp-backend fully_sharded
+    assert error_reports.message_of(error).startswith("Cannot find FullyShardedDataParallel. Please install fairscale")
 
 
 def test_an_error_below_fairseq_is_no_message():

@@ -23,8 +23,8 @@ _HINT = f"(This message is fairseq's. {TRACEBACK}=1 shows where it comes from.)"
 # The last lines of a traceback that another process has sent as text: a worker that loads data, or one of several that
 # train.
 _SENT = re.compile(r"Traceback \(most recent call last\):.*^tree_fairseq\.errors\.\w+: (.*)", re.DOTALL | re.MULTILINE)
-# What fairseq raises about its options, files and checkpoints.
-_OF_FAIRSEQ = (AssertionError, Exception, NotImplementedError, RuntimeError, ValueError)
+# What fairseq raises about its options, files, checkpoints and optional libraries.
+_OF_FAIRSEQ = (AssertionError, Exception, ImportError, NotImplementedError, RuntimeError, ValueError)
 
 
 def traceback_wanted() -> bool:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import random
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
 
-from tests.end_to_end.commands import PLUGIN, hypotheses, lines_of, run, run_in_process, script
-from tests.end_to_end.ranks import free_port
+from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.tiny_classes import TASK, preprocess, task_of, train, write_examples
 from tests.faults.test_23_resume import stats
 from tree_fairseq import hub
@@ -277,32 +275,6 @@ def test_examples_without_classes_are_classified(texts, data, learned, tmp_path)
     assert not lines_of("T", output)
     with pytest.raises(DataFolderError, match="no classes"):
         run("validate", folder, "--path", path, "--batch-size", 4, "--cpu", *TASK, "--valid-subset", "test1")
-
-
-def test_two_processes_count_what_one_does(data, tmp_path):
-    """``fairseq-train`` on two ranks: sums over ranks are those of one process over twice the batches."""
-    settings = {
-        "--arch": "tree_transformer_classifier_tiny", "--criterion": "tree_classification", "--optimizer": "adam",
-        "--lr": "5e-3",
-        "--batch-size": 8, "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--dropout": 0, "--max-epoch": 2,
-        "--classifier-dropout": 0, "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 4,
-    }  # fmt: skip
-    options = [part for setting in settings.items() for part in setting]
-    together = {
-        "--ddp-backend": "legacy_ddp", "--distributed-init-method": f"tcp://127.0.0.1:{free_port()}",
-        "--distributed-backend": "gloo",
-        "--distributed-world-size": 2, "--save-dir": tmp_path / "two", "--user-dir": PLUGIN,
-    }  # fmt: skip
-    command = [script("fairseq-train"), data["trees"], *TASK, "--cpu", "--distributed-no-spawn", *options]
-    command += [part for setting in together.items() for part in setting]
-    with ThreadPoolExecutor(2) as pool:
-        ranks = list(pool.map(lambda rank: run_in_process([*command, "--distributed-rank", rank]), range(2)))
-    for rank in ranks:
-        assert rank.returncode == 0, rank.stdout
-    one = run("train", data["trees"], *TASK, "--cpu", *options, "--save-dir", tmp_path / "one", "--update-freq", 2)
-    two, alone = figures(ranks[0].stdout), figures(one)
-    assert two["confusion"] == alone["confusion"] and two["accuracy"] == alone["accuracy"]
-    assert float(two["loss"]) == pytest.approx(float(alone["loss"]), abs=2e-3)
 
 
 def test_translations_are_no_classes(trained):
