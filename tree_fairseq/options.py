@@ -62,6 +62,9 @@ def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments
     if name not in commands:
         sys.stderr.write(f"unknown name {name!r}\n{listing}\n")
         return 2
+    if any("\0" in argument for argument in rest):
+        sys.stderr.write("an argument holds a null character, which no file has in its name\n")
+        return 2
     log_to_standard_error()  # before fairseq is imported, which sets its own log up
     try:
         return pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}")(rest)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
 
+from tests.data_bin.corpora import run_preprocess, write_lines
 from tests.strategies import deep_tree
+from tests.tree_insertion.slot_batches import DICTIONARY as LABELS
+from tests.tree_positional.all_trees import Vocabulary
+from tests.tree_positional.random_searches import HashDecoder
+from tests.tree_positional.table_models import TableEncoder, batch
 from tests.trees.inverses import debinarize
+from tree_fairseq.data_bin.kinds import export_forests
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
 from tree_fairseq.errors import DepthLimitError
+from tree_fairseq.nn.generating import bracketed_line
+from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
+from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
 from tree_fairseq.trees.tree import Tree, binarize, check_preterminals, collapse_unary, strip_function_tags
+
+SEARCHED = 5000 if os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0" else 100
+"""Depth of a tree that is searched for."""
 
 
 @pytest.fixture(params=["900 branching", "20000 branching", "20000 unary"])
@@ -92,3 +108,49 @@ def test_the_limit_is_an_error_that_says_so(read):
 def test_brackets_without_end_meet_the_standing_limit():
     with pytest.raises(DepthLimitError):
         read_forest("(S " * 200_000)
+
+
+def test_preprocessing_the_store_and_the_export(tmp_path, tree):
+    line = write_forest((tree,))
+    write_lines(tmp_path / "train.en", ["(S (NN dog))", line, "(S (NN dog))"])
+    write_lines(tmp_path / "train.de", ["hund", "tief", "hund"])
+    names = ("--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", "--tree-sides", "source")
+    run_preprocess(*names, "--tree-parser", "brackets")
+    exported = [write_forest(forest) for forest in export_forests(tmp_path / "bin", "en", "train")]
+    assert exported[1] == line and exported[0] == exported[2]
+
+
+@pytest.mark.parametrize("name", sorted(NOTATIONS))
+def test_output_lines_of_deep_programs(name):
+    depth = 5000
+    vocabulary = Vocabulary.of([0, 1, 2], "dfs", "none")
+    dictionary = SymbolDictionary(vocabulary.dictionary, vocabulary.encoding, notation_named(name))
+    ids = [dictionary.index("b^1")] * depth + [dictionary.index("a^0")]
+    text = dictionary.string(torch.tensor([*ids, dictionary.eos()]))
+    brackets = bracketed_line(f"H-7\t-0.5\t{text}", dictionary)
+    # Notations without a form for some trees write the symbols instead.
+    assert text == " ".join(dictionary[index] for index in ids) or brackets.startswith("B-7\t( b ( b ")
+    if name == "bracket":
+        assert text.count("(") == depth == brackets.count("(")
+
+
+def test_output_lines_of_deep_insertions():
+    depth = 5000
+    label = int(LABELS.label_ids[0])
+    sequence = LABELS.sequence([LABELS.root] + [label] * depth, list(range(-1, depth)))
+    text = LABELS.string(sequence)
+    assert text.count("( a") == depth - 1 and LABELS.tree(sequence.tolist()).height() == depth - 1
+
+
+@pytest.mark.parametrize("form", [("dfs", "none"), ("bfs", "none"), ("dfs", "lcrs")])
+def test_a_search_grows_deep_trees(form):
+    vocabulary = Vocabulary.of([0, 1, 2], *form)
+    decoder = HashDecoder(vocabulary.dictionary)
+    decoder.positions, decoder.sharpness = 2 * SEARCHED, 1e-3
+    # Symbols that open a node are likely, all others are not.
+    decoder.bias = torch.tensor([10.0 * (arity == 1) for arity in vocabulary.table.arity.tolist()])
+    model = FairseqEncoderDecoderModel(TableEncoder(vocabulary.dictionary), decoder)
+    generator = StructuralGenerator([model], vocabulary.dictionary, vocabulary.table, beam_size=2, max_len_b=SEARCHED)
+    best = generator.generate([model], batch([[4, 2]]))[0][0]
+    assert vocabulary.is_tree(best["tokens"]) and best["score"].isfinite()
+    assert len(best["tokens"]) - 1 >= SEARCHED - 1

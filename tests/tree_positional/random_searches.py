@@ -44,7 +44,7 @@ class HashDecoder(FairseqIncrementalDecoder):
     It keeps a hash of each row's prefix, so rows that are reordered wrongly get other logits.
     """
 
-    seed, sharpness, odd = 0, 1.0, None
+    seed, sharpness, bias, odd, positions = 0, 1.0, 0.0, None, 100
     calls = 0
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **kwargs):
@@ -59,7 +59,7 @@ class HashDecoder(FairseqIncrementalDecoder):
             hashes = _mixed(hashes + column)
         self.set_incremental_state(incremental_state, "hash", {"hash": hashes})
         drawn = _mixed(hashes[:, None] + torch.arange(len(self.dictionary)))  # [R, V]
-        logits = ((drawn >> 20 & _BITS).double() / _BITS - 0.5) * (6 * self.sharpness)
+        logits = ((drawn >> 20 & _BITS).double() / _BITS - 0.5) * (6 * self.sharpness) + self.bias
         if self.odd is not None:
             # A quarter of all rows.
             logits = logits + self.odd * (drawn[:, :1] >> 50 & 3 == 0)
@@ -72,7 +72,7 @@ class HashDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self):
         """The longest prefix."""
-        return 100
+        return self.positions
 
 
 def _model(vocabulary: Vocabulary, seed: int, sharpness: float, odd: Tensor | None) -> FairseqEncoderDecoderModel:

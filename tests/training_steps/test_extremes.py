@@ -1,0 +1,123 @@
+"""Training steps on very deep trees, long sentences, empty sources and extreme logits stay finite, and need no more
+memory than attention does.
+
+``TREE_FAIRSEQ_LONG_TESTS=1`` takes trees of depth 5,000 and sentences of 2,000 words.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.training_steps.cases import FIRST, Case, Step
+from tests.training_steps.extremes import ExtremeFolders, extreme_step
+
+IS_LONG = os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0"
+SIZES = {"deep": 5000, "wide": 2000} if IS_LONG else {"deep": 120, "wide": 120}
+INSERTIONS = 500 if IS_LONG else 40
+"""Nodes of the trees that are inserted: finding the best insertions takes the third power of the depth."""
+COMPANIONS = 0 if IS_LONG else 1
+HALVES = (torch.float16, torch.bfloat16)
+WITHOUT_ATTENTION = ("tree_lstm_classifier_tiny", "lstm_classifier_tiny")
+
+
+def named(cases: list[Case]):
+    """Cases as parameters."""
+    return pytest.mark.parametrize("case", cases, ids=[case.arch for case in cases])
+
+
+@pytest.fixture(scope="module")
+def extreme_folders(tmp_path_factory):
+    """Folders of a shape and a size, each made once."""
+    made: dict[tuple[str, int], ExtremeFolders] = {}
+
+    def folders(shape: str, size: int) -> ExtremeFolders:
+        if (shape, size) not in made:
+            made[shape, size] = ExtremeFolders(tmp_path_factory.mktemp(f"{shape}-{size}"), size, shape)
+        return made[shape, size]
+
+    return folders
+
+
+def size_of(case: Case, shape: str) -> int:
+    return min(SIZES[shape], INSERTIONS) if case.folder.startswith("insertion") else SIZES[shape]
+
+
+def saved_bytes(step: Step) -> int:
+    """Bytes that the forward pass keeps for the backward pass; runs both, and checks that all is finite."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = step()
+    assert loss.isfinite()
+    assert not [name for name, gradient in step.gradients().items() if not gradient.isfinite().all()]
+    return sum(kept.values())
+
+
+@named(FIRST)
+def test_a_deep_tree(case, extreme_folders):
+    size = size_of(case, "deep")
+    kept = []
+    for length in (size, size // 2):
+        step = extreme_step(case, extreme_folders("deep", length), COMPANIONS)
+        weights = sum(weight.numel() * weight.element_size() for weight in step.model.parameters())
+        kept.append(max(saved_bytes(step) - weights, 0) + 100_000)
+    # Attention is quadratic.
+    assert kept[0] <= (2.1 if case.arch in WITHOUT_ATTENTION else 4.1) * kept[1]
+
+
+@named([case for case in FIRST if case.arch != "lstm"])  # stock, whose attention takes 16 GB for 2,000 words
+def test_a_long_sentence(case, extreme_folders):
+    step = extreme_step(case, extreme_folders("wide", size_of(case, "wide")), COMPANIONS)
+    saved_bytes(step)
+
+
+@named([case for case in FIRST if case.folder in ("translation", "sequence-to-tree", "insertion")])
+def test_an_empty_source(case, extreme_folders):
+    folders = extreme_folders("empty", 8)
+    for companions in (0, 2):
+        step = extreme_step(case, folders, companions)
+        assert (step.batch["net_input"]["src_lengths"] <= 1).any()
+        saved_bytes(step)
+
+
+class Extreme(torch.autograd.Function):
+    """Logits at the ends of half precision, with the gradient of those that they replace."""
+
+    @staticmethod
+    def forward(context, logits: Tensor) -> Tensor:
+        # The greatest number of float16, also in bfloat16: losses are sums in single precision.
+        return torch.where(logits > 0, 65504.0, -65504.0).to(logits)
+
+    @staticmethod
+    def backward(context, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+def replace_logits(model, given, output):
+    """A hook: the logits of any model of the package become extreme."""
+    if isinstance(output, dict):
+        return {**output, "logits": Extreme.apply(output["logits"])}
+    if isinstance(output, tuple):
+        return (Extreme.apply(output[0]), *output[1:])
+    return Extreme.apply(output)
+
+
+@named(FIRST)
+def test_logits_at_the_ends_of_half_precision(case, folders):
+    step = Step(case, folders).without_dropout()
+    hook = step.model.register_forward_hook(replace_logits)
+    for dtype in HALVES:
+        loss = step.in_precision(dtype)()
+        assert loss.isfinite(), dtype
+        wrong = [name for name, gradient in step.gradients().items() if not gradient.isfinite().all()]
+        assert not wrong, dtype
+    hook.remove()
