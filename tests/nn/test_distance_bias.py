@@ -213,3 +213,12 @@ def test_distances_in_trees_need_trees(kind):
     build(task, "--distance-bias", kind, arch=BASELINE)
     with pytest.raises(MissingTreesError, match="--ancestor-bias label measures paths .* needs constituency trees"):
         build(task, "--ancestor-bias", "label", arch=BASELINE)
+
+
+def test_a_treeformer_that_reads_trees_induces_none():
+    tokens = net_input(pairs(TASK, 4))["src_tokens"]
+    model = build(TASK, "--distance-bias", "tree", arch="treeformer_tiny")
+    with pytest.raises(InputError, match="a Treeformer with --distance-bias tree reads trees"):
+        model.encoder.split_weights(tokens)
+    linear = build(TASK, "--distance-bias", "linear", arch="treeformer_tiny")
+    assert len(linear.encoder.split_weights(tokens)) == tokens.size(1) - 1

@@ -7,7 +7,8 @@ import torch
 from fairseq.models import register_model
 from torch import Tensor
 
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
@@ -47,7 +48,13 @@ class TreeformerEncoder(DistanceBiasedEncoder):
         """Returns the mean of :meth:`Chart.splits` over pooling heads, for phrases of any length L = 2 to N.
 
         The recurrence continues above the chart's height. A length has weights ``[N - L + 1, B, L - 1]`` in float32.
+        Raises InputError for a model that reads trees.
         """
+        if tree_tables(self.cfg):
+            raise InputError(
+                f"a Treeformer with {flags_of_tables(self.cfg)} reads trees, so it cannot make those of a sentence",
+                hint="Use one without it, or with --distance-bias linear.",
+            )
         encoder_out = super().forward(src_tokens)
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
         return [weights.mean(2) for weights in self.chart.splits(encoder_out["encoder_out"][0], cells)]
