@@ -15,6 +15,7 @@ from pathlib import Path
 import tests.peer
 
 PLUGIN = Path(__file__).resolve().parents[2] / "tree_fairseq"
+_SOME_FAILED = 1  # pytest's exit status; a greater one is of a wrong name, or of tests that were not run
 # The installed package is tested, not that of the checkout, which has to be built first.
 _NOT_LINKED = {"fairseq", "fairseq_cli", "setup.py", "setup.cfg", "pyproject.toml", "pytest.ini", "tox.ini"}
 
@@ -52,7 +53,7 @@ def run_tests(folder: Path, names: Sequence[str], plugin: Path | None, seconds: 
         command = [sys.executable, "-m", "pytest", *flags, "--rootdir", str(folder), *wanted]
         run = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": seconds}
         ended = subprocess.run(command, cwd=folder, env=environment, **run)
-        if not outcomes.exists():
+        if not outcomes.exists() or ended.returncode > _SOME_FAILED:
             raise SystemExit(f"pytest did not run the tests:\n{ended.stdout[-2000:]}")
         return json.loads(outcomes.read_text(encoding="utf-8"))
 
