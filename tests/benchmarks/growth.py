@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 import random
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 import torch
 
 import tree_fairseq
 from tests.benchmarks.figures import Figure
+from tests.benchmarks.growth_methods import METHODS, Method
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.random_trees import depths, random_tree
 from tests.benchmarks.reporting import Report
-from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch
-from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays
 
-LABELS, TARGETS, SENTENCES = 60, 30, 2
+LABELS, SENTENCES = 60, 2
 LENGTHS, WORST = (25, 50, 100, 200, 400), 1000
-TINY = {
-    f"{side}_{name}": size
-    for side in ("encoder", "decoder")
-    for name, size in {"layers": 2, "embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4}.items()
-}
 
 
 def right(leaves: int) -> list[tuple[int, int]]:
@@ -72,48 +64,12 @@ def tree_of(spans: Sequence[tuple[int, int]]) -> NodeArrays:
     return NodeArrays(np.full(len(spans), 5, np.int32), start, end, np.array(depths(spans), np.int32))
 
 
-Work = Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Method:
-    """A method whose cost is measured.
-
-    Attributes:
-        name: of the method
-        works: makes, for sentences with these trees over so many leaves, a training step of the method, the work of its
-            collater on trees included, and one of the stock model with as many positions
-    """
-
-    name: str
-    works: Callable[[Sequence[NodeArrays], int], tuple[Work, Work]]
-
-
-def tree_transformer(trees: Sequence[NodeArrays], leaves: int) -> tuple[Work, Work]:
-    """Steps of the tiny Tree-Transformer and of a transformer of its size."""
-    task = Task()
-    ours = TrainingStep(build("tree_transformer_tiny", task), task)
-    stock = TrainingStep(build("transformer_iwslt_de_en", task, **TINY), task)
-    batch = stock_batch(task, len(trees), leaves, TARGETS)
-    longer = stock_batch(task, len(trees), leaves + max(map(len, trees)), TARGETS)
-
-    def step() -> None:
-        spans = collate_trees(trees, task.label_dictionary.pad())
-        ours({**batch, "net_input": {**batch["net_input"], "source_spans": spans}})
-
-    return step, functools.partial(stock, longer)
-
-
-METHODS = (Method("tree_transformer", tree_transformer),)
-"""Other methods whose input are trees over leaves enter here."""
-
-
 def run(settings: Settings) -> Report:
     """Measures ratios to the stock model by length, then time and memory of the worst shapes."""
     tree_fairseq.register()
     figures, tables = [], []
     for method in METHODS:
-        rows, ratios = [("words", "step over stock, processor time", "smallest to largest")], []
+        rows, ratios = [(f"words, {method.name}", "step over stock, processor time", "smallest to largest")], []
         for leaves in settings.choose(LENGTHS, (4, 8)):
             generator, nodes = random.Random(0), max(1, leaves * 2 // 3)
             count = settings.choose(max(2, 800 // leaves), 2)
@@ -127,8 +83,10 @@ def run(settings: Settings) -> Report:
         tables.append(rows)
         what = "greatest over smallest ratio of a step to the stock one, from the shortest to the longest sentences"
         figures.append(Figure(f"{method.name}_growth", max(ratios) / min(ratios), 1.1, True, what))
-        shapes = settings.choose(list(SHAPES), ["comb"])
-        figures += worst_shapes(method, shapes, settings.choose(WORST, 20), tables)
+        # Each shape takes two processes, so a quick run has one of them.
+        shapes = settings.choose(list(SHAPES), ["comb"] if method is METHODS[0] else [])
+        if method.reads_trees and shapes:
+            figures += worst_shapes(method, shapes, settings.choose(WORST, 20), tables)
     return Report(
         "growth",
         f"tiny models; worst shapes: {SENTENCES} sentences of {settings.choose(WORST, 20)} words",
@@ -141,7 +99,7 @@ def run(settings: Settings) -> Report:
 
 def worst_shapes(method: Method, shapes: Sequence[str], leaves: int, tables: list) -> list[Figure]:
     """Measures two steps on each shape, each model in a process of its own; adds a table."""
-    rows = [("shape", "seconds, ours", "stock", "ratio", "MB, ours", "stock", "ratio")]
+    rows = [(f"shape, {method.name}", "seconds, ours", "stock", "ratio", "MB, ours", "stock", "ratio")]
     times, memories = [], []
     for name in shapes:
         trees = [tree_of(SHAPES[name](leaves))] * SENTENCES
