@@ -75,7 +75,9 @@ class ExtendedTransformer(TransformerModelBase):
         cfg = transformer_config(args, cls.all_flags())
         cls.fill_in(cfg, args, task)
         encoder_of(cfg).prepare(cfg, task)
-        return super().build_model(cfg, task)
+        model = super().build_model(cfg, task)
+        model.decoder.trains_alignments = getattr(getattr(task, "cfg", None), "load_alignments", False)
+        return model
 
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):

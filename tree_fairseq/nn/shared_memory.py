@@ -272,6 +272,9 @@ class MemoryDecoder(TransformerDecoderBase):
     Layers pass the padding mask to their cross-attention unread, so the structure of the memory travels in its place.
     """
 
+    trains_alignments = False
+    """Whether a loss reads attention weights; otherwise training does without, and all kernels can be fused."""
+
     def __init__(self, *args: Any, memory_type: MemoryType = STATES, **kwargs: Any):
         # The constructor of fairseq builds the layers.
         self.memory_type = memory_type
@@ -288,6 +291,8 @@ class MemoryDecoder(TransformerDecoderBase):
         self, prev_output_tokens: Tensor, encoder_out: Optional[dict[str, list]], *args: Any, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
         """fairseq's features ``[R, T, D]``, and a dict with the entries of :attr:`MemoryType.describe`."""
+        if self.training and not self.trains_alignments and kwargs.get("alignment_layer") is None:
+            kwargs["alignment_layer"] = self.num_layers  # fairseq's default is the last layer, this is none
         if encoder_out is None or self.memory_type is STATES:
             return super().extract_features(prev_output_tokens, encoder_out, *args, **kwargs)
         states, memory = self.memory_type.view(encoder_out)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, Optional
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(NamedTuple):
     """A sparse matrix, row by row."""
 
     column: Tensor  # [Q] int32, of each entry
@@ -56,7 +56,8 @@ class LeafSums:
 
     def __call__(self, weight: Tensor) -> Tensor:
         """Sums weights ``[leaves, H]``: ``[rows, H]``."""
-        return _Product.apply(weight, self)
+        # Tensors, not an object that has them: torch.compile reads the arguments.
+        return _Product.apply(weight, *self.sums, *self.leaves)
 
     def transposed(self) -> LeafSums:
         """The matrix of leaves by sums."""
@@ -74,11 +75,11 @@ class _Product(torch.autograd.Function):
     """A matrix times weights; its gradient is the transpose times the gradient."""
 
     @staticmethod
-    def forward(ctx, weight: Tensor, matrix: LeafSums) -> Tensor:
-        ctx.matrix = matrix
-        return matrix.sums @ weight
+    def forward(ctx, weight: Tensor, *rows: Tensor) -> Tensor:
+        ctx.save_for_backward(*rows[3:])
+        return _Rows(*rows[:3]) @ weight
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.matrix.leaves @ gradient.contiguous(), None
+    def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
+        return _Rows(*ctx.saved_tensors) @ gradient.contiguous(), *[None] * 6
