@@ -119,6 +119,15 @@ def test_agreement_is_generated_and_validated_as_it_is_asked_for(base):
     assert not set(flags) & set(plain)
 
 
+def test_subwords_have_a_folder_of_their_own(base):
+    commands = printed_commands("sva", *base, "--subwords", "1000")
+    (command,) = named(commands, "fairseq-preprocess")
+    assert value(command, "--learn-subwords") == "1000"
+    assert value(command, "--destdir").endswith("/data-bin-subwords-1000")
+    assert "-subwords-1000-seed1/" in value(named(commands, "fairseq-train")[0], "--save-dir")
+    assert "--learn-subwords" not in named(printed_commands("sva", *base), "fairseq-preprocess")[0]
+
+
 def test_averages_have_runs_of_their_own(base):
     commands = printed_commands("sst5", *base, "--average", "5")
     (train,), (average,) = named(commands, "fairseq-train"), named(commands, "average")
