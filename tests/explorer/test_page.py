@@ -66,6 +66,24 @@ def test_no_text_of_a_sentence_ends_its_element(document):
     assert embedded(page)["sentences"][0]["source"] == HOSTILE
 
 
+def _with_hostile_texts(value: object, name: str = "") -> object:
+    """A record whose every text is hostile, names of fields too; the numbers of matrices stay."""
+    if isinstance(value, dict):
+        return {key: _with_hostile_texts(part, key) for key, part in value.items()} | {HOSTILE: HOSTILE}
+    if isinstance(value, list):
+        return [_with_hostile_texts(part, name) for part in value]
+    return HOSTILE if isinstance(value, str) and name != "data" else value
+
+
+def test_no_text_at_all_ends_its_element(document):
+    hostile = _with_hostile_texts(document)
+    page = page_html(hostile)
+    assert page.count("<script") == 2 and page.count("</script>") == 2 and "<img" not in page and "\u202e" not in page
+    assert [entry["source"] for entry in embedded(page)["sentences"]] == [HOSTILE] * len(document["sentences"])
+    rest, _ = unpacked(embedded(page)["sentences"][0])
+    assert HOSTILE in rest["systems"][0]["views"] or HOSTILE in rest["systems"][0]
+
+
 def test_packed_sentences_have_all_fields_and_all_weights(document):
     entries = embedded(page_html(document))["sentences"]
     for entry, sentence in zip(entries, document["sentences"]):
