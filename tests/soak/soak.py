@@ -184,8 +184,8 @@ class Soak:
             self._filler.unlink()
             self._filler = None
         if status == 0:
-            if last != self.course.updates:
-                self._problem(f"the {name} training ended by itself at update {last}")
+            if training.furthest != self.course.updates:
+                self._problem(f"the {name} training ended by itself at update {training.furthest}")
             return True
         if name == "unbroken" or not self._hurt:
             self._problem(f"the {name} training ended with {status}: {training.reason()}")
@@ -204,9 +204,6 @@ class Soak:
     def _disturb(self, kind: str) -> bool:
         """Does harm, or returns False if there is nothing to harm at the moment."""
         training = self.broken
-        if training.updates() >= self.course.updates:
-            # It is about to end. Started again, fairseq would do one update more.
-            return True
         if kind == "worker":
             workers = workers_of(training.pid)
             if not workers:
@@ -262,7 +259,7 @@ class Soak:
 
     def _compare(self) -> None:
         outcome, expected, found = self.outcome, self.unbroken.losses(), self.broken.losses()
-        outcome.starts, outcome.updates = self.broken.starts, self.broken.updates()
+        outcome.starts, outcome.updates = self.broken.starts, self.broken.furthest
         outcome.compared = len(expected.keys() & found.keys())
         outcome.computed_twice = sum(len(values) > 1 for values in found.values())
         if missing := expected.keys() ^ found.keys():

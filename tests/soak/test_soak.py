@@ -50,7 +50,8 @@ def test_the_disturbed_training_is_the_unbroken_one(data_bin, tmp_path):
     assert kinds == ["training", "worker", *["disk"] * outcome["has_small_disk"]]
     ends = [event for event in outcome["events"] if event["kind"] == "end" and event["training"] == "broken"]
     assert [event["status"] for event in ends] == [-9, *[1] * (len(kinds) - 1), 0]
-    assert "DataLoader worker" in ends[1]["reason"]
+    # torch says so in the main process, or this package where a batch is taken.
+    assert "DataLoader worker" in ends[1]["reason"] or "was killed by SIGKILL" in ends[1]["reason"]
     if outcome["has_small_disk"]:
         assert "No space left on device" in ends[2]["reason"]
     assert outcome["updates"] == 30 and outcome["starts"] == len(ends) and outcome["computed_twice"] > 0
@@ -66,6 +67,7 @@ def test_a_difference_is_noticed(tmp_path):
         setattr(soak, name, training)
     soak._compare()
     assert soak.outcome.compared == 2 and soak.outcome.computed_twice == 1 and soak.outcome.starts == 2
+    assert soak.outcome.updates == 4
     assert soak.outcome.loss_difference == pytest.approx(0.001)
     assert [problem.split(" differ")[0].split(":")[0] for problem in soak.outcome.problems] == [
         "one training lacks losses of the other",

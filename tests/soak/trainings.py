@@ -40,6 +40,7 @@ class Training:
         self.temporary.mkdir(parents=True)
         self.pid = 0
         self.groups: list[int] = []
+        self.furthest = 0  # the largest update of all its starts
         self._arguments = [*map(str, arguments), "--save-dir", str(self.checkpoints), "--user-dir", str(PLUGIN)]
         self._environment = {
             "SOAK_BEGIN": repr(pace[0]),
@@ -131,6 +132,7 @@ class Training:
         kind, update = fields[0], int(fields[1])
         stretch = self._stretch[-1]
         stretch["last"] = update
+        self.furthest = max(self.furthest, update)
         batch = stretch["batches"][kind, update] = stretch["batches"].get((kind, update), -1) + 1
         self._losses.setdefault((kind, update, batch), []).append(float(fields[2]))
 
