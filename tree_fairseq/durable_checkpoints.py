@@ -7,6 +7,8 @@ under these names: a kill during the copy leaves half of it.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 from pathlib import Path
 from typing import Any, Callable
@@ -14,14 +16,15 @@ from typing import Any, Callable
 from fairseq import checkpoint_utils, file_io
 
 from tree_fairseq.compat import wrap
-from tree_fairseq.errors import CheckpointError
-from tree_fairseq.files import copy_whole, force_to_disk
+from tree_fairseq.errors import CheckpointError, DiskFullError
+from tree_fairseq.files import copy_whole, force_to_disk, free_bytes, is_full_disk
 
 
 def install() -> None:
-    """Wraps the functions of fairseq that give checkpoints their names; a second call does nothing."""
+    """Wraps the functions of fairseq that write checkpoints and give them their names; a second call does nothing."""
     wrap(file_io.PathManager, "copy", _copy_whole)
     wrap(file_io.PathManager, "rename", _rename_durably)
+    wrap(checkpoint_utils, "torch_persistent_save", _naming_a_full_disk)
     wrap(checkpoint_utils, "verify_checkpoint_directory", _without_links)
 
 
@@ -54,3 +57,22 @@ def _rename_durably(rename: Callable) -> Callable:
         force_to_disk(os.path.dirname(dst) or ".")
 
     return rename_file
+
+
+def _naming_a_full_disk(save: Callable) -> Callable:
+    @functools.wraps(save)
+    def save_checkpoint(obj: Any, filename: str, *args: Any, **kwargs: Any) -> None:
+        try:
+            save(obj, filename, *args, **kwargs)
+        except (OSError, RuntimeError) as error:
+            if not is_full_disk(error):
+                raise
+            with contextlib.suppress(OSError):
+                os.remove(f"{filename}.tmp")
+            free = free_bytes(Path(filename).parent)
+            raise DiskFullError(
+                f"no room left for the checkpoint {filename}: {free} bytes are free. Make room and give the same "
+                "command again; the training goes on from its last checkpoint"
+            ) from None
+
+    return save_checkpoint

@@ -55,7 +55,8 @@ def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) 
         with contextlib.suppress(OSError):
             part.unlink()
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            full = DiskFullError(f"no room left for {path} ({error}): {_free(path.parent)} bytes are free. {_WAY_OUT}")
+            free = free_bytes(path.parent)
+            full = DiskFullError(f"no room left for {path} ({error}): {free} bytes are free. {_WAY_OUT}")
             full.path = path
             raise full from error
         raise
@@ -132,20 +133,29 @@ def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
         if error.errno not in _NO_ROOM and getattr(error, "path", None) is None:
             raise
         cause = str(error).removesuffix(f". {_WAY_OUT}")
+        free = free_bytes(folder)
         raise DiskFullError(
-            f"no room left in {folder} ({cause}): about {needed} bytes are needed there, {_free(folder)} are free. "
-            + _WAY_OUT
+            f"no room left in {folder} ({cause}): about {needed} bytes are needed there, {free} are free. {_WAY_OUT}"
         ) from error
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether an error, or one that it came from, is that of a full disk."""
+    found: BaseException | None = error
+    while found is not None and not (isinstance(found, OSError) and found.errno in _NO_ROOM):
+        found = found.__cause__ or found.__context__
+    return found is not None
 
 
 def require_room(folder: Path, needed: int, content: str) -> None:
     """Raises DiskFullError, before anything is written, if a folder has less room than ``content`` needs in bytes."""
-    if (free := _free(folder)) < needed:
+    if (free := free_bytes(folder)) < needed:
         message = f"no room for {content} in {folder}: {needed} bytes are needed, {free} are free. {_WAY_OUT}"
         raise DiskFullError(message)
 
 
-def _free(folder: Path) -> int:
+def free_bytes(folder: Path) -> int:
+    """Returns the bytes that are free where a folder is, or will be."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free

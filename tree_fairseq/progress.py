@@ -6,13 +6,18 @@ that is over sooner shows nothing. A process that waits for others says so from 
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
+
+from tree_fairseq.errors import WorkerDiedError
+
+logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
@@ -20,7 +25,9 @@ SECONDS_BETWEEN_LINES = 10
 _SECONDS_IN_A_TERMINAL = 0.5
 WARN_SECONDS = 60.0
 """Seconds after which a process that waits for another one says so, again and again."""
-WAY_ON = "If it has ended, end this command and give it again: what is parsed is kept"
+GIVE_UP_SECONDS = 1800.0
+"""Seconds after which it stops with an error."""
+_KEPT = "what is parsed is kept"
 _LINE = "{desc}: {n_fmt} of {total_fmt}{unit}, {rate_noinv_fmt}, {remaining} left"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_noinv_fmt}"
 
@@ -84,7 +91,7 @@ class _Lines:
 
 
 class Patience:
-    """Counts the seconds in which nothing has changed."""
+    """Waits for other processes: says so every :data:`WARN_SECONDS` without any change, and gives up in the end."""
 
     def __init__(self) -> None:
         self._state: object = None
@@ -95,12 +102,18 @@ class Patience:
         """The seconds since the last change."""
         return time.monotonic() - self._since
 
-    def is_exhausted(self, state: object) -> bool:
-        """Returns whether it is time for a warning: once for every :data:`WARN_SECONDS` in which the state stays."""
+    def watch(self, state: object, waiting: Callable[[], str]) -> None:
+        """Compares the state of what is waited for with the last one; ``waiting`` says who waits for what.
+
+        Raises:
+            WorkerDiedError: nothing has changed for :data:`GIVE_UP_SECONDS`
+        """
         now = time.monotonic()
         if state != self._state:
             self._state, self._since, self._warned = state, now, now
         elif now - self._warned >= WARN_SECONDS:
             self._warned = now
-            return True
-        return False
+            message = f"{waiting()}; nothing has changed for {self.seconds:.0f} seconds"
+            if self.seconds >= GIVE_UP_SECONDS:
+                raise WorkerDiedError(f"{message}. Give the same command again to all ranks: {_KEPT}")
+            logger.warning("%s. If that rank has ended, end this command and give it again: %s", message, _KEPT)

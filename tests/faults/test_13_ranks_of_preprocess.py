@@ -148,8 +148,9 @@ def test_three_of_eight_are_killed(text, expected, tmp_path, parse_log, seed):
 
 
 def test_rank_0_names_the_shards_that_a_dead_rank_owes(text, expected, tmp_path, parse_log, monkeypatch):
-    """Without torchrun nobody ends the others."""
+    """Without torchrun nobody ends the others, nor does torchrun on another machine."""
     monkeypatch.setattr(progress, "WARN_SECONDS", 0.5)
+    monkeypatch.setattr(progress, "GIVE_UP_SECONDS", 2)
     folder = tmp_path / "out"
     processes = [start(text, folder, rank, 3) for rank in range(3)]
     time.sleep(0.2)
@@ -158,8 +159,11 @@ def test_rank_0_names_the_shards_that_a_dead_rank_owes(text, expected, tmp_path,
     while "rank 2 of 3 has not finished" not in (log.read_text() if log.exists() else ""):
         assert time.monotonic() < deadline and processes[0].is_alive()
         time.sleep(0.05)
-    assert "its shards of " in log.read_text() and "train.en (2, 5, 8, 11, ..., of 5 lines each)" in log.read_text()
-    assert "give it again: what is parsed is kept" in log.read_text()
+    assert "has not finished shards 2, 5, 8, 11, ... (of 5 lines each) of " in log.read_text()
+    assert "nothing has changed for " in log.read_text() and "what is parsed is kept" in log.read_text()
+    # In the end it gives up.
+    processes[0].join(60)
+    assert processes[0].exitcode == 3 and "Give the same command again to all ranks" in log.read_text()
     end(processes)
     finish([start(text, folder, rank, 2) for rank in range(2)])
     check(folder, expected, parse_log, batches_lost=3)
@@ -219,7 +223,7 @@ def test_a_rank_meets_a_full_disk(text, expected, tmp_path, parse_log):
 
 
 def test_ranks_with_other_options_do_not_wait_for_ever(text, expected, tmp_path, parse_log, monkeypatch):
-    monkeypatch.setattr(progress, "WARN_SECONDS", 0.5)
+    monkeypatch.setattr(ranks, "WARN_SECONDS", 0.5)
     folder = tmp_path / "out"
     leading, other = start(text, folder, 0, 2), start(text, folder, 1, 2, None, "--joined-dictionary")
     other.join(60)

@@ -59,7 +59,7 @@ def test_in_a_worker_process(corpus, tmp_path):
 
 
 def test_known_before_the_trees_are_written(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_free", lambda folder: 5000)
+    monkeypatch.setattr(files, "free_bytes", lambda folder: 5000)
     message = in_child(
         lambda: run_preprocess(
             *prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"

@@ -7,6 +7,7 @@ moment to be killed at, otherwise a few of them are.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Callable
@@ -17,6 +18,7 @@ import torch
 from tests.data_bin.corpora import in_child
 from tests.end_to_end.fixtures import train
 from tests.faults.test_13_killed_preprocess import kill_at
+from tests.faults.test_14_disk_full import limit_file_size
 from tree_fairseq import files
 from tree_fairseq.commands import average, export, release
 from tree_fairseq.files import atomic_file, copy_whole
@@ -143,3 +145,16 @@ def test_a_copy_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
     assert (tmp_path / "checkpoint_last.pt").read_text() == "new"
+
+
+def test_a_checkpoint_without_room(trained, tmp_path, monkeypatch):
+    """fairseq gives the error alone, after a traceback."""
+    folder = tmp_path / "checkpoints"
+    monkeypatch.setattr("fairseq.checkpoint_utils.time.sleep", lambda seconds: None)
+    message = in_child(lambda: train(trained.data, folder, "--max-update", 2), lambda: limit_file_size(100_000))
+    assert re.match(
+        r"DiskFullError: no room left for the checkpoint .*/checkpoint1?.*\.pt: \d+ bytes are free", message
+    )
+    assert "give the same command again" in message and not list(folder.iterdir())
+    assert in_child(lambda: train(trained.data, folder, "--max-update", 2)) == 0
+    assert (folder / "checkpoint_last.pt").exists()

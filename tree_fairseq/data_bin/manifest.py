@@ -168,6 +168,9 @@ class Manifest:
         sections = {**values.pop("unread"), **values.pop("sections")}
         values = {**values, **sections}
         self.checksums[MANIFEST_NAME] = values["checksums"][MANIFEST_NAME] = _own_checksum(values)
+        for name in ("files", "checksums"):
+            # The same order when a split is written a second time.
+            values[name] = dict(sorted(values[name].items()))
         write_json(Path(folder) / MANIFEST_NAME, values)
 
     @staticmethod

@@ -115,6 +115,11 @@ class ParseCache:
         """Keeps something small beside the parses, such as the labels that a model can give."""
         self._change("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)])
 
+    def state(self) -> tuple[int, int]:
+        """Returns what changes when any process keeps something: the size and the time of the file."""
+        status = os.stat(self.path)
+        return status.st_size, status.st_mtime_ns
+
     def __enter__(self) -> ParseCache:
         return self
 

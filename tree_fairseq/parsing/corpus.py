@@ -29,7 +29,7 @@ from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.ranks import LeadingRank, SharedText
 from tree_fairseq.parsing.requests import Request
 from tree_fairseq.parsing.shards import ShardFolder
-from tree_fairseq.progress import WAY_ON, Patience
+from tree_fairseq.progress import Patience
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)
@@ -127,20 +127,19 @@ def parse_corpus(
         if missing:
             _parse(job, parser, pool, cache, folder, done)
     if job.rank == 0:
-        _await_others(job, folder)
+        _await_others(job, folder, cache)
     sentences, failed = _sum_up(job, options, folder.reports(), done)
     shards = [folder.path(shard) for shard in range(folder.count)]
     return CorpusSummary(job.lines, sentences, failed, shards, done.parsed_sentences, done.sentences_per_second())
 
 
-def _await_others(job: CorpusJob, folder: ShardFolder) -> None:
+def _await_others(job: CorpusJob, folder: ShardFolder, cache: ParseCache | None) -> None:
     """Waits until the other ranks have made all shards."""
     patience = Patience()
     while missing := folder.missing():
-        if patience.is_exhausted(missing):
-            text = "rank %d has not finished shard %06d of %s for %.0f seconds; %d shards are missing. %s"
-            rank = missing[0] % job.world_size
-            logger.warning(text, rank, missing[0], job.input, patience.seconds, len(missing), WAY_ON)
+        waiting = f"rank {missing[0] % job.world_size} has not finished shard {missing[0]:06d} of {job.input}"
+        state = None if cache is None else cache.state()
+        patience.watch((missing, state), lambda: f"{waiting}; {len(missing)} shards are missing")
         time.sleep(_POLL_SECONDS)
 
 

@@ -22,7 +22,7 @@ from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLin
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
 from tree_fairseq.parsing.seen_keys import SeenKeys
-from tree_fairseq.progress import WAY_ON, Patience, progress_bar
+from tree_fairseq.progress import Patience, progress_bar
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines
 
@@ -213,9 +213,8 @@ class SentenceRun:
             self._settle()
             if self._deferred:
                 number = self._deferred[0].number
-                if patience.is_exhausted(len(self._deferred)):
-                    text = "shard %06d of %s has waited for sentences of another rank for %.0f seconds. %s"
-                    logger.warning(text, number, self.job.input, patience.seconds, WAY_ON)
+                waiting = f"shard {number:06d} of {self.job.input} waits for sentences of another rank"
+                patience.watch((len(self._deferred), self.cache.state()), lambda: waiting)
                 time.sleep(_POLL_SECONDS)
 
     def _requests(self, seen: SeenKeys) -> Iterator[Request]:

@@ -21,9 +21,10 @@ from typing import Any, Callable
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.files import file_sha256, read_json, write_json
+from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import CorpusJob
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.progress import WAY_ON, Patience
+from tree_fairseq.progress import WARN_SECONDS, Patience
 
 logger = logging.getLogger(__name__)
 
@@ -89,23 +90,23 @@ class LeadingRank:
         text = SharedText(job, text.options, os.path.abspath(text.cache), text.run)
         write_json(self._folder / f"text-{self._texts}.json", {**_to_json(text), "sha256": file_sha256(job.input)})
         fill(text)
-        self._await(f"done-{self._texts}", f"its shards of {job.input}", lambda rank: _shards_of(job, rank))
+        with ParseCache(text.cache) as cache:
+            self._await(f"done-{self._texts}", lambda rank: f"{_shards_of(job, rank)} of {job.input}", cache.state)
 
     def dismiss(self) -> None:
         """Lets the others end; waits for those that have not come yet, as they would wait for this rank."""
         if self.world_size > 1:
-            self._await("hello", "its start", lambda rank: "")
+            self._await("hello", lambda rank: "its start", lambda: None)
         _remove(self._folder)
 
-    def _await(self, kind: str, what: str, more: Callable[[int], str]) -> None:
-        """Waits for a file of this attempt from each of the other ranks."""
+    def _await(self, kind: str, work: Callable[[int], str], state: Callable[[], object]) -> None:
+        """Waits for a file of this attempt from each of the other ranks; the state changes while they are at work."""
         waiting = set(range(1, self.world_size))
         patience = Patience()
         while waiting := {rank for rank in waiting if not self._has(f"{kind}-{rank}")}:
-            if patience.is_exhausted(len(waiting)):
-                rank = min(waiting)
-                text = "rank %d of %d has not finished %s%s for %.0f seconds. %s"
-                logger.warning(text, rank, self.world_size, what, more(rank), patience.seconds, WAY_ON)
+            rank = min(waiting)
+            owed = f"rank {rank} of {self.world_size} has not finished {work(rank)}"
+            patience.watch((len(waiting), state()), lambda: owed)
             time.sleep(_POLL_SECONDS)
 
     def _has(self, name: str) -> bool:
@@ -148,13 +149,13 @@ def _announced(folder: Path, command: str, rank: int) -> Iterator[tuple[str, int
                 yield state["attempt"], number, found
                 number, patience = number + 1, Patience()
                 continue
-        if attempt is None and patience.is_exhausted(0):
-            if state is not None:
+        if attempt is None:
+            if state is not None and patience.seconds > WARN_SECONDS:
                 raise InputError(
                     "rank 0 builds this folder from other files or options",
                     hint="Give all ranks the same command, and the same files on every machine.",
                 )
-            logger.warning("rank %d has waited for rank 0 for %.0f seconds. %s", rank, patience.seconds, WAY_ON)
+            patience.watch(None, lambda: f"rank {rank} waits for rank 0")
         time.sleep(_POLL_SECONDS)
 
 
@@ -184,7 +185,7 @@ def _from_json(found: dict[str, Any], rank: int) -> SharedText:
 
 def _shards_of(job: CorpusJob, rank: int) -> str:
     shards = [str(shard) for shard in range(rank, -(-job.lines // job.shard_lines), job.world_size)]
-    return f" ({', '.join(shards[:4])}{', ...' if len(shards) > 4 else ''}, of {job.shard_lines} lines each)"
+    return f"shards {', '.join(shards[:4])}{', ...' if len(shards) > 4 else ''} (of {job.shard_lines} lines each)"
 
 
 def _remove(folder: Path) -> None:
