@@ -6,10 +6,12 @@ They are forks of the process that makes them, so that none has to import torch 
 from __future__ import annotations
 
 import copy
+import ctypes
 import logging
 import multiprocessing
-import os
+import signal
 import socket
+import sys
 import tempfile
 import traceback
 import warnings
@@ -40,6 +42,7 @@ OPTIONS = {
     "--required-batch-size-multiple": "1",
     "--num-workers": "0", "--log-format": "json", "--user-dir": str(PLUGIN),
 }  # fmt: skip
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 MEASURES = ("wall", "train_wall", "wps", "ups", "wpb", "bsz")
 """Times, and numbers that a batch has of its own."""
 
@@ -135,11 +138,10 @@ def _serve(pipe, rank: int, address: str) -> None:
     torch.set_num_threads(1)
     logging.getLogger().handlers[:] = []
     own = {"distributed_rank": rank, "distributed_init_method": address, "distributed_backend": "gloo"}
-    parent = os.getppid()
+    if sys.platform == "linux":
+        # Not to outlive a parent that is killed.
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     while True:
-        while not pipe.poll(5):
-            if os.getppid() != parent:  # that was killed
-                return
         cfg = pipe.recv()
         for name, value in own.items():
             cfg.distributed_training[name] = value
