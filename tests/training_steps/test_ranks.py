@@ -68,8 +68,9 @@ SHORT = [*of_interest(CASES), *VALIDATED]
 
 
 @pytest.fixture(scope="module")
-def ranks() -> Iterator[Callable[[int], Ranks]]:
+def ranks(folders) -> Iterator[Callable[[int], Ranks]]:
     """Waiting processes by their number; new ones if those of an earlier test have failed."""
+    folders.pretrained()  # imports transformers, once for all of them
     running: dict[int, Ranks] = {}
 
     def get(count: int) -> Ranks:
