@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from fairseq.optim import build_optimizer
+from fairseq.optim.fp16_optimizer import MemoryEfficientFP16Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.training_steps.cases import FIRST, Step
@@ -25,6 +29,36 @@ def test_a_step_in_half_precision_is_close_to_one_in_single(case, folders):
         assert loss.item() == pytest.approx(expected, rel=32 * precision), dtype
         gradients = step.gradients().items()
         assert not [name for name, gradient in gradients if not gradient.isfinite().all()], dtype
+
+
+def losses_of_updates(step: Step, optimizer, updates: int = 8) -> list[float]:
+    """Trains on one batch with an optimizer of fairseq, and returns the loss before each update."""
+    losses = []
+    for update in range(updates):
+        optimizer.zero_grad()
+        loss, _, _ = step.task.train_step(step.batch, step.model, step.criterion, optimizer, update)
+        losses.append(loss.item())
+        optimizer.clip_grad_norm(1.0)
+        optimizer.step()
+    return losses
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("arch", ["tree_transformer_tiny", "treeformer_tiny", "tree_insertion_transformer_tiny"])
+def test_training_with_halves_alone_follows_training_in_single(arch, dtype, folders):
+    """As with ``--memory-efficient-fp16`` and ``--memory-efficient-bf16``: no weight or moment has a copy in single."""
+    kind = {torch.float16: "fp16", torch.bfloat16: "bf16"}[dtype]
+    flags = (f"--memory-efficient-{kind}", "--fp16-init-scale", "4", "--optimizer", "adam", "--lr", "1e-3")
+    [case] = [case for case in FIRST if case.arch == arch]
+    single, half = (Step(replace(case, flags=(*case.flags, *flags)), folders).without_dropout() for _ in range(2))
+    expected = losses_of_updates(single, build_optimizer(single.cfg.optimizer, list(single.model.parameters())))
+    half.in_precision(dtype)
+    optimizer = MemoryEfficientFP16Optimizer.build_optimizer(half.cfg, list(half.model.parameters()))
+    found = losses_of_updates(half, optimizer)
+    assert {weight.dtype for weight in half.model.parameters()} == {dtype}
+    assert expected[-1] < 0.95 * expected[0]
+    # Updates below the precision of a weight are lost, and more so with the few bits of bfloat16.
+    assert found == pytest.approx(expected, rel=64 * HALVES[dtype])
 
 
 class Summed(TorchDispatchMode):
