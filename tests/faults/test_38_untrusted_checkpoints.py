@@ -142,9 +142,9 @@ def _try(command: str, attack: str, attacks: Attacks, trained: Training, folder:
 
 
 def _outcomes(command: str, names: Sequence[str], attacks: Attacks, good: Training, folder: Path, suffix: str) -> dict:
-    """How a command ends with each attack, or with every fourth one and the worst: other commands have the others."""
+    """How a command ends with each attack, or with every fifth one and the worst: other commands have the others."""
     first = [*COMMANDS_WITH_CHECKPOINTS].index(command)
-    tried = [name for number, name in enumerate(names) if ALL or name in WORST or (number - first) % 4 == 0]
+    tried = [name for number, name in enumerate(names) if ALL or name in WORST or (number - first) % 5 == 0]
     found = {}
     for attack in tried:
         try:
