@@ -15,7 +15,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.models.transformer import TransformerEncoderBase
 
-from tests.end_to_end.commands import run
+from tests.end_to_end.commands import PLUGIN, run, run_in_process, script
 from tests.end_to_end.fixtures import STOCK_SIZES, preprocess
 from tests.end_to_end.tiny_corpus import write_corpus
 from tree_fairseq.commands import replay
@@ -25,6 +25,11 @@ from tree_fairseq.nonfinite_batches import NonFiniteBatch
 
 TREES = ("--task", "tree_translation", "--arch", "tree_transformer_tiny")
 STOCK = ("--task", "translation", "--arch", "transformer", *STOCK_SIZES)
+
+FIXED = (
+    *("--optimizer", "adam", "--lr", "1e-3", "--batch-size", 4, "--required-batch-size-multiple", 1, "--seed", 5),
+    *("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--no-progress-bar", "--cpu"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,24 +54,8 @@ def rare(data) -> tuple[int, int]:
 
 def train(data: Path, folder: Path, *flags: object) -> str:
     """Trains; returns the message of the error that ends it."""
-    fixed = (
-        "--optimizer",
-        "adam",
-        "--lr",
-        "1e-3",
-        "--batch-size",
-        4,
-        "--max-epoch",
-        3,
-        "--seed",
-        5,
-        "--cpu",
-        "--required-batch-size-multiple",
-        1,
-    )
-    criterion = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--no-progress-bar")
     with pytest.raises(NonFiniteError) as caught:
-        run("train", data, *fixed, *criterion, "--save-dir", folder, *flags)
+        run("train", data, *FIXED, "--max-epoch", 3, "--save-dir", folder, *flags)
     return str(caught.value)
 
 
@@ -155,6 +144,27 @@ def test_a_loss_scale_at_its_floor(data, rare, planted, tmp_path, capsys):
     assert any(rare[1] in ids for ids in found["batches"])
     assert replay.main([str(tmp_path / "crash.json")]) == 1
     assert f"sentence {rare[1]} alone: its loss is nan" in capsys.readouterr().out
+
+
+def test_each_of_two_processes_names_its_own_batch(data, rare, tmp_path, capsys):
+    word, number = rare
+    run("train", data, *TREES, *FIXED, "--save-dir", tmp_path / "one", "--max-update", 1)
+    state = torch.load(tmp_path / "one" / "checkpoint_last.pt", map_location="cpu", weights_only=True)
+    state["model"]["encoder.embed_tokens.weight"][word] = math.nan
+    torch.save(state, tmp_path / "nan.pt")
+    again = ("--restore-file", tmp_path / "nan.pt", "--reset-optimizer", "--reset-dataloader", "--reset-meters")
+    together = ("--distributed-world-size", 2, "--save-dir", tmp_path / "two", "--user-dir", PLUGIN, "--num-workers", 0)
+    done = run_in_process([script("fairseq-train"), data, *TREES, *FIXED, *again, *together])
+    assert done.returncode != 0 and "each process has written a file" in done.stdout
+    assert "tree-fairseq replay" in done.stdout and "Traceback" not in done.stdout
+    found = [NonFiniteBatch.load(tmp_path / "two" / f"crash-{rank}.json") for rank in range(2)]
+    ids = [set(sum(batch.batches, [])) for batch in found]
+    assert not ids[0] & ids[1]
+    guilty = 0 if number in ids[0] else 1
+    assert number in ids[guilty] and not found[guilty].is_finite and found[1 - guilty].is_finite
+    capsys.readouterr()
+    assert replay.main([str(tmp_path / "two" / f"crash-{guilty}.json"), "--cpu"]) == 1
+    assert f"sentence {number} alone: its loss is nan" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", '{"update": 1}', "x"])
