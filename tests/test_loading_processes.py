@@ -36,6 +36,17 @@ def test_a_killed_process_is_named():
             next(iterator)
 
 
+def test_a_process_that_is_killed_between_two_epochs_is_named():
+    """As those of the validation, which wait during the training."""
+    loader = DataLoader(Tensors(), batch_size=100, num_workers=1, persistent_workers=True)
+    assert len(list(loader)) == 10
+    [worker] = loader._iterator._workers
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.join()
+    with pytest.raises(WorkerDiedError, match=rf"\(pid {worker.pid}\) was killed by SIGKILL"):
+        list(loader)
+
+
 def test_an_error_of_the_data_stays_what_it_is():
     class Faulty(Tensors):
         def __getitem__(self, index: int) -> torch.Tensor:

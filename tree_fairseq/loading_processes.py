@@ -26,7 +26,7 @@ def install() -> None:
     nothing.
     """
     wrap(LoaderIterator, "__init__", _ended_at_exit)
-    wrap(LoaderIterator, "_next_data", _naming_the_dead)
+    wrap(LoaderIterator, "_try_get_data", _naming_the_dead)
 
 
 def _ended_at_exit(start: Callable) -> Callable:
@@ -47,9 +47,9 @@ def _end(reference: Callable[[], Any], pid: int) -> None:
 
 def _naming_the_dead(take: Callable) -> Callable:
     @functools.wraps(take)
-    def take_batch(self: LoaderIterator) -> Any:
+    def take_batch(self: LoaderIterator, *args: Any, **kwargs: Any) -> Any:
         try:
-            return take(self)
+            return take(self, *args, **kwargs)
         except (OSError, EOFError, RuntimeError) as error:
             # The error may come before the process can be seen to have ended.
             for worker in self._workers if isinstance(error, (OSError, EOFError)) else ():
