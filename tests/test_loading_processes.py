@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
+from torch.utils.data._utils import signal_handling
 
 from tree_fairseq.errors import WorkerDiedError
 
@@ -24,11 +25,23 @@ class Tensors(Dataset):
         return torch.full((3,), index)
 
 
+@pytest.fixture(autouse=True)
+def silent_handler(monkeypatch):
+    """torch's handler of signals would raise an error of its own, wherever the main thread is."""
+    monkeypatch.setattr(signal_handling, "_error_if_any_worker_fails", lambda: None)
+
+
+def kill_worker(iterator):
+    """Kills the one process of an iterator, and returns it."""
+    [worker] = iterator._workers
+    os.kill(worker.pid, signal.SIGKILL)
+    return worker
+
+
 def test_a_killed_process_is_named():
     iterator = iter(DataLoader(Tensors(), batch_size=2, num_workers=1))
     assert next(iterator).tolist() == [[0] * 3, [1] * 3]
-    [worker] = iterator._workers
-    os.kill(worker.pid, signal.SIGKILL)
+    worker = kill_worker(iterator)
     with pytest.raises(
         WorkerDiedError, match=rf"\(pid {worker.pid}\) was killed by SIGKILL; .* the same command again"
     ):
@@ -40,8 +53,7 @@ def test_a_process_that_is_killed_between_two_epochs_is_named():
     """As those of the validation, which wait during the training."""
     loader = DataLoader(Tensors(), batch_size=100, num_workers=1, persistent_workers=True)
     assert len(list(loader)) == 10
-    [worker] = loader._iterator._workers
-    os.kill(worker.pid, signal.SIGKILL)
+    worker = kill_worker(loader._iterator)
     worker.join()
     with pytest.raises(WorkerDiedError, match=rf"\(pid {worker.pid}\) was killed by SIGKILL"):
         list(loader)

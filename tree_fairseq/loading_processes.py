@@ -9,6 +9,7 @@ Where one is killed, the training stops with whatever error it meets first, such
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import signal
@@ -53,7 +54,8 @@ def _naming_the_dead(take: Callable) -> Callable:
         except (OSError, EOFError, RuntimeError) as error:
             # The error may come before the process can be seen to have ended.
             for worker in self._workers if isinstance(error, (OSError, EOFError)) else ():
-                worker.join(0.2)
+                with contextlib.suppress(RuntimeError):  # of torch's handler of signals, which notices the same
+                    worker.join(0.2)
             if killed := [worker for worker in self._workers if (worker.exitcode or 0) < 0]:
                 worker = killed[0]
                 raise WorkerDiedError(
