@@ -37,11 +37,12 @@ class Branches:
         node: ``[P]``, where each branch begins. The branches are in the order of the leaves; those to the same leaf
             begin with that from the highest node
         leaf: ``[P]``, where each branch ends: the column of the leaf in its sentence
-        by_length: ``[P]``, the order of the branches by node, then by the number of nodes on them
+        by_length: ``[P]``, the order of the branches by the number of nodes on them, then by node; numbers from the last
+            length are one
         rank_branch: ``[Q]``, ascending, the branch of each entry of the list of ranks
         rank: ``[Q]``, rank of the branch's leaf, from 0, in nodes on the branch that are in the block of its first node
         rank_times: ``[Q]``, the number of these nodes
-        by_rank: ``[Q]``, the order of these entries by node, then by rank
+        by_rank: ``[Q]``, the order of these entries by rank, then by node
         low_block: ``[U]``, ascending, block, from 1, of each entry of the list of ranks in lower blocks
         low_branch: ``[U]``, ascending in a block, a branch to the leaf whose ranks they are
         low_rank: ``[U]``, rank of the leaf in nodes above it that are in the block
@@ -83,7 +84,7 @@ class Branches:
 
         Ranks from ``max_ranks - 1`` and lengths from ``max_lengths`` are left out, and a block has ``block`` levels.
         """
-        num_nodes = max(start.shape[1], 1)
+        num_nodes, all_nodes = max(start.shape[1], 1), start.size
         node = np.flatnonzero(end > start)
         first, size, depth = (values.ravel()[node].astype(np.int64) for values in (start, end - start, depth))
         begin = size.cumsum() - size  # of the branches of a node, node by node
@@ -116,11 +117,11 @@ class Branches:
         values = {
             "node": kept_node,
             "leaf": column[kept],
-            "by_length": _order(kept_node * (int(length.max(initial=0)) + 1) + length[kept]),
+            "by_length": _order(np.minimum(length[kept], max_lengths) * all_nodes + kept_node),
             "rank_branch": branch,
             "rank": run_rank[its_run],
             "rank_times": run_end[its_run] - np.maximum(run_begin[its_run], kept[branch]),
-            "by_rank": _order(kept_node[branch] * max_ranks + run_rank[its_run]),
+            "by_rank": _order(run_rank[its_run] * all_nodes + kept_node[branch]),
             "low_block": level[run_begin[low]] // block,
             "low_branch": new_place[run_begin[low]],
             "low_rank": run_rank[low],

@@ -74,7 +74,7 @@ class HierarchicalEmbeddings(nn.Module):
         all_weights, dtype = leaf_weight.flatten(0, 1), leaf_weight.dtype
         lengths = None if sums.lengths is None else (sums.lengths @ leaf_weight).unsqueeze(3)  # B x M x H x 1
         ranks = self.ranks(sums.num_ranks, sums.high_ranks).to(dtype)
-        horizontal = _embed(sums.by_rank(all_weights), ranks, shape)
+        horizontal = _by_node(sums.by_rank.embed(all_weights, ranks), shape)
         if sums.upper:
             horizontal = horizontal + _add_lower_blocks(leaf_weight, ranks, sums, shape[1])
         if sums.high_ranks:
@@ -82,7 +82,8 @@ class HierarchicalEmbeddings(nn.Module):
         if not self.by_leaf_distance:
             return functional.pad(horizontal, (self.vertical.embedding_dim, 0))
         heights = self.heights(sums.num_lengths, sums.long_branches).to(dtype)
-        vertical = _embed(sums.by_length(all_weights), heights - heights[-1:] * sums.long_branches, shape)
+        own_heights = heights - heights[-1:] if sums.long_branches else heights
+        vertical = _by_node(sums.by_length.embed(all_weights, own_heights), shape)
         if sums.long_branches:
             shares = (sums.shares @ leaf_weight).unsqueeze(3)
             vertical = vertical + lengths * _row(self.vertical, sums.num_lengths) + shares * heights[-1]
@@ -117,11 +118,9 @@ def _rows(table: nn.Embedding, count: int) -> Tensor:
     return table(torch.arange(count, device=table.weight.device).clamp(max=table.num_embeddings - 1))
 
 
-def _embed(sums: Tensor, table: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """Sums ``[B * M * rows, H]`` times the rows of a table: ``[B, M, H, width]``, given the other ``shape``."""
-    batch, num_nodes, heads = shape
-    by_head = sums.view(batch, num_nodes, len(table), heads).mT.reshape(batch * num_nodes * heads, len(table))
-    return (by_head @ table).view(*shape, table.size(1))
+def _by_node(embedded: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """``[width, B * M * H]`` as ``[B, M, H, width]``, given the other ``shape``."""
+    return embedded.view(len(embedded), *shape).permute(1, 2, 3, 0)
 
 
 def _add_lower_blocks(leaf_weight: Tensor, ranks: Tensor, sums: BranchSums, num_nodes: int) -> Tensor:
@@ -177,7 +176,7 @@ class HierarchicalAccumulation(nn.Module):
             ``[B, H, S, D / H]``: unchanged values of leaves, accumulated values of nodes
         """
         leaf_weight, by_position = self.weigh(leaves), values.transpose(1, 2)  # B x N x H, B x S x H x D/H
-        leaf_values, node_values = by_position.tensor_split([structure.num_leaves], dim=1)
+        leaf_values, node_values = by_position.split(structure.sizes, dim=1)
         summands = node_values
         if self.embeddings is not None and not self.embeddings.by_leaf_distance:
             summands = summands + self.embeddings.of_depths(structure.depth)[:, :, None].to(values.dtype)
@@ -203,6 +202,6 @@ def accumulate(leaf_weight: Tensor, leaf_values: Tensor, node_values: Tensor, st
     """
     share, heads = structure.share.to(leaf_weight), leaf_values.shape[2:]
     above = (structure.above.to(leaf_weight) @ node_values.flatten(2).to(leaf_weight)).unflatten(2, heads)
-    above_leaves, above_nodes = above.tensor_split([structure.num_leaves], dim=1)
+    above_leaves, above_nodes = above.split(structure.sizes, dim=1)
     weighted = leaf_weight.unsqueeze(3) * (leaf_values + above_leaves)  # B x N x H x D/H
     return (share @ weighted.flatten(2)).unflatten(2, heads) - (share @ leaf_weight).unsqueeze(3) * above_nodes

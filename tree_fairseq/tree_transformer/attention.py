@@ -74,11 +74,18 @@ class TreeSelfAttention(TreeAttention):
         Returns:
             ``[S, B, D]``, or as many rows as the masks have queries
         """
+        # The gradient of a split is one copy; that of each slice is as large as the whole.
+        runs = query.split([masks[0].first, *(mask.last - mask.first for mask in masks)], dim=2)[1:]
         outputs = [
             self.attend(
-                query[:, :, mask.first : mask.last], key[:, :, : mask.num_keys], value[:, :, : mask.num_keys], mask.bias
+                run,
+                *(
+                    tensor.narrow(2, 0, mask.num_keys) if mask.num_keys < tensor.size(2) else tensor
+                    for tensor in (key, value)
+                ),
+                mask.bias,
             )
-            for mask in masks
+            for run, mask in zip(runs, masks)
         ]
         return torch.cat([output.permute(2, 0, 1, 3) for output in outputs]).flatten(2)  # T x B x H x D/H to T x B x D
 

@@ -7,7 +7,7 @@ from typing import Optional
 
 from torch import Tensor
 
-from tree_fairseq.nn.branches import BLOCK
+from tree_fairseq.nn.branches import BLOCK, MAX_LENGTHS, MAX_RANKS
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.leaf_sums import LeafSums
 
@@ -29,8 +29,8 @@ class BranchSums:
 
     Attributes:
         node, leaf: ``[P]`` int32, the ends of the listed branches, as places in flattened ``[B, M]`` and ``[B, N]``
-        by_rank: sums ``[B * M * X]`` of leaves ``[B * N]``, of the nodes in the same block
-        by_length: sums ``[B * M * L]`` of leaves; the first is that of one node
+        by_rank: sums ``[X * B * M]`` of leaves ``[B * N]``, of the nodes in the same block
+        by_length: sums ``[L * B * M]`` of leaves; the first are those of one node
         num_ranks: X
         num_lengths: L
         high_ranks, long_branches: whether there may be ranks from X - 1, or branches of L nodes and more
@@ -78,23 +78,25 @@ class BranchSums:
         weight = share.flatten().index_select(0, place)
         length = path_length.flatten().index_select(0, place).clamp(max=num_lengths).int()
         rank, low_rank = (values.clamp(max=num_ranks - 1) for values in (listed.rank, listed.low_rank))
+        rank_row = rank * all_nodes + listed.node.index_select(0, listed.rank_branch)
+        length_row = (length - 1) * all_nodes + listed.node
         low_leaf = (listed.low_block - 1) * all_leaves + leaf.index_select(0, listed.low_branch)
         return cls(
             node=listed.node,
             leaf=leaf,
             by_rank=LeafSums.build(
-                listed.node.index_select(0, listed.rank_branch) * num_ranks + rank,
+                rank_row,
                 leaf.index_select(0, listed.rank_branch),
                 weight.index_select(0, listed.rank_branch) * listed.rank_times,
-                listed.by_rank,
+                listed.by_rank if max_ranks >= min(num_leaves, MAX_RANKS) else _order(rank_row),
                 all_nodes * num_ranks,
                 all_leaves,
             ),
             by_length=LeafSums.build(
-                listed.node * num_lengths + length - 1,
+                length_row,
                 leaf,
                 weight,
-                listed.by_length,
+                listed.by_length if max_lengths >= min(longest, MAX_LENGTHS) else _order(length_row),
                 all_nodes * num_lengths,
                 all_leaves,
             ),
@@ -114,6 +116,11 @@ class BranchSums:
             ).transposed(),
             upper=tuple(_rows_of(nodes.long(), share) for nodes in listed.upper),
         )
+
+
+def _order(row: Tensor) -> Tensor:
+    """The order by row, where that of the lists tells more ranks or lengths apart."""
+    return row.sort(stable=True).indices
 
 
 def _rows_of(nodes: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:

@@ -59,6 +59,14 @@ class LeafSums:
         # Tensors, not an object that has them: torch.compile reads the arguments.
         return _Product.apply(weight, *self.sums, *self.leaves)
 
+    def embed(self, weight: Tensor, table: Tensor) -> Tensor:
+        """Sums weights ``[leaves, H]`` and multiplies the sums, ``[X, nodes, H]``, with a table ``[X, width]``.
+
+        Returns:
+            ``[width, nodes * H]``. The sums, which are many, are not kept: the backward pass adds them up again
+        """
+        return _Embedded.apply(weight, table, *self.sums, *self.leaves)
+
     def transposed(self) -> LeafSums:
         """The matrix of leaves by sums."""
         return LeafSums(self.leaves, self.sums)
@@ -83,3 +91,25 @@ class _Product(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
         return _Rows(*ctx.saved_tensors) @ gradient.contiguous(), *[None] * 6
+
+
+class _Embedded(torch.autograd.Function):
+    """A matrix times weights, times the rows of a table."""
+
+    @staticmethod
+    def forward(ctx, weight: Tensor, table: Tensor, *matrix: Tensor) -> Tensor:
+        ctx.save_for_backward(weight, table, *matrix)
+        return table.t() @ _by_row(_Rows(*matrix[:3]) @ weight, table)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
+        weight, table, *matrix = ctx.saved_tensors
+        of_table = _by_row(_Rows(*matrix[:3]) @ weight, table) @ gradient.t()
+        of_sums = (table @ gradient).view(-1, weight.size(1))
+        return _Rows(*matrix[3:]) @ of_sums, of_table, *[None] * 6
+
+
+def _by_row(sums: Tensor, table: Tensor) -> Tensor:
+    """Sums ``[X * nodes, H]`` as ``[X, nodes * H]``, X the rows of the table; there may be no nodes."""
+    return sums.view(len(table), sums.numel() // max(len(table), 1))

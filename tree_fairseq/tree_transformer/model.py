@@ -83,7 +83,8 @@ class TreeTransformerEncoder(TransformerEncoderBase):
 
         The layers' attention gets ``structure`` instead of a padding mask.
         """
-        x = embedded.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # S x B x D
+        # Contiguous, because the projections of the first layer would make a copy each and keep it.
+        x = embedded.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1).contiguous()  # S x B x D
         states = [x] if return_all_hiddens else []
         for layer in self.layers:
             x = layer(x, encoder_padding_mask=structure)

@@ -83,6 +83,11 @@ class TreeStructure:
         """N: memory positions before it are leaves, the others are nodes."""
         return self.covers.size(2)
 
+    @property
+    def sizes(self) -> list[int]:
+        """N and M."""
+        return [self.covers.size(2), self.covers.size(1)]
+
     @classmethod
     def build(
         cls,
