@@ -43,7 +43,7 @@ FIGURES = {
     "classification_step": ["ratio", "speedup_tree_lstm"],
     "documents": ["memory_growth", "memory_saving", "speedup"],
     "treeformer": ["ratio", "speedup_naive", "speedup_vectorised", "memory_ratio"],
-    "insertion": ["steps", "speedup_ltr", "speedup_naive", "oracle_ms", "step_ratio"],
+    "insertion": ["steps", "speedup_ltr", "speedup_ltr_batch_1", "speedup_naive", "oracle_ms", "step_ratio"],
     "treeformer_generate": ["ratio"],
     "preprocess": ["binarize_ratio", "parse_ratio", "cache_speedup"],
     "corpus_scale": [

@@ -21,6 +21,7 @@ from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named
 
 SIZE, UPDATES = Size(layers=2, width=64, heads=4), 1_500
+ALONE = 64  # sentences that are decoded in batches of one
 WAYS = 5
 STEPS = 8
 NAIVE = "insertion, one sentence at a time"
@@ -70,6 +71,7 @@ def run(settings: Settings) -> Report:
         tests = {kind: decoder.batches("test") for kind, decoder in decoders.items()}
         written = {kind: Written.by(decoder, tests[kind]) for kind, decoder in decoders.items()}
         searches = time_searches(decoders, tests, settings.choose(5, 1))
+        alone = time_alone(decoders, settings.choose(ALONE, 2), settings.choose(5, 1))
         steps = time_steps(decoders, settings.choose(7, 1))
         oracles, trees, lines = time_oracles(folder / f"text/train.{LANGUAGES[1]}", settings.choose(5, 1))
         sentences = sum(batch["nsentences"] for batch in tests[TREE])
@@ -82,6 +84,8 @@ def run(settings: Settings) -> Report:
         statistics_cells = (f"{output.steps:.2f}", f"{output.length:.1f}", f"{output.right:.1%}")
         speed = (f"{sentences / taken.median:.0f}", taken.spread, milliseconds(taken.processor_median))
         searched.append((kind, *statistics_cells, *speed))
+    ones = [("batches of one sentence", *TIME_HEADINGS)]
+    ones += [(kind, *time_cells(taken)) for kind, taken in alone.items()]
     stepped = [("training step", *TIME_HEADINGS)]
     stepped += [(kind, *time_cells(taken)) for kind, taken in steps.items()]
     looked = [(f"oracle, {WAYS} trajectories of a tree", "processor ms/tree", "processor ms/line", "ms/tree")]
@@ -112,6 +116,13 @@ def run(settings: Settings) -> Report:
                 what="insertion, times as fast as decoding from left to right",
             ),
             time_ratio(
+                "speedup_ltr_batch_1",
+                alone[TREE],
+                alone[SEQUENCE],
+                5,
+                what="insertion, times as fast as decoding from left to right, in batches of one sentence",
+            ),
+            time_ratio(
                 "speedup_naive",
                 searches[TREE],
                 searches[NAIVE],
@@ -134,7 +145,7 @@ def run(settings: Settings) -> Report:
                 what="training step of insertion, times as long as from left to right",
             ),
         ],
-        [searched, stepped, looked],
+        [searched, ones, stepped, looked],
         [
             f"Tokens: labels and brackets; the references have {reference_length(decoders[TREE], tests[TREE]):.1f}. "
             "The paper's decoders take 6.6 steps on publications by insertion, and 40.9 from left to right.\n"
@@ -155,6 +166,17 @@ def time_searches(decoders: dict[str, Decoder], tests: dict[str, list[dict]], re
     }
     works[NAIVE] = lambda: [naive(decoders[TREE], batch) for batch in tests[TREE]]
     return side_by_side(works, repeats)
+
+
+def time_alone(decoders: dict[str, Decoder], count: int, repeats: int) -> dict[str, Timing]:
+    """Times both decoders on some sentences of the test set, in batches of one, as the mean over the batches."""
+    works, sizes = {}, {}
+    for kind, decoder in decoders.items():
+        batches = decoder.batches("test", size=1)
+        some = batches[:: max(len(batches) // count, 1)][:count]
+        sizes[kind] = len(some)
+        works[kind] = lambda decoder=decoder, some=some: [decoder.generate(batch) for batch in some]
+    return {kind: taken.per(sizes[kind]) for kind, taken in side_by_side(works, repeats).items()}
 
 
 def naive(decoder: Decoder, batch: dict) -> list[GrownTree]:

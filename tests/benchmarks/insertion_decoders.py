@@ -90,9 +90,9 @@ class Decoder:
         [model], _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], task=self.task)
         return model
 
-    def batches(self, split: str, epoch: int = 1) -> list[dict]:
-        """Returns all batches of a split in an epoch."""
-        return list(self._iterator(split, epoch))
+    def batches(self, split: str, epoch: int = 1, size: int = BATCH) -> list[dict]:
+        """Returns all batches of a split in an epoch, of at most ``size`` sentences."""
+        return list(self._iterator(split, epoch, size))
 
     def train(self, updates: int) -> None:
         """Trains up to a number of updates; the learning rate warms up and then decays to zero."""
@@ -114,10 +114,10 @@ class Decoder:
         self.model.eval()
         return [found[0] for found in self.generator.generate([self.model], batch)]
 
-    def _iterator(self, split: str, epoch: int) -> iterators.EpochBatchIterator:
+    def _iterator(self, split: str, epoch: int, size: int = BATCH) -> iterators.EpochBatchIterator:
         found = self.task.get_batch_iterator(
             self.task.dataset(split),
-            max_sentences=BATCH,
+            max_sentences=size,
             seed=1,
             epoch=epoch,
             disable_iterator_cache=True,

@@ -60,7 +60,7 @@ def test_branches_and_ranks(batch_of_forests, max_ranks, max_lengths, block):
     for p, r, times in zip(branch.tolist(), rank.tolist(), listed.rank_times.tolist()):
         found[int(node[p]), int(leaf[p]), r] += times
     assert found == own and (np.diff(branch) >= 0).all()
-    keys = node[branch].astype(int) * max_ranks + rank
+    keys = rank.astype(int) * 10_000 + node[branch]
     assert (np.diff(keys[listed.by_rank.numpy()]) >= 0).all()
     found = Counter()
     where = listed.low_branch.numpy()
@@ -75,7 +75,7 @@ def test_branches_and_ranks(batch_of_forests, max_ranks, max_lengths, block):
     rows = [{(b, m) for b, row in enumerate(nodes.tolist()) for m in row if m < num_nodes} for nodes in listed.upper]
     assert rows == upper
     lengths = [nodes_on(batch_of_forests[n // num_nodes][1], n % num_nodes, j) for n, j in ends]
-    by_length = (node.astype(int) * 100 + np.array(lengths, int))[listed.by_length.numpy()]
+    by_length = (np.minimum(lengths, max_lengths).astype(int) * 10_000 + node)[listed.by_length.numpy()]
     assert (np.diff(by_length) >= 0).all()
 
 

@@ -29,6 +29,25 @@ def test_values_and_gradients_are_those_of_the_matrix(places, seed):
     torch.testing.assert_close(lists.transposed()(probe), matrix.t() @ probe)
 
 
+@pytest.mark.parametrize("nodes", [ROWS, 0])
+def test_embedded_sums_are_those_of_the_matrix_times_a_table(nodes):
+    torch.manual_seed(0)
+    ranks = 3
+    matrix = torch.randn(ranks * nodes, LEAVES, dtype=torch.double)
+    leaf, row = (
+        each.flatten() for each in torch.meshgrid(torch.arange(LEAVES), torch.arange(len(matrix)), indexing="ij")
+    )
+    lists = LeafSums.build(row, leaf, matrix[row, leaf], row.sort(stable=True).indices, len(matrix), LEAVES)
+    weight = torch.randn(LEAVES, 2, dtype=torch.double, requires_grad=True)
+    table = torch.randn(ranks, 4, dtype=torch.double, requires_grad=True)
+    found = lists.embed(weight, table)
+    expected = torch.einsum("xmh,xw->wmh", (matrix @ weight).view(ranks, nodes, 2), table).flatten(1)
+    torch.testing.assert_close(found, expected)
+    probe = torch.randn_like(found)
+    for mine, theirs in zip(*(torch.autograd.grad(each, (weight, table), probe) for each in (found, expected))):
+        torch.testing.assert_close(mine, theirs)
+
+
 @pytest.mark.parametrize("rows, leaves", [(0, 3), (3, 2), (0, 0)])
 def test_without_entries_everything_is_zero(rows, leaves):
     nothing = torch.empty(0, dtype=torch.int64)

@@ -37,8 +37,8 @@ class Branches:
         node: ``[P]``, where each branch begins. The branches are in the order of the leaves; those to the same leaf
             begin with that from the highest node
         leaf: ``[P]``, where each branch ends: the column of the leaf in its sentence
-        by_length: ``[P]``, the order of the branches by the number of nodes on them, then by node; numbers from the last
-            length are one
+        by_length: ``[P]``, the order of the branches by the number of nodes on them, at most the last length, then by
+            node
         rank_branch: ``[Q]``, ascending, the branch of each entry of the list of ranks
         rank: ``[Q]``, rank of the branch's leaf, from 0, in nodes on the branch that are in the block of its first node
         rank_times: ``[Q]``, the number of these nodes

@@ -128,6 +128,9 @@ class SharedMemoryAttention(MultiheadAttention):
     def project(self, states: Tensor, memory: Memory) -> ProjectedMemory:
         """Projects B sentences for this layer."""
         keys, values, padding = self.read(states, memory.structure)
+        if not self.training:
+            # Every step reads all of them, a quarter faster where the positions of a head lie side by side.
+            keys, values = keys.contiguous(), values.contiguous()
         bias = None if self.phrase_bias is None else self.phrase_bias(self.is_phrase(memory.structure)).to(keys.dtype)
         # A sentence of nothing but padding is attended to, too, so that its rows stay finite.
         return ProjectedMemory(keys, values, padding & ~padding.all(dim=1, keepdim=True), bias)

@@ -50,8 +50,7 @@ class LeafSums:
             num_leaves: number of leaves
         """
         row, leaf = row.int(), leaf.int()
-        ordered = row.index_select(0, by_row)
-        sums = _Rows(leaf.index_select(0, by_row), share.index_select(0, by_row), _first(ordered, num_rows))
+        sums = _Rows(leaf.index_select(0, by_row), share.index_select(0, by_row), _first(row, num_rows))
         return cls(sums, leaves=_Rows(row, share, _first(leaf, num_leaves)))
 
     def __call__(self, weight: Tensor) -> Tensor:
@@ -72,10 +71,10 @@ class LeafSums:
         return LeafSums(self.leaves, self.sums)
 
 
-def _first(ascending: Tensor, count: int) -> Tensor:
-    """Where the groups of equal numbers from 0 begin, ``[count]`` int32."""
+def _first(number: Tensor, count: int) -> Tensor:
+    """Where the groups of equal numbers from 0 begin once they are sorted, ``[count]`` int32."""
     # Counts and their sums are faster than a search for each group, and integers add up to the same in any order.
-    before = ascending.new_zeros(count + 1).index_add_(0, ascending + 1, torch.ones_like(ascending))
+    before = number.new_zeros(count + 1).index_add_(0, number + 1, torch.ones_like(number))
     return before[:-1].cumsum(0, dtype=torch.int32)
 
 
