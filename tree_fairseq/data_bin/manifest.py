@@ -169,6 +169,9 @@ class Manifest:
         values = {**values, **sections}
         self.checksums[MANIFEST_NAME] = values["checksums"][MANIFEST_NAME] = _own_checksum(values)
         for name in ("files", "checksums"):
+            # A command that was killed and is given again enters them in another order.
+            values[name] = dict(sorted(values[name].items()))
+        for name in ("files", "checksums"):
             # The same order when a split is written a second time.
             values[name] = dict(sorted(values[name].items()))
         write_json(Path(folder) / MANIFEST_NAME, values)
