@@ -38,7 +38,7 @@ class Rank:
     """One process; its output is in a file."""
 
     def __init__(self, command: list[object], log: Path, own: bool = False):
-        self._log = log
+        self._log, self._own = log, own
         program = Path(sys.executable).with_name("fairseq-train") if own else script("fairseq-train")
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         with log.open("wb") as output:
@@ -53,7 +53,9 @@ class Rank:
 
     @property
     def pid(self) -> int:
-        """The process that trains, which the started one stands for."""
+        """The process that trains, which the started one stands for if it is no command of its own."""
+        if self._own:
+            return self._process.pid
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 is_ours = (folder / "fd" / "1").samefile(self._log)
