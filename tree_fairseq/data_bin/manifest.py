@@ -171,9 +171,6 @@ class Manifest:
         for name in ("files", "checksums"):
             # A command that was killed and is given again enters them in another order.
             values[name] = dict(sorted(values[name].items()))
-        for name in ("files", "checksums"):
-            # The same order when a split is written a second time.
-            values[name] = dict(sorted(values[name].items()))
         write_json(Path(folder) / MANIFEST_NAME, values)
 
     @staticmethod
