@@ -12,8 +12,9 @@ before is not trained again. The second writes the tables of all files into the 
 A file has these entries, and ``measured``, which this program writes:
 
 * ``title``; ``data``, which files ``--data`` takes
-* ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``
-* ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``
+* ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
+* ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``; with ``{seed}`` in the flags, the
+  recipe's ``--seed`` is left out
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; ``compared``: its metrics
@@ -60,9 +61,12 @@ def command_of(result: dict, system: str, seed: int, data: Path, out: Path) -> l
     """Returns the command of a recipe that trains and scores a system with a seed."""
     own = result["systems"][system]
     options = shlex.split(f"{result.get('options', '')} {own.get('options', '')}")
-    flags = shlex.split(own.get("flags", ""))
+    flags = own.get("flags", "")
+    if "{seed}" not in flags:
+        options += ["--seed", str(seed)]
+    flags = shlex.split(flags.replace("{seed}", str(seed)))
     command = [str(EXAMPLES / result["recipe"] / "run.sh"), "--data", str(data), "--out", str(out), *options]
-    return [*command, "--seed", str(seed), *(["--", *flags] if flags else [])]
+    return [*command, *(["--", *flags] if flags else [])]
 
 
 def train(result: dict, system: str, seed: int, data: Path, out: Path) -> dict:

@@ -147,7 +147,10 @@ def _python(program: str, arguments: list[str]) -> None:
 
 
 def _torchrun(program: str, arguments: list[str]) -> None:
-    _python("python", arguments[arguments.index("-m") :])
+    module, *rest = arguments[arguments.index("-m") + 1 :]
+    if module.startswith("fairseq_cli."):
+        return _fairseq(f"fairseq-{module[len('fairseq_cli.') :]}", rest)
+    return _python("python", ["-m", module, *rest])
 
 
 def _make(program: str, arguments: list[str]) -> None:

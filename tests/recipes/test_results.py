@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 
 import pytest
 
-from tests.recipes.commands import EXAMPLES
+from tests.recipes.commands import EXAMPLES, library
 
-sys.path.insert(0, str(EXAMPLES / "lib"))
-import results  # a program of the recipes
-
+results = library("results")
 NAMES = sorted(path.stem for path in results.RESULTS.glob("*.json"))
 MEASURED = [name for name in NAMES if "measured" in results.read_result(name)]
 
