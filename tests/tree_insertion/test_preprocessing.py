@@ -239,7 +239,7 @@ def test_a_stopped_command_is_taken_up(corpus, folder, tmp_path, monkeypatch):
 
 def test_a_disk_without_room_is_noticed_before_trajectories_are_drawn(corpus, folder, tmp_path, monkeypatch):
     least = sum((folder / f"{split}.nl-lf.lf.insertion.bin").stat().st_size for split in SPLITS)
-    monkeypatch.setattr(files, "_free", lambda folder: 1000)
+    monkeypatch.setattr(files, "free_bytes", lambda folder: 1000)
     with pytest.raises(
         DiskFullError, match="no room for the trajectories of train.nl-lf.lf, .*1000 are free"
     ) as raised:

@@ -128,7 +128,7 @@ def test_new_text_without_trees(folder):
     task = task_of(folder)
     tokens, lengths = task.get_interactive_tokens_and_lengths(["show rivers in texas"], lambda line: line)
     data = task.build_dataset_for_inference(tokens, lengths)
-    assert set(data.collater([data[0]])["net_input"]) == {"src_tokens", "src_lengths", "source_lengths"}
+    assert set(data.collater([data[0]])["net_input"]) == {"src_tokens", "src_lengths"}
     assert task.source_forests(["show rivers"], lambda line: line) == [()]
 
 
@@ -143,7 +143,7 @@ class _Bag(BaseFairseqModel):
         self.kinds = nn.Linear(96, 4 * 32)
         self.output = nn.Linear(32, len(task.target_dictionary))
 
-    def forward(self, src_tokens, src_lengths, partial_tree):
+    def forward(self, src_tokens, src_lengths, partial_tree, source_lengths=None):
         nodes = self.labels(partial_tree["labels"])  # B x N x D
         context = torch.cat([self.words(src_tokens).sum(1), nodes.sum(1)], -1)[:, None].expand(-1, nodes.shape[1], -1)
         states = torch.tanh(self.kinds(torch.cat([nodes, context], -1))).view(*nodes.shape[:2], 4, -1)
