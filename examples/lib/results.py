@@ -57,27 +57,30 @@ def read_result(name: str) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def command_of(result: dict, system: str, seed: int, data: Path, out: Path) -> list[str]:
-    """Returns the command of a recipe that trains and scores a system with a seed."""
+def command_of(
+    result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()
+) -> list[str]:
+    """Returns the command of a recipe that trains and scores a system with a seed; ``local`` are options of it that
+    only this machine needs."""
     own = result["systems"][system]
     options = shlex.split(f"{result.get('options', '')} {own.get('options', '')}")
     flags = own.get("flags", "")
     if "{seed}" not in flags:
         options += ["--seed", str(seed)]
     flags = shlex.split(flags.replace("{seed}", str(seed)))
-    command = [str(EXAMPLES / result["recipe"] / "run.sh"), "--data", str(data), "--out", str(out), *options]
+    command = [str(EXAMPLES / result["recipe"] / "run.sh"), "--data", str(data), "--out", str(out), *options, *local]
     return [*command, *(["--", *flags] if flags else [])]
 
 
-def train(result: dict, system: str, seed: int, data: Path, out: Path) -> dict:
+def train(result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()) -> dict:
     """Runs a recipe, and returns the metrics, the size and the hours of its run, and its folder.
 
     Hours are those of the first call that finished, and of calls before it that failed.
     """
     diary = out / "hours.json"
     hours = json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
-    command = command_of(result, system, seed, data, out)
-    key = shlex.join(command[5:])
+    command = command_of(result, system, seed, data, out, local)
+    key = shlex.join(command_of(result, system, seed, data, out)[5:])
     entry = hours.setdefault(key, {"hours": 0.0, "finished": False})
     begin = time.monotonic()
     status = subprocess.run(command).returncode
@@ -109,9 +112,10 @@ def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out:
     return {name: {key: rows[name][key] for key in kept if key in rows[name]} for name in result["compared"]}
 
 
-def measure(result: dict, data: Path, out: Path) -> dict:
+def measure(result: dict, data: Path, out: Path, local: Sequence[str] = ()) -> dict:
     """Trains and compares all systems; returns the entry ``measured``."""
-    runs = {name: [train(result, name, seed, data, out) for seed in result["seeds"]] for name in result["systems"]}
+    seeds = result["seeds"]
+    runs = {name: [train(result, name, seed, data, out, local) for seed in seeds] for name in result["systems"]}
     systems = {}
     for name, rows in runs.items():
         systems[name] = {
@@ -162,7 +166,8 @@ def table(result: dict) -> str:
                 f"(95 % interval {low:+.1f} to {high:+.1f}, p = {row['p_value']:.3f})"
             )
     seeds = ", ".join(map(str, result["seeds"]))
-    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}."]
+    note = f" {measured['note']}" if "note" in measured else ""
+    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]
     return "\n".join(lines) + "\n"
 
 
@@ -184,6 +189,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", help="a file of examples/results, without .json")
     parser.add_argument("--data", type=Path, help="the files of the data set")
     parser.add_argument("--out", type=Path, default=Path("out/results"), help="where runs are (default: %(default)s)")
+    parser.add_argument("--parser-dir", help="models of the parser, where they cannot be downloaded")
+    parser.add_argument("--note", help="written under the table, such as: which models the parser had")
     parser.add_argument("--pages", action="store_true", help="only write the tables into the pages")
     parser.add_argument("--dry-run", action="store_true", help="only print the commands")
     args = parser.parse_args(arguments)
@@ -202,7 +209,10 @@ def main(arguments: list[str] | None = None) -> int:
                 for seed in result["seeds"]:
                     print(shlex.join(command_of(result, system, seed, args.data.resolve(), out)))
             return 0
-        result["measured"] = measure(result, args.data.resolve(), out)
+        local = ["--parser-dir", str(Path(args.parser_dir).resolve())] if args.parser_dir else []
+        result["measured"] = measure(result, args.data.resolve(), out, local)
+        if args.note:
+            result["measured"]["note"] = args.note
     except ScoringError as error:
         sys.stderr.write(f"results: {error}\n")
         return 1

@@ -147,8 +147,11 @@ def content(path: Path) -> object:
     return folder_bytes(path) if path.is_dir() else path.read_bytes()
 
 
-@pytest.mark.parametrize(("command", "ranks"), [("parse", 2), ("preprocess", 2 if IS_LONG else 1)])
-def test_a_rank_is_stopped_and_one_is_killed(hosts, shared, tmp_path, command, ranks):
+# fairseq-preprocess parses in a process of its own, which has the next batch while the last one goes to the cache.
+@pytest.mark.parametrize(
+    ("command", "ranks", "batches_in_hand"), [("parse", 2, 1), ("preprocess", 2 if IS_LONG else 1, 2)]
+)
+def test_a_rank_is_stopped_and_one_is_killed(hosts, shared, tmp_path, command, ranks, batches_in_hand):
     log = tmp_path / "log"
     quick = {**os.environ, SLEEP_VARIABLE: "0", "PYTHONPATH": str(ROOT)}
     alone = [sys.executable, *program(command, shared, "alone")]
@@ -183,5 +186,6 @@ def test_a_rank_is_stopped_and_one_is_killed(hosts, shared, tmp_path, command, r
         assert launcher.wait(300) == 0, Path(f"{tmp_path / 'again'}.{number}").read_text()
     assert content(shared / "ranks") == content(shared / "alone")
     # Nothing is parsed twice but what the ranks had in hand when one was killed.
-    assert distinct <= len(noted(log)) <= distinct + 2 * ranks * BATCH and set(Counter(noted(log)).values()) <= {1, 2}
+    again = len(noted(log)) - distinct
+    assert 0 <= again <= 2 * ranks * batches_in_hand * BATCH and set(Counter(noted(log)).values()) <= {1, 2}
     assert not (shared / "ranks.building").exists()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from fairseq.modules import LayerDropModuleList
+from torch import nn
 from torch.nn import functional
 
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the architectures)
 from tree_fairseq.nn.common_ancestors import leaf_relations
-from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig
+from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows
 from tree_fairseq.nn.distances import BiasRows
 from tree_fairseq.nn.sides import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
@@ -222,3 +226,15 @@ def test_a_treeformer_that_reads_trees_induces_none():
         model.encoder.split_weights(tokens)
     linear = build(TASK, "--distance-bias", "linear", arch="treeformer_tiny")
     assert len(linear.encoder.split_weights(tokens)) == tokens.size(1) - 1
+
+
+def test_layers_that_may_be_dropped_have_the_rows_of_the_batch():
+    attention = [SimpleNamespace(distance_bias=SimpleNamespace(given=None)) for _ in range(8)]
+    layers = LayerDropModuleList(p=0.9)
+    for own in attention:
+        layer = nn.Module()
+        layer.self_attn = own
+        layers.append(layer)
+    cfg = SimpleNamespace(distance_bias="linear", ancestor_bias="none", max_distance=4, signed_distance=False)
+    give_rows(layers.train(), cfg, 5, {}, torch.device("cpu"))
+    assert all(own.distance_bias.given.linear.shape == (5, 5) for own in attention)

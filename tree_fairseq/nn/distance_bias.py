@@ -10,7 +10,6 @@ bias and nothing else.
 """
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -204,7 +203,7 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
 
 
 def give_rows(
-    layers: Iterable[nn.Module], cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device
+    layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device
 ) -> None:
     """Gives the layers of an encoder the rows of a batch: those of ``trees`` by the table, and linear distances."""
     tables = bias_tables(cfg)
@@ -214,5 +213,6 @@ def give_rows(
     if "linear" in tables:
         linear = linear_distances(num_tokens, cfg.max_distance, cfg.signed_distance, device)
     rows = BiasRows(linear, **trees)
-    for layer in layers:
+    # Iterating over layers drops some of them at random under --encoder-layerdrop, others than those that then run.
+    for layer in layers.children():
         layer.self_attn.distance_bias.given = rows

@@ -104,8 +104,9 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
-        trees = leaf_relations(tree_tables(self.cfg), batch, self.cfg.max_distance, self.padding_idx)
-        give_rows(self.layers, self.cfg, src_tokens.size(1), trees, src_tokens.device)
+        if self.layers[0].self_attn.distance_bias is not None:
+            trees = leaf_relations(tree_tables(self.cfg), batch, self.cfg.max_distance, self.padding_idx)
+            give_rows(self.layers, self.cfg, src_tokens.size(1), trees, src_tokens.device)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
         x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)
