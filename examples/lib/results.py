@@ -57,9 +57,7 @@ def read_result(name: str) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def command_of(
-    result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()
-) -> list[str]:
+def command_of(result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()) -> list[str]:
     """Returns the command of a recipe that trains and scores a system with a seed; ``local`` are options of it that
     only this machine needs."""
     own = result["systems"][system]

@@ -202,9 +202,7 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
         )
 
 
-def give_rows(
-    layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device
-) -> None:
+def give_rows(layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device) -> None:
     """Gives the layers of an encoder the rows of a batch: those of ``trees`` by the table, and linear distances."""
     tables = bias_tables(cfg)
     if not tables:
