@@ -22,6 +22,7 @@ _TOLERANCE = 1e-6
 @dataclass
 class SlotKlDivergenceConfig(FairseqDataclass):
     deletion_weight: float = option(1.0, "weight of the cross-entropy of deleting nodes, for models that delete")
+    label_smoothing: float = option(0.0, "share of the divergence from the uniform distribution in the loss of a slot")
 
 
 @register_criterion("slot_kl_divergence", dataclass=SlotKlDivergenceConfig)
@@ -31,11 +32,15 @@ class SlotKlDivergence(FairseqCriterion):
     The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer
     2021, section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong
     nodes, the binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
+
+    With ``label_smoothing`` ε, the loss of a slot is :math:`(1 - ε) \mathrm{KL}(p_s \| \pi_s) + ε \mathrm{KL}(u \|
+    \pi_s)`, where u gives all labels the same probability. ``slot_loss`` is the divergence from the target alone.
     """
 
-    def __init__(self, task, deletion_weight: float = 1.0):
+    def __init__(self, task, deletion_weight: float = 1.0, label_smoothing: float = 0.0):
         super().__init__(task)
         self.deletion_weight = deletion_weight
+        self.label_smoothing = label_smoothing
         self.keep = task.target_dictionary.keep
         self.pad = task.target_dictionary.pad()
 
@@ -49,6 +54,9 @@ class SlotKlDivergence(FairseqCriterion):
             "slots": output["slot"].numel(), "right": is_right.sum(),
             "kept": is_kept.sum(), "right_kept": (is_right & is_kept).sum(), "slot_loss": loss.detach(),
         }  # fmt: skip
+        if self.label_smoothing:
+            smoothing = self.label_smoothing
+            loss = (1 - smoothing) * loss + smoothing * divergence_from_uniform(output["logits"]).sum()
         if "delete" in sample:
             if output.get("delete") is None:
                 raise InputError(
@@ -114,8 +122,7 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     Returns ``[Q]`` float32 or float64, whose sum over a slot is its divergence; and ``[Q]`` bool, true for the most
     likely label of a slot if no other label has a larger target probability: at most one a slot.
     """
-    if logits.dtype in (torch.float16, torch.bfloat16):
-        logits = logits.float()
+    logits = _full_precision(logits)
     place = torch.searchsorted(slot, target["slot"])  # Q
     label, probability = target["label"], target["probability"].to(logits.dtype)
     log_probability = logits[place, label] - logits.logsumexp(dim=-1)[place]
@@ -124,3 +131,13 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     largest = torch.zeros_like(logits[:, 0]).scatter_reduce_(0, place, probability, "amax").detach()  # Z
     is_right = (logits.argmax(dim=-1)[place] == label) & (probability > largest[place] - _TOLERANCE)
     return divergence, is_right
+
+
+def divergence_from_uniform(logits: Tensor) -> Tensor:
+    """Computes the divergence of each slot's distribution from the uniform one: ``[Z, V]`` to ``[Z]``."""
+    log_probability = _full_precision(logits).log_softmax(dim=-1)
+    return -math.log(logits.size(-1)) - log_probability.mean(dim=-1)
+
+
+def _full_precision(logits: Tensor) -> Tensor:
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
