@@ -7,7 +7,7 @@ The first command, which `make results NAME=overnight_publications DATA=... OUT=
 ``examples/results/overnight_publications.json`` with every seed by its recipe, compares the systems by
 ``tree-fairseq score seeds``, and writes the figures into the file and into the pages that show it. What was trained
 before is not trained again. The second writes the tables of all files into the pages, between
-``<!-- results NAME -->`` and ``<!-- end of results -->``.
+``<!-- results NAME -->`` and ``<!-- end of results -->`` (see :mod:`result_tables`).
 
 A file has these entries, and ``measured``, which this program writes:
 
@@ -19,6 +19,7 @@ A file has these entries, and ``measured``, which this program writes:
 * ``comparisons``: pairs of systems, the second of which is the baseline
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; ``compared``: its metrics
   that are reported, with their headings
+* ``headlines``: those of the comparisons that the summary of all files shows; all where not given
 """
 
 from __future__ import annotations
@@ -29,32 +30,19 @@ import os
 import platform
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+
+from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.files import write_json
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
 from tree_fairseq.scoring.seeds import main as score_seeds
-
-EXAMPLES = Path(__file__).resolve().parents[1]
-RESULTS = EXAMPLES / "results"
-PAGES = (*EXAMPLES.glob("*/README.md"), *(EXAMPLES.parent / "docs").rglob("*.md"))
-MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
-
-
-def read_result(name: str) -> dict:
-    """Reads a file of results. Raises ScoringError if there is none of that name."""
-    path = RESULTS / f"{name}.json"
-    if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in RESULTS.glob("*.json")))
-        raise ScoringError(f"there is no {path}; results with files: {known}")
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def command_of(result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()) -> list[str]:
@@ -136,49 +124,6 @@ def processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     named = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.is_file() else None
     return named.group(1) if named else platform.machine()
-
-
-# Tables
-
-
-def figures(values: Sequence[float]) -> str:
-    """Formats the mean over the seeds, and the value of each seed."""
-    each = f" ({', '.join(f'{value:.1f}' for value in values)})" if len(values) > 1 else ""
-    return f"{statistics.fmean(values):.1f}{each}"
-
-
-def table(result: dict) -> str:
-    """Formats a file of results in Markdown: systems, comparisons, and where they were measured."""
-    measured = result["measured"]
-    rows = [["", *result["metrics"].values(), "hours a run"], ["---"] * (len(result["metrics"]) + 2)]
-    for name, system in measured["systems"].items():
-        hours = statistics.fmean(system["hours"])
-        rows.append([name, *(figures(system["metrics"][metric]) for metric in result["metrics"]), f"{hours:.2f}"])
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines.append("")
-    for pair in measured["comparisons"]:
-        for metric, row in pair["metrics"].items():
-            low, high = row["interval"]
-            lines.append(
-                f"- {pair['system']} over {pair['baseline']}, {result['compared'][metric]}: {row['difference']:+.1f} "
-                f"(95 % interval {low:+.1f} to {high:+.1f}, p = {row['p_value']:.3f})"
-            )
-    seeds = ", ".join(map(str, result["seeds"]))
-    note = f" {measured['note']}" if "note" in measured else ""
-    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]
-    return "\n".join(lines) + "\n"
-
-
-def write_pages(pages: Iterable[Path] = PAGES) -> list[Path]:
-    """Writes the tables into the pages; returns the pages that changed."""
-    changed = []
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        new = MARKED.sub(lambda found: f"{found[1]}{table(read_result(found[2]))}{found[3]}", text)
-        if new != text:
-            page.write_text(new, encoding="utf-8")
-            changed.append(page)
-    return changed
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,13 +10,14 @@ import pytest
 from tests.recipes.commands import EXAMPLES, library
 
 results = library("results")
-NAMES = sorted(path.stem for path in results.RESULTS.glob("*.json"))
-MEASURED = [name for name in NAMES if "measured" in results.read_result(name)]
+tables = library("result_tables")
+NAMES = sorted(path.stem for path in tables.RESULTS.glob("*.json"))
+MEASURED = [name for name in NAMES if "measured" in tables.read_result(name)]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_says_everything_that_is_needed(name, capsys):
-    result = results.read_result(name)
+    result = tables.read_result(name)
     assert (EXAMPLES / result["recipe"] / "run.sh").is_file() and len(set(result["seeds"])) >= 3
     assert {system for pair in result["comparisons"] for system in pair} <= set(result["systems"])
     assert results.main([name, "--data", "x", "--dry-run"]) == 0
@@ -27,7 +28,7 @@ def test_a_file_says_everything_that_is_needed(name, capsys):
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_figures_are_of_all_systems_and_seeds(name):
-    result = results.read_result(name)
+    result = tables.read_result(name)
     measured = result["measured"]
     assert set(measured["systems"]) == set(result["systems"])
     for system in measured["systems"].values():
@@ -37,25 +38,56 @@ def test_figures_are_of_all_systems_and_seeds(name):
 
 
 def test_pages_have_the_tables_of_the_files():
-    shown = set()
-    for page in results.PAGES:
-        for _, name, _ in (found.groups() for found in results.MARKED.finditer(page.read_text(encoding="utf-8"))):
-            shown.add(name)
-        text = page.read_text(encoding="utf-8")
-        for found in results.MARKED.finditer(text):
-            assert found[0] == f"{found[1]}{results.table(results.read_result(found[2]))}{found[3]}", (
-                f"{page} differs from examples/results/{found[2]}.json: run python examples/lib/results.py --pages"
-            )
-    assert shown == set(MEASURED)
+    found = [mark for page in tables.PAGES for mark in tables.MARKED.finditer(page.read_text(encoding="utf-8"))]
+    for mark in found:
+        assert mark[0] == f"{mark[1]}{tables.shown(mark[2])}{mark[3]}", (
+            f"a page differs from examples/results/{mark[2]}.json: run python examples/lib/results.py --pages"
+        )
+    assert {mark[2] for mark in found} == {*MEASURED, tables.SUMMARY}
+    if MEASURED:
+        picture = tables.PICTURE.read_text(encoding="utf-8")
+        assert all(f">{tables.read_result(name)['title']}: " in picture for name in MEASURED)
+
+
+def test_the_summary_has_the_headlines():
+    def pair(system, difference, low, high, p_value):
+        row = {"difference": difference, "interval": [low, high], "p_value": p_value}
+        return {"system": system, "baseline": "stock", "metrics": {"bleu": row, "chrf": {}}}
+
+    result = {
+        "title": "A task",
+        "recipe": "geo",
+        "compared": {"bleu": "BLEU", "chrf": "chrF"},
+        "comparisons": [["ours", "stock"], ["theirs", "stock"], ["other", "stock"]],
+        "measured": {
+            "systems": {
+                "stock": {"hours": [1, 3]},
+                **{name: {"hours": [3, 3]} for name in ("ours", "theirs", "other")},
+            },
+            "comparisons": [
+                pair("ours", 1.25, 0.5, 2, 0.01),
+                pair("theirs", -1, -2, 0, 0.04),
+                pair("other", 9, -9, 20, 0.3),
+            ],
+        },
+    }
+    task = "| [A task](../examples/geo/README.md) |"
+    assert tables.summary([result]).splitlines()[2:] == [
+        f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes | 1.5 times |",
+        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p = 0.040) | no, it costs | 1.5 times |",
+        f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | 1.5 times |",
+    ]
+    assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
 
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """A file of results of tiny trainings on made-up data."""
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    for module in (results, tables):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results toy -->\n<!-- end of results -->\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(results.write_pages, "__defaults__", ((page,),))
+    monkeypatch.setattr(tables.write_pages, "__defaults__", ((page,), tmp_path / "picture.svg"))
     content = {
         "title": "a toy",
         "recipe": "overnight",
@@ -87,6 +119,7 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert pair["metrics"]["tree_match_unordered"]["difference"] == pytest.approx(values[0][0] - values[1][0])
     text = (toy / "page.md").read_text(encoding="utf-8")
     assert "| several | " in text and "several over left to right, accuracy: " in text and text.endswith("after\n")
+    assert ">a toy: several over left to right<" in (toy / "picture.svg").read_text(encoding="utf-8")
     capfd.readouterr()
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
     assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]

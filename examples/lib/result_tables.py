@@ -1,0 +1,148 @@
+"""Tables and a picture of the files of ``examples/results``, and the pages that show them.
+
+A page has a file's table between ``<!-- results NAME -->`` and ``<!-- end of results -->``. Between ``<!-- results
+summary -->`` and the end stands one row for each of the comparisons that the files call their ``headlines``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, write_figure
+from tree_fairseq.errors import ScoringError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXAMPLES = Path(__file__).resolve().parents[1]
+RESULTS = EXAMPLES / "results"
+DOCUMENTS = EXAMPLES.parent / "docs"
+PAGES = (*EXAMPLES.glob("*/README.md"), *DOCUMENTS.rglob("*.md"))
+PICTURE = DOCUMENTS / "images" / "differences.svg"
+MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+SUMMARY = "summary"
+SIGNIFICANT = 0.05
+
+
+def read_result(name: str) -> dict:
+    """Reads a file of results. Raises ScoringError if there is none of that name."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in RESULTS.glob("*.json")))
+        raise ScoringError(f"there is no {path}; results with files: {known}")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def measured_results() -> list[dict]:
+    """Reads all files that have been measured, by title."""
+    found = (json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json"))
+    return sorted((result for result in found if "measured" in result), key=lambda result: result["title"])
+
+
+def figures(values: Sequence[float]) -> str:
+    """Formats the mean over the seeds, and the value of each seed."""
+    each = f" ({', '.join(f'{value:.1f}' for value in values)})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.1f}{each}"
+
+
+def table(result: dict) -> str:
+    """Formats a file of results in Markdown: systems, comparisons, and where they were measured."""
+    measured = result["measured"]
+    rows = [["", *result["metrics"].values(), "hours a run"], ["---"] * (len(result["metrics"]) + 2)]
+    for name, system in measured["systems"].items():
+        hours = statistics.fmean(system["hours"])
+        rows.append([name, *(figures(system["metrics"][metric]) for metric in result["metrics"]), f"{hours:.2f}"])
+    lines = [*map(_row, rows), ""]
+    for pair in measured["comparisons"]:
+        for metric, row in pair["metrics"].items():
+            name = result["compared"][metric]
+            lines.append(f"- {pair['system']} over {pair['baseline']}, {name}: {_difference(row)}")
+    seeds = ", ".join(map(str, result["seeds"]))
+    note = f" {measured['note']}" if "note" in measured else ""
+    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]
+    return "\n".join(lines) + "\n"
+
+
+def summary(results: Iterable[dict]) -> str:
+    """Formats the headlines of all files: who is compared, the difference of the means over the seeds, and the cost."""
+    rows = [["task", "", "difference of the means", "does it help?", "time of training"], ["---"] * 5]
+    for result in results:
+        task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
+        for pair, metric, row in headlines(result):
+            compared = f"{pair['system']} over {pair['baseline']}, {result['compared'][metric]}"
+            rows.append([task, compared, _difference(row), verdict(row), _cost(result, pair)])
+    return "\n".join(map(_row, rows)) + "\n"
+
+
+def headlines(result: dict) -> list[tuple[dict, str, dict]]:
+    """Returns the comparisons that the summary shows, each with its first metric and the figures of that."""
+    found = {(pair["system"], pair["baseline"]): pair for pair in result["measured"]["comparisons"]}
+    metric = next(iter(result["compared"]))
+    chosen = [found[system, baseline] for system, baseline in result.get("headlines", result["comparisons"])]
+    return [(pair, metric, pair["metrics"][metric]) for pair in chosen]
+
+
+def verdict(row: dict) -> str:
+    """Says whether a difference is significant, and which way it goes."""
+    if row["p_value"] >= SIGNIFICANT:
+        return "level"
+    return "yes" if row["difference"] > 0 else "no, it costs"
+
+
+def draw_differences(results: Sequence[dict]) -> Figure:
+    """Draws the headlines as points with their 95 % intervals, one line each. Needs matplotlib."""
+    rows = [(result, pair, row) for result in results for pair, _, row in headlines(result)]
+    figure = new_figure(9.0, 1.0 + 0.34 * len(rows))
+    axes = figure.add_subplot()
+    for place, (_, _, row) in enumerate(rows):
+        (low, high), colour = row["interval"], COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
+        axes.plot([low, high], [place, place], color=colour)
+        axes.plot([row["difference"]], [place], "o", color=colour)
+    axes.axvline(0, color="#52606d", linewidth=1)
+    names = [f"{result['title']}: {pair['system']} over {pair['baseline']}" for result, pair, _ in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=9)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color="#e4e7eb")
+    axes.set_axisbelow(True)
+    as_written([*axes.get_yticklabels(), axes.set_xlabel("difference of the means over the seeds, 95 % interval")])
+    return figure
+
+
+def write_pages(pages: Iterable[Path] = PAGES, picture: Path = PICTURE) -> list[Path]:
+    """Writes the tables into the pages, and the picture; returns the pages that changed."""
+    changed = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        new = MARKED.sub(lambda found: f"{found[1]}{shown(found[2])}{found[3]}", text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            changed.append(page)
+    if results := measured_results():
+        write_figure(draw_differences(results), picture, "Differences between systems")
+    return changed
+
+
+def shown(name: str) -> str:
+    """Returns the table of a mark's name."""
+    return summary(measured_results()) if name == SUMMARY else table(read_result(name))
+
+
+def _difference(row: dict) -> str:
+    low, high = row["interval"]
+    return f"{row['difference']:+.1f} (95 % interval {low:+.1f} to {high:+.1f}, p = {row['p_value']:.3f})"
+
+
+def _cost(result: dict, pair: dict) -> str:
+    """Hours of a run over those of the baseline."""
+    systems = result["measured"]["systems"]
+    ours, theirs = (statistics.fmean(systems[pair[side]]["hours"]) for side in ("system", "baseline"))
+    return f"{ours / theirs:.1f} times"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
