@@ -236,7 +236,7 @@ def test_parser_options_reach_preprocessing(tmp_path):
         ),
         (
             ("--out", "OUT", "--toy", "--dry-run", "--arch", "transformer", "--distance-bias", "linear"),
-            "--distance-bias is for tree_transformer* and transformer_distance_bias* architectures",
+            "--distance-bias is for tree_transformer*, transformer_distance_bias* and treeformer* architectures",
         ),
         (
             ("--out", "OUT", "--toy", "--dry-run", "--distance-bias", "near"),
