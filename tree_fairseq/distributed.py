@@ -124,7 +124,7 @@ def _sentence(who: str, reason: str) -> str:
 
 
 def _gather_on_cpus(gather: Callable) -> Callable:
-    """Gathers objects through memory of the host where there is no GPU, which fairseq would take."""
+    """Gathers objects through memory of the host on machines without a GPU; fairseq would use memory of the GPU."""
 
     def all_gather_list(data: Any, group: Any = None, max_size: int = 16384) -> list:
         if not torch.cuda.is_available():
@@ -139,11 +139,11 @@ def _gather_on_cpus(gather: Callable) -> Callable:
 
 
 def _receive_any_object(broadcast: Callable) -> Callable:
-    """Receives what the first process sends, such as a checkpoint with the options in it.
+    """Receives any object that the first process sends, such as a checkpoint with its options.
 
-    torch.load since torch 2.6 takes nothing but tensors, and fairseq does not say that this is no file. The first
-    process has read the checkpoint with ``weights_only=True``. Processes of one training trust each other:
-    :func:`all_gather_list` unpickles, too.
+    fairseq calls torch.load for this, which accepts only tensors since torch 2.6. Other objects are safe here, because
+    the first process has read the checkpoint with ``weights_only=True``, and processes of one training trust each
+    other: :func:`all_gather_list` unpickles, too.
     """
 
     def broadcast_object(obj: Any, src_rank: int, group: object, dist_device: torch.device) -> Any:

@@ -30,7 +30,7 @@ _SHOWN = 8  # sentences in a message
 
 @dataclass
 class NonFiniteBatch:
-    """What a process was training on when the training stopped.
+    """The batch that a process was training on when the training stopped.
 
     Attributes:
         cause: of the end, as fairseq says it
@@ -55,7 +55,7 @@ class NonFiniteBatch:
 
     @classmethod
     def load(cls, path: Path) -> NonFiniteBatch:
-        """Reads a file; raises CorruptFileError if it is something else, FileNotFoundError if there is none."""
+        """Reads a file; raises FileNotFoundError without one, and CorruptFileError if it does not describe a batch."""
         values = read_json(path)
         if values is None:
             raise FileNotFoundError(f"{path} does not exist")
@@ -73,7 +73,7 @@ class NonFiniteBatch:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the losses of this process are."""
+        """Whether all losses of this process are finite."""
         return all(math.isfinite(float(loss)) for loss in self.losses)
 
     def describe(self, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What Python 3.10 and 3.11 have and Python 3.9 does not have, for the whole package."""
+"""Functions of Python 3.10 and 3.11 that Python 3.9 lacks, for the whole package."""
 
 from __future__ import annotations
 

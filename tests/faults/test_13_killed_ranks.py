@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.test_14_disk_full import limit_file_size
-from tests.parsing.children import await_end
+from tests.parsing.children import finish, kill
 from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import LOG_VARIABLE, SLEEP_VARIABLE, noted
 from tree_fairseq.errors import TreeFairseqError
@@ -58,21 +58,6 @@ def start(text: Path, folder: Path, rank: int, world_size: int, **more) -> multi
     process = CONTEXT.Process(target=run, args=(text, folder, rank, world_size), kwargs=more, daemon=True)
     process.start()
     return process
-
-
-def finish(ranks: list[multiprocessing.Process]) -> None:
-    for rank in ranks:
-        rank.join(150)
-        assert rank.exitcode == 0
-
-
-def end(ranks: list[multiprocessing.Process]) -> None:
-    """What torchrun does with the others when a rank has died."""
-    for rank in ranks:
-        rank.kill()
-    for rank in ranks:
-        rank.join()
-    await_end([rank.pid for rank in ranks])
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +112,7 @@ def test_three_of_eight_are_killed(text, expected, tmp_path, parse_log, seed):
         assert ranks[rank].exitcode == -signal.SIGKILL
     time.sleep(chooser.uniform(0, 0.5))
     assert not (folder / "out.brackets").exists()
-    end(ranks)
+    kill(ranks)
     world_size = chooser.choice([1, 2, 5, 8])
     finish([start(text, folder, rank, world_size) for rank in range(world_size)])
     check(folder, expected, parse_log, batches_lost=8)
@@ -161,7 +146,7 @@ def test_a_rank_meets_a_full_disk(text, expected, tmp_path, parse_log, file_size
     ranks = [start(text, folder, rank, 3, file_size=file_size if rank == 1 else None) for rank in range(3)]
     ranks[1].join(60)
     assert ranks[1].exitcode == 3
-    end(ranks)
+    kill(ranks)
     assert not (folder / "out.brackets").exists()
     finish([start(text, folder, rank, 2) for rank in range(2)])
     check(folder, expected, parse_log, batches_lost=3)

@@ -20,7 +20,7 @@ import pytest
 
 from tests.data_bin.corpora import folder_bytes, prefixes, run_preprocess, write_lines
 from tests.faults.test_14_disk_full import limit_file_size
-from tests.parsing.children import await_end
+from tests.parsing.children import finish, kill
 from tests.parsing.conftest import parse_log, toy_lines  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import LOG_VARIABLE, SLEEP_VARIABLE, noted
 from tree_fairseq import progress
@@ -68,21 +68,6 @@ def start(text: Path, folder: Path, rank: int, world_size: int, *more) -> multip
     process = CONTEXT.Process(target=run, args=(text, folder, rank, world_size, *more), daemon=False)
     process.start()
     return process
-
-
-def finish(processes: list[multiprocessing.Process]) -> None:
-    for process in processes:
-        process.join(150)
-        assert process.exitcode == 0
-
-
-def end(processes: list[multiprocessing.Process]) -> None:
-    """Does what torchrun does with the others when a rank has died."""
-    for process in processes:
-        process.kill()
-    for process in processes:
-        process.join()
-    await_end([process.pid for process in processes])
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +125,7 @@ def test_three_of_eight_are_killed(text, expected, tmp_path, parse_log, seed):
     time.sleep(chooser.uniform(0, 0.5))
     # The others wait for its sentences.
     assert not (folder / "bin").exists()
-    end(processes)
+    kill(processes)
     assert not (folder / "bin").exists()
     world_size = chooser.choice([1, 2, 5, 8])
     finish([start(text, folder, rank, world_size) for rank in range(world_size)])
@@ -164,7 +149,7 @@ def test_rank_0_names_the_shards_that_a_dead_rank_owes(text, expected, tmp_path,
     # In the end it gives up.
     processes[0].join(60)
     assert processes[0].exitcode == 3 and "Give the same command again to all ranks" in log.read_text()
-    end(processes)
+    kill(processes)
     finish([start(text, folder, rank, 2) for rank in range(2)])
     check(folder, expected, parse_log, batches_lost=3)
 
@@ -188,7 +173,7 @@ def test_a_rank_may_be_late(text, expected, tmp_path, parse_log, rank):
     folder = tmp_path / "out"
     processes = [start(text, folder, number, 4) for number in range(4)]
     time.sleep(0.3)
-    end(processes)
+    kill(processes)
     processes = [start(text, folder, number, 4) for number in range(4) if number != rank]
     time.sleep(1)
     processes.append(start(text, folder, rank, 4))
@@ -216,7 +201,7 @@ def test_a_rank_meets_a_full_disk(text, expected, tmp_path, parse_log):
     processes = [start(text, folder, rank, 3, 10_000 if rank == 1 else None) for rank in range(3)]
     processes[1].join(60)
     assert processes[1].exitcode == 3 and "give the same command again" in (folder / "rank-1.log").read_text()
-    end(processes)
+    kill(processes)
     assert not (folder / "bin").exists()
     finish([start(text, folder, rank, 2) for rank in range(2)])
     check(folder, expected, parse_log, batches_lost=3)
@@ -229,7 +214,7 @@ def test_ranks_with_other_options_do_not_wait_for_ever(text, expected, tmp_path,
     other.join(60)
     assert other.exitcode == 3
     assert "rank 0 builds this folder from other files or options" in (folder / "rank-1.log").read_text()
-    end([leading])
+    kill([leading])
     assert not (folder / "bin").exists()
 
 

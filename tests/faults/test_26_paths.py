@@ -24,14 +24,6 @@ TREES = [pair.tree for pair in make_pairs(4, 2)]
 
 
 @pytest.fixture
-def marker(tmp_path) -> Path:
-    """The file that must not appear."""
-    path = tmp_path / "marker"
-    yield path
-    assert not path.exists()
-
-
-@pytest.fixture
 def checkpoint(trained, marker, tmp_path) -> Path:
     """A checkpoint that names a plugin, a data folder, a parser and objects to be made, all of them traps."""
     plugin = tmp_path / "trap_plugin"

@@ -116,14 +116,6 @@ def test_every_command_has_a_row():
 
 
 @pytest.fixture
-def marker(tmp_path) -> Path:
-    """The file that must not appear."""
-    path = tmp_path / "marker"
-    yield path
-    assert not path.exists()
-
-
-@pytest.fixture
 def attacks(trained, marker) -> Attacks:
     return Attacks(trained.best, marker)
 

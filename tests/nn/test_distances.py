@@ -46,12 +46,26 @@ def steps(edges: dict[object, set], start: object) -> dict[object, int]:
     return found
 
 
-@settings(deadline=None, max_examples=30)
-@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=3), seed=st.integers(0, 99), left_pad=st.booleans())
-def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
+def on_random_trees(test):
+    """Calls a test with the lengths of up to three sentences, a seed, and the side of padding."""
+    lengths = st.lists(st.integers(1, 12), min_size=1, max_size=3)
+    return settings(deadline=None, max_examples=30)(
+        given(lengths=lengths, seed=st.integers(0, 99), left_pad=st.booleans())(test)
+    )
+
+
+def random_trees(
+    lengths: list[int], seed: int, left_pad: bool, num_labels: int
+) -> tuple[list[NodeArrays], torch.Tensor]:
+    """Trees over sentences of these lengths, and the tokens of the sentences ``[B, N]``."""
     random = np.random.default_rng(seed)
-    trees = [random_tree(random, length, 6) for length in lengths]
-    tokens = stack([np.full(length, 5) for length in lengths], left_pad)
+    trees = [random_tree(random, length, num_labels) for length in lengths]
+    return trees, stack([np.full(length, 5) for length in lengths], left_pad)
+
+
+@on_random_trees
+def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
+    trees, tokens = random_trees(lengths, seed, left_pad, num_labels=6)
     got = leaf_distances(leaves_covered(batch_of(trees, tokens)), LIMIT)
     assert got.dtype == torch.int32 and got.shape == (len(lengths), tokens.size(1), tokens.size(1))
     for row, (tree, length) in enumerate(zip(trees, lengths)):
@@ -65,12 +79,9 @@ def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
         assert torch.equal(got[row], expected)
 
 
-@settings(deadline=None, max_examples=30)
-@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=3), seed=st.integers(0, 99), left_pad=st.booleans())
+@on_random_trees
 def test_ancestors_are_the_smallest_spans_around_two_leaves(lengths, seed, left_pad):
-    random = np.random.default_rng(seed)
-    trees = [random_tree(random, length, 9) for length in lengths]
-    tokens = stack([np.full(length, 5) for length in lengths], left_pad)
+    trees, tokens = random_trees(lengths, seed, left_pad, num_labels=9)
     got = leaf_relations(("tree", "label", "height"), batch_of(trees, tokens), 3, PAD)
     assert torch.equal(got["tree"], leaf_distances(leaves_covered(batch_of(trees, tokens)), 3))
     for row, (tree, length) in enumerate(zip(trees, lengths)):

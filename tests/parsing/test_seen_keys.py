@@ -10,8 +10,8 @@ import sqlite3
 import pytest
 
 from tree_fairseq.errors import DiskFullError
-from tree_fairseq.parsing import seen_keys
-from tree_fairseq.parsing.seen_keys import SeenKeys
+from tree_fairseq.parsing import cache
+from tree_fairseq.parsing.cache import SeenKeys
 
 
 def key(number: int) -> bytes:
@@ -20,7 +20,7 @@ def key(number: int) -> bytes:
 
 @pytest.mark.parametrize("keys_per_query", [1, 7, 500])
 def test_only_new_keys_are_returned(monkeypatch, keys_per_query):
-    monkeypatch.setattr(seen_keys, "_KEYS_PER_QUERY", keys_per_query)
+    monkeypatch.setattr(cache, "_KEYS_PER_QUERY", keys_per_query)
     generator, known = random.Random(1), set()
     with contextlib.closing(SeenKeys()) as seen:
         for size in (0, 1, 30, 600, 600):

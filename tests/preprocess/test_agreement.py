@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preprocess import toy_corpus
 from preprocess.agreement import main
 from preprocess.agreement_linzen import form_number, load_table
 from preprocess.agreement_subjects import NOUNS, agreements, verb_number
@@ -26,6 +25,10 @@ def write(path, *rows):
 
 def rows(folder, split):
     return [tuple(line.split("\t")) for line in (folder / f"{split}.tsv").read_text().splitlines()]
+
+
+def prepare(data, output, *flags):
+    return main(["--data", str(data), "--output", str(output), *map(str, flags)])
 
 
 def found(line, **options):
@@ -145,19 +148,8 @@ def test_numbers_of_pairs(right, wrong, number):
 # --- from files to files ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def raw(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("agreement")
-    toy_corpus.main(["sva", "--output", str(folder), "--train", "60", "--test", "12"])
-    return folder
-
-
-def prepare(data, output, *flags):
-    return main(["--data", str(data), "--output", str(output), *map(str, flags)])
-
-
-def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
-    assert prepare(raw, tmp_path) == 0
+def test_nothing_but_the_words_before_the_verb_is_written(toy_agreement, tmp_path):
+    assert prepare(toy_agreement, tmp_path) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["test.groups", "test.tsv", "train.tsv", "valid.tsv"]
     assert [len(rows(tmp_path, split)) for split in ("train", "valid", "test")] == [60, 12, 12]
     verbs = {"is", "are", "has", "have", "stands", "stand", "here", "."}
@@ -172,27 +164,36 @@ def test_nothing_but_the_words_before_the_verb_is_written(raw, tmp_path):
         assert group == f"attractors_{sum(noun != nouns[0] for noun in nouns)}"
 
 
-def test_text_is_parsed_to_find_verbs(raw, tmp_path):
+def test_text_is_parsed_to_find_verbs(toy_agreement, tmp_path):
     """A control has no verb phrases to find; that the parses are read is seen with trees that a parser of brackets
     passes on.
     """
-    write(tmp_path / "text" / "train.txt", *((raw / "train.mrg").read_text().splitlines()))
+    write(tmp_path / "text" / "train.txt", *((toy_agreement / "train.mrg").read_text().splitlines()))
     assert (
-        prepare(raw, tmp_path / "parsed", "--training", tmp_path / "text", "--tree-parser", "brackets", "--valid", 12)
+        prepare(
+            toy_agreement,
+            tmp_path / "parsed",
+            "--training",
+            tmp_path / "text",
+            "--tree-parser",
+            "brackets",
+            "--valid",
+            12,
+        )
         == 0
     )
-    assert prepare(raw, tmp_path / "trees", "--training", raw / "train.mrg", "--valid", 12) == 0
+    assert prepare(toy_agreement, tmp_path / "trees", "--training", toy_agreement / "train.mrg", "--valid", 12) == 0
     for split in ("train", "valid", "test"):
         assert rows(tmp_path / "parsed", split) == rows(tmp_path / "trees", split)
     assert len(rows(tmp_path / "trees", "train")) == 48
 
 
-def test_sources_are_pooled_and_sampled(raw, tmp_path):
+def test_sources_are_pooled_and_sampled(toy_agreement, tmp_path):
     write(tmp_path / "more" / "train.trees", "(S (NP (DT The) (NNS Birds)) (VP (VBP sing)))")
-    assert prepare(raw, tmp_path / "out", "--training", raw, tmp_path / "more") == 0
+    assert prepare(toy_agreement, tmp_path / "out", "--training", toy_agreement, tmp_path / "more") == 0
     assert len(rows(tmp_path / "out", "train")) == 61 and ("the birds", "plural") in rows(tmp_path / "out", "train")
     assert len(rows(tmp_path / "out", "valid")) == 12
-    assert prepare(raw, tmp_path / "out", "--subset", 9, "--limit", 5) == 0
+    assert prepare(toy_agreement, tmp_path / "out", "--subset", 9, "--limit", 5) == 0
     assert [len(rows(tmp_path / "out", split)) for split in ("train", "valid", "test")] == [5, 5, 5]
 
 
@@ -267,10 +268,10 @@ def test_what_does_not_fit_is_named(tmp_path, capsys, files, message):
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_published_test_set(raw, tmp_path):
+def test_published_test_set(toy_agreement, tmp_path):
     if not (DATA / "sva").is_dir():
         pytest.skip("the test set is not here")
-    assert prepare(DATA / "sva", tmp_path, "--training", raw) == 0
+    assert prepare(DATA / "sva", tmp_path, "--training", toy_agreement) == 0
     written = rows(tmp_path, "test")
     assert len(written) == 7485 and written[0] == (
         "as a consequence of being mostly privately owned , the town",

@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from preprocess import toy_corpus
-from preprocess.agreement import main
 from preprocess.agreement_grammar import MAX_ATTRACTORS, Lexicon, count_tags, generate, third_persons
 from preprocess.agreement_subjects import PLURAL, SINGULAR
 from preprocess.corpora import CorpusError
+from tests.preprocess.test_agreement import prepare, rows
 from tree_fairseq.trees.bracket import read_forest
 
 SINGULARS, PLURALS = ("cat", "tree", "woman"), ("cats", "trees", "women")
@@ -94,32 +93,17 @@ def test_no_text_of_the_test_set_is_generated():
 # --- from files to files ---------------------------------------------------------------------------------------------
 
 
-def rows(folder, split):
-    return [tuple(line.split("\t")) for line in (folder / f"{split}.tsv").read_text().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def raw(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("agreement")
-    toy_corpus.main(["sva", "--output", str(folder), "--train", "60", "--test", "12"])
-    return folder
-
-
-def prepare(raw, output, *flags):
-    return main(["--data", str(raw), "--output", str(output), *map(str, flags)])
-
-
 def write_lexicon(path):
     lines = [f"(X ({tag} {word}))" for (tag, word), count in TAGGED.items() for _ in range(count)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def test_generated_and_repeated_beginnings_are_added_to_train_alone(raw, tmp_path):
+def test_generated_and_repeated_beginnings_are_added_to_train_alone(toy_agreement, tmp_path):
     words = write_lexicon(tmp_path / "words.mrg")
-    flags = ("--training", raw, words)
-    assert prepare(raw, tmp_path / "plain", *flags) == 0
-    assert prepare(raw, tmp_path / "more", *flags, "--grammar", 40, "--repeat-attractors", 3) == 0
+    flags = ("--training", toy_agreement, words)
+    assert prepare(toy_agreement, tmp_path / "plain", *flags) == 0
+    assert prepare(toy_agreement, tmp_path / "more", *flags, "--grammar", 40, "--repeat-attractors", 3) == 0
     plain, more = (rows(tmp_path / name, "train") for name in ("plain", "more"))
     natural, generated = more[:-40], more[-40:]
     counted = Counter(natural)
@@ -134,9 +118,9 @@ def test_generated_and_repeated_beginnings_are_added_to_train_alone(raw, tmp_pat
         assert rows(tmp_path / "plain", split) == rows(tmp_path / "more", split)
 
 
-def test_validation_half_of_which_has_attractors(raw, tmp_path):
-    assert prepare(raw, tmp_path / "plain") == 0
-    assert prepare(raw, tmp_path / "half", "--valid-attractors", 5) == 0
+def test_validation_half_of_which_has_attractors(toy_agreement, tmp_path):
+    assert prepare(toy_agreement, tmp_path / "plain") == 0
+    assert prepare(toy_agreement, tmp_path / "half", "--valid-attractors", 5) == 0
     plain = Counter(rows(tmp_path / "plain", "train") + rows(tmp_path / "plain", "valid"))
     half = Counter(rows(tmp_path / "half", "train") + rows(tmp_path / "half", "valid"))
     assert not half - plain and len(rows(tmp_path / "half", "train")) == 55
@@ -153,6 +137,6 @@ def test_validation_half_of_which_has_attractors(raw, tmp_path):
         (("--grammar", 10), "too few words for --grammar"),
     ],
 )
-def test_what_cannot_be_done_is_said(raw, tmp_path, capsys, flags, message):
-    assert prepare(raw, tmp_path, *flags) == 1
+def test_what_cannot_be_done_is_said(toy_agreement, tmp_path, capsys, flags, message):
+    assert prepare(toy_agreement, tmp_path, *flags) == 1
     assert message in capsys.readouterr().err

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, forest_of, path_to_root, random_batch, rows, siblings
-from tree_fairseq.nn.packed_rows import PackedRows
+from tree_fairseq.nn.shared_memory import PackedRows
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion import relations as relations_module
 from tree_fairseq.tree_insertion.relations import (

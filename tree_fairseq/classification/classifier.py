@@ -182,7 +182,10 @@ class TreeClassifier(Classifier):
     tree_inputs = ("sentence_trees",)
 
     def completion_of_trees(self) -> Optional[Callable[[dict[str, Any]], dict[str, Any]]]:
-        """What adds to the ``sentence_trees`` of a batch, in the collater, what the model needs to know of them."""
+        """Returns a function that the collater calls, to add to ``sentence_trees`` what this model reads beside them.
+
+        None if the model reads nothing else.
+        """
         return None
 
     def forward(

@@ -1,4 +1,4 @@
-"""What a bias by distance reads of documents, whose trees are those of single sentences."""
+"""Distances between the leaves of a document, for biases: each of its sentences has a tree of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from tree_fairseq.classification.document_structure import DocumentSizes, Placement
+from tree_fairseq.classification.dataset import DocumentSizes
+from tree_fairseq.classification.document_structure import Placement
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.tree_batch import TreeBatch
 

@@ -10,32 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tree_fairseq.classification.dataset import DocumentSizes
 from tree_fairseq.nn.devices import without_autocast
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import HierarchicalAccumulation, HierarchicalEmbeddings
 from tree_fairseq.tree_transformer.leaf_sums import LeafSums
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
-
-
-@dataclass(frozen=True)
-class DocumentSizes:
-    """Sizes of a batch of documents, which loading processes count, so that no model has to wait for a device.
-
-    Attributes:
-        documents: B
-        leaves: of the document with the most
-        positions: leaves and nodes of the document with the most
-    """
-
-    documents: int
-    leaves: int
-    positions: int
-
-    @classmethod
-    def count(cls, is_leaf: Tensor, is_node: Tensor, document: Tensor) -> DocumentSizes:
-        """Counts real leaves ``[R, N]`` and nodes ``[R, M]`` by the document ``[R]`` of their row."""
-        leaves, nodes = (document.bincount(real.sum(1)) for real in (is_leaf, is_node))
-        return cls(len(leaves), int(leaves.max()), int((leaves + nodes).max()))
 
 
 @dataclass(frozen=True)

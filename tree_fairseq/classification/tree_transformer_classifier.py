@@ -16,8 +16,9 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
+from tree_fairseq.classification.dataset import DocumentSizes
 from tree_fairseq.classification.document_distances import joined_rows
-from tree_fairseq.classification.document_structure import DocumentSizes, DocumentStructure, Placement
+from tree_fairseq.classification.document_structure import DocumentStructure, Placement
 from tree_fairseq.classification.packing import pack, unpack
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.common_ancestors import leaf_relations

@@ -28,11 +28,8 @@ def _read(argument: str) -> Curves:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and prints the paths of the pictures; returns exit status 1 if a log cannot be drawn."""
-    about, _, examples = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
-        prog="tree-fairseq curves",
-        description=f"{about}\n\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="tree-fairseq curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="output or --log-file of fairseq-train; NAME=LOG names its lines")

@@ -48,7 +48,7 @@ _NOT_OPTIONS = (
 
 
 def task_of(path: str | None) -> str:
-    """The task that the first checkpoint of a path was trained under; fairseq's default if there is no such file."""
+    """Reads under which task the first checkpoint of a path was trained; fairseq's default without such a file."""
     first = None if path is None else path.split(os.pathsep)[0]
     if first is None or not Path(first).is_file():
         return "translation"

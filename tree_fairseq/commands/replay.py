@@ -158,11 +158,8 @@ def _noticing(found: list[str]) -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    about, _, examples = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
-        prog="tree-fairseq replay",
-        description=f"{about}\n\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="tree-fairseq replay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="crash.json, or crash-RANK.json of one of several processes")

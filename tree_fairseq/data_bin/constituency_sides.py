@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.staging import Staging
@@ -39,7 +40,6 @@ from tree_fairseq.data_bin.tree_store import (
     relabel,
     save_label_dictionary,
     store_bytes,
-    tree_file_paths,
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.files import require_room
@@ -232,7 +232,7 @@ def write_side(
     for name, split in trees.items():
         prefix = token_prefix(name, manifest.source_lang, manifest.target_lang, side.lang)
         record.splits[name] = _finish_split(split, dictionary, output / f"{prefix}.tree", token_folder / prefix)
-        manifest.enter_files(tree_file_paths(output / f"{prefix}.tree"))
+        manifest.enter_files(data_and_index(output / f"{prefix}.tree"))
 
 
 def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens: Path) -> SplitRecord:
@@ -254,7 +254,7 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
         nodes=split.nodes,
         failed=split.failed,
         unknown_labels=sum(unknown.values()),
-        files=token_file_names(tokens, found_impl(tokens)) + [path.name for path in tree_file_paths(store)],
+        files=token_file_names(tokens, found_impl(tokens)) + [path.name for path in data_and_index(store)],
     )
 
 

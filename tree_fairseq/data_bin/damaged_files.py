@@ -16,8 +16,8 @@ from torch import Tensor
 
 from tree_fairseq.compat import wrap
 from tree_fairseq.data_bin.block_checksums import BlockChecker, checker_of, require_whole_index
+from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.token_files import require_mmap_files, require_old_files
-from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import CorruptFileError, TreeFairseqError
 from tree_fairseq.files import require_plain_file
 
@@ -39,7 +39,7 @@ class CheckedTokens(indexed_dataset.MMapIndexedDataset):
     def _do_init(self, path: str) -> None:
         # Also in a worker of a data loader, which opens the files again.
         super()._do_init(path)
-        data, index = tree_file_paths(path)
+        data, index = data_and_index(path)
         self._blocks = checker_of(data, self._bin_buffer_mmap)
         require_whole_index(index)
 
@@ -53,7 +53,7 @@ class CheckedTokens(indexed_dataset.MMapIndexedDataset):
 
 def _make_with_care(stock: Callable) -> Callable:
     def make_dataset(path: str, impl: str, fix_lua_indexing: bool = False, dictionary: Any = None):
-        files = tree_file_paths(path)
+        files = data_and_index(path)
         for file in (path, *files):
             require_plain_file(file)
         if impl != "raw" and len(missing := [file for file in files if not file.exists()]) == 1:

@@ -23,6 +23,11 @@ LINES_AT_A_TIME = 2048
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
+def data_and_index(prefix: str | os.PathLike) -> tuple[Path, Path]:
+    """Returns the data file and the index file of a dataset: ``PREFIX.bin`` and ``PREFIX.idx``."""
+    return Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
+
+
 def index_bytes(lines: int) -> int:
     """Returns the size of an index."""
     return _HEADER.size + 12 * lines

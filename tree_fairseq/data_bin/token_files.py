@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 
-from tree_fairseq.data_bin.index_files import read_index, require_data_size
-from tree_fairseq.data_bin.tree_store import TreeStore, tree_file_paths
+from tree_fairseq.data_bin.index_files import data_and_index, read_index, require_data_size
+from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -192,7 +192,7 @@ def side_prefixes(
     for number in itertools.count() if combine else [0]:
         name = f"{split}{number or ''}"
         candidates = [folder / f"{name}.{pair}.{lang}.{suffix}" for pair in pairs]
-        found = [prefix for prefix in candidates if tree_file_paths(prefix)[1].exists()]
+        found = [prefix for prefix in candidates if data_and_index(prefix)[1].exists()]
         if not found:
             break
         prefixes[name] = found[0]

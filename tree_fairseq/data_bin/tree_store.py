@@ -27,6 +27,7 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
 from tree_fairseq.data_bin.index_files import (
     LINES_AT_A_TIME,
+    data_and_index,
     index_bytes,
     index_header,
     line_blocks,
@@ -76,11 +77,6 @@ class TreeBlock(NamedTuple):
     rows: np.ndarray
 
 
-def tree_file_paths(prefix: str | os.PathLike) -> tuple[Path, Path]:
-    """Returns the data file and the index file of a store: ``PREFIX.bin`` and ``PREFIX.idx``."""
-    return Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
-
-
 def store_bytes(lines: int, nodes: int) -> int:
     """Returns the number of bytes that the two files of a store take together."""
     return 4 * (lines + _ROW * nodes) + index_bytes(lines)
@@ -93,7 +89,7 @@ class TreeStoreWriter:
     """
 
     def __init__(self, prefix: str | os.PathLike):
-        self._data_path, self._index_path = tree_file_paths(prefix)
+        self._data_path, self._index_path = data_and_index(prefix)
 
     def __enter__(self) -> TreeStoreWriter:
         self._file = open(self._data_path, "wb")
@@ -140,7 +136,7 @@ class TreeStoreWriter:
 
 def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
     """Replaces the labels of a store in place: label ``i`` becomes ``ids[i]``, ``[L]`` int32."""
-    data_path, index_path = tree_file_paths(prefix)
+    data_path, index_path = data_and_index(prefix)
     sizes, _ = _read_sizes(index_path)
     # Read and written, for the pages of a map would count as memory of this process.
     with open(data_path, "r+b") as file:
@@ -171,7 +167,7 @@ class TreeStore:
 
     def _open(self, prefix: str) -> None:
         self.prefix = prefix
-        data_path, index_path = tree_file_paths(prefix)
+        data_path, index_path = data_and_index(prefix)
         # Both are views of the mapped file, so that processes share them.
         self._sizes, self._pointers = _read_sizes(index_path)
         self._values = map_values(data_path, self._start(len(self._sizes)))
@@ -225,7 +221,7 @@ class TreeStore:
         first, last, _ = slice(first, last).indices(len(self))
         begin = self._start(first)
         size = self._start(max(first, last)) - begin
-        values = np.fromfile(tree_file_paths(self.prefix)[0], np.int32, size, offset=4 * begin)
+        values = np.fromfile(data_and_index(self.prefix)[0], np.int32, size, offset=4 * begin)
         is_row = np.ones(len(values), bool)
         starts = self._pointers[first:last] // 4 - begin
         is_row[starts] = False

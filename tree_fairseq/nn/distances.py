@@ -65,7 +65,7 @@ def leaf_distances(covers: Tensor, limit: int) -> Tensor:
 def symbol_distances(parents: Tensor, limit: int) -> Tensor:
     """Edges between symbols, at most ``limit``: ``[B, N, N]`` int32; also ``limit`` where no tree has both.
 
-    ``parents`` are ``[B, N]`` int64, the column of each symbol's parent; negative for roots and for what is no symbol.
+    ``parents`` are ``[B, N]`` int64, the column of each symbol's parent; negative for roots and for other tokens.
     """
     column = torch.arange(parents.size(1), device=parents.device)
     with without_autocast(parents):

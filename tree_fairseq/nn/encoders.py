@@ -13,6 +13,7 @@ from typing import Any, Callable, Optional
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder
+from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
@@ -131,6 +132,14 @@ class PretrainedEncoderConfig(FairseqDataclass):
     )
 
 
+def _build_transformer(
+    cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]
+) -> TransformerEncoderBase:
+    """fairseq's own encoder, unless the options ask for a bias."""
+    encoder = DistanceBiasedEncoder if bias_tables(cfg) else TransformerEncoderBase
+    return encoder(cfg, dictionary, embed_tokens)
+
+
 def _build_pretrained(cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]) -> PretrainedEncoder:
     """A pretrained encoder, whose width is the memory's."""
     encoder = PretrainedEncoder.build(dictionary, cfg.pretrained_folder, cfg.pretrained_description)
@@ -142,7 +151,7 @@ register_encoder(
     EncoderType(
         "transformer",
         reads=(SEQUENCE,),
-        build=DistanceBiasedEncoder,
+        build=_build_transformer,
         config=DistanceBiasConfig,
         help="fairseq's transformer",
     )

@@ -63,7 +63,7 @@ class ExtendedTransformer(TransformerModelBase):
 
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
-        """Refuses options that do not fit, and fills in, also in ``args`` for checkpoints, those that are no flags."""
+        """Refuses options that do not fit, and sets those without a flag, also in ``args``, which checkpoints keep."""
         if cls.why_no_cross_self_attention and cfg.cross_self_attention:
             raise InputError(f"--cross-self-attention {cls.why_no_cross_self_attention}", hint="Leave it out.")
         cfg.source_encoder = cls.default_encoder

@@ -224,7 +224,7 @@ def empty_hypothesis() -> dict[str, Any]:
 
 
 def empty_lines(number: int) -> str:
-    """What fairseq prints of a sentence whose only hypothesis is empty."""
+    """Returns the lines that fairseq prints for a sentence whose only hypothesis is empty."""
     score = -math.inf
     return f"S-{number}\t\nH-{number}\t{score}\t\nD-{number}\t{score}\t\nP-{number}\t\n"
 

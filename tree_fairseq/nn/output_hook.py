@@ -41,7 +41,7 @@ _NAMES = ("sorted_output", "on_input_error", *_FILES)
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What the flags ask for."""
+    """The files and the order that the flags of output ask for."""
 
     sorted_output: bool = False
     output: Path | None = None

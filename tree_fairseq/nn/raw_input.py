@@ -30,8 +30,9 @@ def check_raw_file(path: Path, cfg: Any) -> None:
 def read_raw_file(task: FairseqTask, path: Path, cfg: Any, guard: LineGuard, output: IO[str]) -> None:
     """Makes a task load the lines of a file, whatever split it is asked for.
 
-    They are tokenised and split as its folder says, or as fairseq's flags in the configuration say. What fairseq prints
-    of sentences is printed of faulty lines, too, to ``output``. If all are, the task raises NothingReadableError.
+    They are tokenised and split as its folder says, or as fairseq's flags in the configuration say. For faulty lines,
+    too, ``output`` gets the lines that fairseq prints for a sentence. If all lines are faulty, the task raises
+    NothingReadableError.
     """
     guard.watch(task)
     iterate = task.get_batch_iterator

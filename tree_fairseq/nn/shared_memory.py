@@ -14,7 +14,6 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.packed_rows import PackedRows
 from tree_fairseq.nn.phrase_bias import PhraseBias
 
 
@@ -55,6 +54,43 @@ def split_heads(states: Tensor, heads: int) -> Tensor:
 def join_heads(states: Tensor) -> Tensor:
     """``[B, H, N, D / H]`` to ``[N, B, D]``."""
     return states.permute(2, 0, 1, 3).flatten(2)
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """Where the n positions of B rows, packed one after the other, are in ``[B, M]``.
+
+    Attributes:
+        places: ``[n]`` int64, ascending, in the flattened ``[B * M]``
+        shape: B and M
+    """
+
+    places: Tensor
+    shape: tuple[int, int]
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.places) == self.shape[0] * self.shape[1]
+
+    def pad(self, values: Tensor) -> Tensor:
+        """Pads values ``[n, ...]`` with zeros to ``[B, M, ...]``."""
+        if not self._is_full:
+            zeros = values.new_zeros(self.shape[0] * self.shape[1], *values.shape[1:])
+            values = zeros.index_copy(0, self.places, values)
+        return values.unflatten(0, self.shape)
+
+    def pack(self, values: Tensor) -> Tensor:
+        """Takes the padding out of values ``[B, M, ...]``; the inverse of :meth:`pad`."""
+        values = values.flatten(0, 1)
+        return values if self._is_full else values.index_select(0, self.places)
+
+    def split(self, states: Tensor, heads: int) -> Tensor:
+        """Splits states of layers, ``[n, 1, D]``, into heads, ``[B, H, M, D / H]``."""
+        return self.pad(states.squeeze(1)).unflatten(2, (heads, -1)).transpose(1, 2)
+
+    def join(self, states: Tensor) -> Tensor:
+        """Joins heads ``[B, H, M, D / H]`` to ``[n, 1, D]``."""
+        return self.pack(states.transpose(1, 2).flatten(2)).unsqueeze(1)
 
 
 @dataclass(frozen=True)
@@ -203,7 +239,7 @@ class SharedMemoryAttention(MultiheadAttention):
 
 
 def _additive_mask(memory: ProjectedMemory, dtype: torch.dtype) -> Tensor:
-    """What attention adds to its logits: a mask ``[B, 1, 1, S]`` bool, true at what is read, or biases."""
+    """Returns the mask of logits, ``[B, 1, 1, S]`` bool, true at what is read; or biases to add, ``[B, H, 1, S]``."""
     if memory.bias is None:
         return ~memory.padding[:, None, None]
     return memory.bias.to(dtype).masked_fill(memory.padding[:, None], float("-inf")).unsqueeze(2)  # B x H x 1 x S

@@ -1,4 +1,4 @@
-"""A cache of parses, by text and parser, in an sqlite file that several processes may use at once."""
+"""A cache of parses, by text and parser, in an sqlite file that several processes may use, and sets of its keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -155,3 +155,41 @@ class ParseCache:
         except OSError as error:
             message = f"the folder of the parse cache {self.path} cannot be made: {error.strerror}"
             raise DataFolderError(message) from error
+
+
+class SeenKeys:
+    """A set of keys that a run has met: a corpus has more of them than fit into memory.
+
+    A temporary file holds them, some 25 bytes a key. It has no name and ends with this process. The set takes as much
+    memory as sqlite's page cache, two megabytes.
+    """
+
+    def __init__(self) -> None:
+        # sqlite makes a file for the database without a name when its page cache is full, and unlinks it at once.
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode=OFF")
+        self._connection.execute("CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID")
+
+    def add(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Adds keys and returns those that are new; raises DiskFullError if there is no room for them."""
+        new = set(keys)
+        # Neighbours share pages.
+        ordered = sorted(new)
+        try:
+            for first in range(0, len(ordered), _KEYS_PER_QUERY):
+                some = ordered[first : first + _KEYS_PER_QUERY]
+                marks = ",".join("?" * len(some))
+                new.difference_update(
+                    key for (key,) in self._connection.execute(f"SELECT key FROM seen WHERE key IN ({marks})", some)
+                )
+            self._connection.execute("BEGIN")
+            self._connection.executemany("INSERT INTO seen VALUES (?)", ((key,) for key in ordered if key in new))
+            self._connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            message = f"no room left for a temporary file ({error}); the environment variable TMPDIR names its folder"
+            raise DiskFullError(message) from error
+        return new
+
+    def close(self) -> None:
+        """Frees the disk."""
+        self._connection.close()

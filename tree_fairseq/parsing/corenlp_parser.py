@@ -112,7 +112,7 @@ class CoreNlpParser:
     so that parses of a server with other models are never mixed.
 
     Raises:
-        ParserUnavailableError: CoreNLP has no parser for the language, or the address is none
+        ParserUnavailableError: CoreNLP has no parser for the language, or the address is not that of a server
     """
 
     def __init__(self, options: ParserOptions):

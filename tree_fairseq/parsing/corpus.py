@@ -198,8 +198,9 @@ def parse_in_order(
 ) -> None:
     """Parses a text file as :func:`parse_corpus`, and writes nothing but the parse cache in the folder ``cache``.
 
-    Some lines at a time go to ``take``, with the number of the first, in order. What an earlier call had parsed is in
-    the cache; sentences that failed in this ``run`` are not tried again, those of other runs are. Other ``ranks`` help.
+    Some lines at a time go to ``take``, with the number of the first, in order. The parses of earlier
+    calls are in the cache. Sentences that failed in this ``run`` are not tried again, those of other runs are. Other
+    ``ranks`` help.
     """
     lines = count_lines(input)
     job = CorpusJob(Path(input), lines, lines_of_shards(lines, _FEWEST_IN_ORDER))

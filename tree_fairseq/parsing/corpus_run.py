@@ -17,11 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from tree_fairseq.parsing.cache import ParseCache
+from tree_fairseq.parsing.cache import ParseCache, SeenKeys
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
-from tree_fairseq.parsing.seen_keys import SeenKeys
 from tree_fairseq.progress import Patience, progress_bar
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.files import file_sha256, read_json, write_json
+from tree_fairseq.files import file_sha256, read_json, remove_folder, write_json
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import CorpusJob
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -30,13 +29,6 @@ logger = logging.getLogger(__name__)
 
 _ATTEMPT = "attempt.json"
 _POLL_SECONDS = 0.2
-
-
-def ranks_of_torchrun() -> tuple[int, int]:
-    """Returns the rank of this process and the number of ranks that torchrun has started; 0 and 1 without it."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return 0, 1
-    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
 @dataclass(frozen=True)
@@ -72,19 +64,15 @@ class LeadingRank:
         self._attempt, self._texts = uuid.uuid4().hex, 0
 
     def __enter__(self) -> LeadingRank:
-        _remove(self._folder)
-        if self.world_size > 1:
-            self._folder.mkdir(parents=True)
-            write_json(self._folder / _ATTEMPT, {"attempt": self._attempt, "command": self._command})
+        self._folder.mkdir(parents=True)
+        write_json(self._folder / _ATTEMPT, {"attempt": self._attempt, "command": self._command})
         return self
 
     def __exit__(self, *error: object) -> None:
-        _remove(self._folder)
+        remove_folder(self._folder)
 
     def share(self, text: SharedText, fill: Fill) -> None:
         """Has a text parsed by all ranks, and waits until every sentence is in the cache."""
-        if self.world_size == 1:
-            return
         self._texts += 1
         job = CorpusJob(Path(os.path.abspath(text.job.input)), text.job.lines, text.job.shard_lines, 0, self.world_size)
         text = SharedText(job, text.options, os.path.abspath(text.cache), text.run)
@@ -95,9 +83,8 @@ class LeadingRank:
 
     def dismiss(self) -> None:
         """Lets the others end; waits for those that have not come yet, as they would wait for this rank."""
-        if self.world_size > 1:
-            self._await("hello", lambda rank: "its start", lambda: None)
-        _remove(self._folder)
+        self._await("hello", lambda rank: "its start", lambda: None)
+        remove_folder(self._folder)
 
     def _await(self, kind: str, work: Callable[[int], str], state: Callable[[], object]) -> None:
         """Waits for a file of this attempt from each of the other ranks; the state changes while they are at work."""
@@ -186,13 +173,3 @@ def _from_json(found: dict[str, Any], rank: int) -> SharedText:
 def _shards_of(job: CorpusJob, rank: int) -> str:
     shards = [str(shard) for shard in range(rank, -(-job.lines // job.shard_lines), job.world_size)]
     return f"shards {', '.join(shards[:4])}{', ...' if len(shards) > 4 else ''} (of {job.shard_lines} lines each)"
-
-
-def _remove(folder: Path) -> None:
-    """Removes the folder at once, for others may be writing into it."""
-    aside = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}")
-    try:
-        os.rename(folder, aside)
-    except FileNotFoundError:
-        return
-    shutil.rmtree(aside, ignore_errors=True)

@@ -25,11 +25,11 @@ from tree_fairseq.data_bin.constituency_sides import (
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import RANKS, Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
-from tree_fairseq.files import reporting_full_disk, require_plain_file
+from tree_fairseq.files import remove_folder, reporting_full_disk, require_plain_file
 from tree_fairseq.logs import naming
 from tree_fairseq.parsing.corpus import fill_cache
 from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.parsing.ranks import LeadingRank, help_parsing, ranks_of_torchrun
+from tree_fairseq.parsing.ranks import LeadingRank, help_parsing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, StockMain
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 
@@ -78,7 +78,7 @@ def build_folder(
 
     Of the ranks of torchrun, rank 0 does so, and the others parse a share of the text for it.
     """
-    rank, world_size = ranks_of_torchrun()
+    rank, world_size = _ranks_of_torchrun()
     staging = Staging(plan.destination, plan.command(inputs), plan.args.parse_cache)
     if rank > 0:
         with ProcessPool(plan.args.workers) as pool:
@@ -89,7 +89,10 @@ def build_folder(
         staging.refuse_unpublished()
         manifest = plan.start_manifest()
     with reporting_full_disk(staging.path, needed), staging:
-        with LeadingRank(staging.path / RANKS, staging.command_digest, world_size) as staging.ranks:
+        folder = staging.path / RANKS
+        remove_folder(folder)  # that of a killed attempt, on whose leading rank others may be waiting
+        leading = LeadingRank(folder, staging.command_digest, world_size) if world_size > 1 else None
+        with leading or contextlib.nullcontext() as staging.ranks:
             if not staging.is_ready:
                 output = staging.new_output()
                 try:
@@ -100,9 +103,17 @@ def build_folder(
                 except BaseException:
                     shutil.rmtree(output, ignore_errors=True)
                     raise
-            staging.ranks.dismiss()
+            if staging.ranks is not None:
+                staging.ranks.dismiss()
         staging.publish()
     logger.info("[trees] done: %s", plan.destination)
+
+
+def _ranks_of_torchrun() -> tuple[int, int]:
+    """Returns the rank of this process and the number of ranks that torchrun has started; 0 and 1 without it."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return 0, 1
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
 def _build(

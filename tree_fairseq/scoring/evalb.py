@@ -33,7 +33,7 @@ _PAIRS = frozenset[frozenset]
 
 @dataclass(frozen=True)
 class Parameters:
-    """What EVALB reads from a parameter file; the defaults are those of ``COLLINS.prm``."""
+    """The settings in a parameter file of EVALB; the defaults are those of ``COLLINS.prm``."""
 
     labelled: bool = True
     cutoff: int = 40  # the second part of the summary has sentences of up to this number of words

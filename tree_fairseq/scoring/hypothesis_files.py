@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from tree_fairseq.classification.targets import is_number
 from tree_fairseq.error_reports import failed
@@ -336,11 +336,16 @@ def _metrics(measures: Iterable[Measure], indices: Sequence[int]) -> dict[str, f
 def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
     """Runs the command; returns its exit status."""
     args = files_parser(epilog).parse_args(arguments)
+    return print_scores(lambda: FileScorer(args).score(), tables, args.json)
+
+
+def print_scores(score: Callable[[], dict[str, Any]], text: Callable[[dict[str, Any]], str], file: Path | None) -> int:
+    """Scores, prints the result as text, and writes it to ``file`` as JSON if one is given; returns the exit status."""
     try:
-        result = FileScorer(args).score()
-        sys.stdout.write(tables(result))
-        if args.json is not None:
-            write_json(args.json, result)
+        result = score()
+        sys.stdout.write(text(result))
+        if file is not None:
+            write_json(file, result)
     except (TreeFairseqError, OSError) as error:
         return failed(error, logger)
     return 0

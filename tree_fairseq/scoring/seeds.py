@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import statistics
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,11 +20,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tree_fairseq.error_reports import failed
-from tree_fairseq.errors import ScoringError, TreeFairseqError
-from tree_fairseq.files import write_json
+from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.breakdowns import COUNT
-from tree_fairseq.scoring.hypothesis_files import FileScorer, metrics_parser
+from tree_fairseq.scoring.hypothesis_files import FileScorer, metrics_parser, print_scores
 from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
 from tree_fairseq.scoring.score_tables import aligned
 from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
@@ -80,7 +77,7 @@ class SeedScorer(FileScorer):
 
     @staticmethod
     def _differences(ours: Sequence[Measure], theirs: Sequence[Measure], test: Resampling) -> dict[str, dict]:
-        """Returns the tests; nothing for correlations, which are no functions of sums over sentences."""
+        """Returns the tests; nothing for correlations, because they cannot be computed from sums over sentences."""
         if not all(isinstance(measure, AdditiveMeasure) for measure in (*ours, *theirs)):
             return {}
         return mean_over_seeds_test(theirs, ours, test)
@@ -117,11 +114,4 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
     args = seeds_parser().parse_args(arguments)
     logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    try:
-        result = SeedScorer(args).score()
-        sys.stdout.write(table(result))
-        if args.json is not None:
-            write_json(args.json, result)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
-    return 0
+    return print_scores(lambda: SeedScorer(args).score(), table, args.json)

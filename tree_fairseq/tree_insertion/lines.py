@@ -110,6 +110,7 @@ class EncodedText:
 
     @property
     def largest(self) -> int:
+        """The number of nodes of the largest tree; 0 without trees."""
         return max((tree.nodes for tree in self.lines), default=0)
 
 

@@ -117,7 +117,7 @@ class ExactOracle:
         beside: steps for the left and right siblings of y, under y's parent
         above: for each ancestor p of y by depth, steps for the region between p and y, if y has siblings under p
         between: for each ancestor u of y by depth, steps from below u to y, if u's children will hang from y
-        gaps: steps for the children of y from rank a to b, as ``gaps[y][a][b - a + 1]``; 0 if there are none
+        gaps: steps for the children of y from rank a to b, as ``gaps[y][a][b - a + 1]``; 0 where b is a - 1
     """
 
     def __init__(self, target: TargetTree):

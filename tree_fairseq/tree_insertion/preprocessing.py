@@ -16,10 +16,10 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
-from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import InputError
 from tree_fairseq.files import require_room
 from tree_fairseq.options import flag_of, given_flags, refuse_flags
@@ -148,7 +148,7 @@ class InsertionPlan(PreprocessPlan):
         write_stores(lines, TrajectorySampler.of(record), pool)
         dictionary = load_dictionary(output, lang)
         for split, prefix in prefixes.items():
-            text, files = self.texts[split], tree_file_paths(stores[split])
+            text, files = self.texts[split], data_and_index(stores[split])
             manifest.enter_files(files)
             record.splits[split] = InsertionSplitRecord(
                 prefix=prefix.name,

@@ -22,7 +22,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.packed_rows import PackedRows
+from tree_fairseq.nn.shared_memory import PackedRows
 from tree_fairseq.tree_insertion.forests import Forest
 
 STEPS = 10  # different counts, 0 to 9

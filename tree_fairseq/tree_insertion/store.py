@@ -21,9 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
-from tree_fairseq.data_bin.index_files import map_values, read_index_with_pointers, write_index
+from tree_fairseq.data_bin.index_files import data_and_index, map_values, read_index_with_pointers, write_index
 from tree_fairseq.data_bin.token_files import token_lengths
-from tree_fairseq.data_bin.tree_store import tree_file_paths
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.trajectories import Trajectory
 
@@ -41,7 +40,7 @@ def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> n
 
 def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: Sequence[int]) -> None:
     """Writes the different items and the item of each line of a split; the index last, when all items are on disk."""
-    data_path, index_path = tree_file_paths(prefix)
+    data_path, index_path = data_and_index(prefix)
     lengths = []
     with open(data_path, "wb") as file:
         for item in items:
@@ -63,7 +62,7 @@ class InsertionStore:
 
     def __init__(self, prefix: str | os.PathLike):
         self.prefix = os.fspath(prefix)
-        data_path, index_path = tree_file_paths(prefix)
+        data_path, index_path = data_and_index(prefix)
         value_bytes, self._sizes, pointers = read_index_with_pointers(index_path)
         if value_bytes != 4 or (pointers % 4).any() or (self._sizes <= _HEAD).any():
             raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {_REPAIR}")

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from tree_fairseq.nn.distance_bias import DistanceBias
 from tree_fairseq.nn.phrase_bias import PhraseBias
-from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, split_heads
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
 
@@ -27,7 +27,7 @@ class TreeAttention(MultiheadAttention):
 
     def _split_heads(self, states: Tensor) -> Tensor:
         """``[S, B, D]`` to ``[B, H, S, D / H]``."""
-        return split_heads(states, self.num_heads)
+        return states.unflatten(2, (self.num_heads, -1)).permute(1, 2, 0, 3)
 
     def accumulated_values(self, states: Tensor, structure: TreeStructure) -> Tensor:
         """Projects states to values and accumulates those of the nodes: ``[B, H, S, D / H]``."""

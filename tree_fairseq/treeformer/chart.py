@@ -96,7 +96,7 @@ class Chart(nn.Module):
     def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
         """Encodes tokens and phrases as ``[S, B, D]``, from states ``[N, B, D]`` of tokens; padding is ignored.
 
-        What unused cells hold has no meaning, but is finite.
+        The values of unused cells have no meaning, but they are finite.
         """
         if cells.height < self.height and self.height not in _warned:
             _warned.add(self.height)

@@ -181,7 +181,7 @@ class Tree:
 
     @classmethod
     def from_nltk(cls, tree: Any) -> Tree:
-        """The tree of an ``nltk.Tree``; the inverse of `to_nltk`. Raises TypeError for a leaf that is no string."""
+        """The tree of an ``nltk.Tree``; the inverse of `to_nltk`. Raises TypeError for a leaf that is not a string."""
         # A leaf is any object that is not a tree.
         return _tree_from_nested(tree, lambda node: (node.label(), node) if hasattr(node, "label") else (node, ()))
 
