@@ -76,7 +76,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
 
     def generate(self, tokenized_sentences, beam: int = 5, verbose: bool = False, **kwargs) -> list[list[dict]]:
-        """If hypotheses are trees and are logged, also logs the best ones in brackets."""
+        """Also logs the best hypotheses in brackets, if they are trees and are logged."""
         ranked = super().generate(tokenized_sentences, beam=beam, verbose=verbose, **kwargs)
         if verbose and isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             for hypotheses in ranked:

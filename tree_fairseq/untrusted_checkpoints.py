@@ -184,7 +184,7 @@ def distrust_expressions(state: Any, path: str | os.PathLike) -> None:
 
 
 class _CarefulEvaluation:
-    """``eval`` of a module, which refuses what came out of a checkpoint and is not just values."""
+    """Takes the place of ``eval`` in a module, and refuses text of a checkpoint that is more than values."""
 
     def __init__(self) -> None:
         self.distrusted: dict[str, str] = {}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -130,24 +130,25 @@ def test_annotating_at_any_moment(tmp_path):
     assert not (tmp_path / "work" / "bin.building").exists()
 
 
+def lead_a_group(arguments: list, destination: Path) -> None:
+    """Preprocesses in a process group of its own, as a shell starts a command."""
+    os.setsid()
+    run_preprocess(*arguments, "--destdir", destination)
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.4])
 def test_the_command_with_its_workers(tmp_path, seconds):
     """The process group is killed while several processes are at work."""
     corpus = write_corpus(tmp_path / "corpus", train=3000)
     arguments = ["--trainpref", corpus / "mixed/train", "--workers", 3, "--tree-parser", "brackets"]
-    program = "import sys; from tests.data_bin.corpora import run_preprocess; run_preprocess(*sys.argv[1:])"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments), "--destdir", str(tmp_path / "bin")],
-        cwd=Path(__file__).parents[2],
-        start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    process = multiprocessing.get_context("fork").Process(target=lead_a_group, args=(arguments, tmp_path / "bin"))
+    process.start()
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("bin.building/output-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(seconds)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.join()
     if not (tmp_path / "bin").exists() or (tmp_path / "bin.building").exists():
         run_preprocess(*arguments, "--destdir", tmp_path / "bin")
     run_preprocess(*arguments, "--destdir", tmp_path / "unbroken")

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.data_bin.corpora import folder_bytes, prefixes, write_lines
+from tests.fork_server import programs
 from tests.parsing.conftest import toy_lines
 from tests.parsing.fake_parsers import LOG_VARIABLE, SLEEP_VARIABLE, noted
 
@@ -154,7 +155,7 @@ def content(path: Path) -> object:
 def test_a_rank_is_stopped_and_one_is_killed(hosts, shared, tmp_path, command, ranks, batches_in_hand):
     log = tmp_path / "log"
     quick = {**os.environ, SLEEP_VARIABLE: "0", "PYTHONPATH": str(ROOT)}
-    alone = [sys.executable, *program(command, shared, "alone")]
+    alone = [programs() / "python", *program(command, shared, "alone")]
     subprocess.run(alone, env=quick, check=True, timeout=300, capture_output=True)
     distinct = len(noted(log))
     log.unlink()

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tests.recipes.commands import EXAMPLES, library
+from tests.recipes.commands import EXAMPLES, environment, library
 
 results = library("results")
 tables = library("result_tables")
@@ -85,6 +85,7 @@ def toy(tmp_path, monkeypatch):
     """A file of results of tiny trainings on made-up data."""
     for module in (results, tables):
         monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setenv("PATH", environment()["PATH"])  # recipes find their programs there
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results toy -->\n<!-- end of results -->\nafter\n", encoding="utf-8")
     monkeypatch.setattr(tables.write_pages, "__defaults__", ((page,), tmp_path / "picture.svg"))

@@ -47,6 +47,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
+        """The address of the page."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
     def explain(self, text: str) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _places(kept: np.ndarray, count: int) -> np.ndarray:
 
 
 def _groups(is_first: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of entries, the first of each group marked: the group of each, and where the groups begin and end."""
+    """Returns the group of each entry, and where groups begin and end, given the first entry of each."""
     begin = np.flatnonzero(is_first)
     return is_first.cumsum() - 1, begin, np.append(begin[1:], len(is_first))[: len(begin)]
 

@@ -129,7 +129,7 @@ def first_line_of(lines: Sequence[str]) -> int:
 
 
 class NewLines(list):
-    """Token tensors ``[N]`` int64 of new lines, with their trees, unless these are in the tokens, if there are any.
+    """Token tensors ``[N]`` int64 of new lines, and their trees; None without trees, or if the tokens are the trees.
 
     fairseq's interactive command passes the list of token tensors from one method of the task to another and only
     reads its items, so the trees travel with the list; ``first`` is the number of the first line, from 0, and ``words``

@@ -215,7 +215,7 @@ class SharedMemoryAttention(MultiheadAttention):
         return logits.view_as(attn_weights)
 
     def _without_weights(self, query: Tensor, memory: ProjectedMemory) -> Tensor:
-        """Attention whose weights, T times S a head, are not kept; all beams of a sentence read its memory at once."""
+        """Attends without keeping the weights, T times S a head; all beams of a sentence read its memory at once."""
         length, rows, _ = query.shape
         sentences = len(memory.keys)
         projected = self.q_proj(query)

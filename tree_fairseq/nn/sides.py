@@ -89,7 +89,7 @@ class ParsedSide(Side):
         return [line.forest for line in self.line_parser.parse_lines(lines, first)]
 
     def encode_tokens(self, tokens: Iterable[str]) -> Tensor:
-        """Their ids in the dictionary, ``[N]`` int64."""
+        """Returns the ids of tokens in the dictionary, ``[N]`` int64."""
         return self.dictionary.encode_line(" ".join(tokens), add_if_not_exist=False).long()
 
     def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:

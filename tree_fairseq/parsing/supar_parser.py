@@ -88,7 +88,7 @@ class SuparParser:
         return [FLAT_TAG]
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Sentences without words have None."""
+        """Parses sentences of words; returns None for a sentence without words."""
         filled = [position for position, words in enumerate(sentences) if words]
         results: list[Tree | None] = [None] * len(sentences)
         if not filled:

@@ -214,8 +214,7 @@ def _known_names(plan: PreprocessPlan, inputs: Inputs, leaves: Path, output: Pat
 
 @contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Also writes what this package logs to a file, where stock fairseq logs, too; the file is closed in the end, for
-    its folder does not stay."""
+    """Writes the log of this package to the file of fairseq's log, too, and closes it before its folder is moved."""
     package, stock = logging.getLogger("tree_fairseq"), logging.getLogger("fairseq_cli.preprocess")
     before = [*package.handlers, *stock.handlers]
     package.addHandler(logging.FileHandler(path, encoding="utf-8"))

@@ -21,6 +21,8 @@ _TOLERANCE = 1e-6
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class SlotKlDivergenceConfig(FairseqDataclass):
+    """Options of :class:`SlotKlDivergence`."""
+
     deletion_weight: float = option(1.0, "weight of the cross-entropy of deleting nodes, for models that delete")
     label_smoothing: float = option(0.0, "share of the divergence from the uniform distribution in the loss of a slot")
 

@@ -91,7 +91,7 @@ class TreeSelfAttention(TreeAttention):
 
     @torch.no_grad()
     def weights_of_nodes(self, states: Tensor, structure: TreeStructure) -> Tensor:
-        """Attention weights of the nodes over leaves and nodes (eqs. 14 and 18), for those who look: ``[B, H, M, S]``.
+        """Attention weights of the nodes over leaves and nodes (eqs. 14 and 18), for pictures: ``[B, H, M, S]``.
 
         ``states`` ``[S, B, D]`` are those that :meth:`forward` gets. Fused attention, which trains, does not have them.
         """

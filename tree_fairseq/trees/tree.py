@@ -132,6 +132,7 @@ class Tree:
 
     def pretty(self, *, width: int | None = None, max_depth: int = 100) -> str:
         """The tree as text, drawn with lines: see `tree_fairseq.drawing.forest.tree_to_text`."""
+        # Drawing stands above trees, so it is imported only when it is called; a test of the layers allows no more.
         from tree_fairseq.drawing.forest import tree_to_text
 
         return tree_to_text((self,), width=width, max_depth=max_depth)
