@@ -6,7 +6,7 @@ import functools
 from typing import Callable
 
 from tests.benchmarks.classification_lengths import over_lengths
-from tests.benchmarks.classification_models import Task, sequence_batch, training_step, tree_batch
+from tests.benchmarks.classification_models import WORDS, Task, sequence_batch, training_step, tree_batch
 from tests.benchmarks.figures import time_ratio
 from tests.benchmarks.measuring import Settings, Timing, peak_bytes, side_by_side
 from tests.benchmarks.reporting import TIME_HEADINGS, Report, megabytes, milliseconds, time_cells
@@ -25,7 +25,8 @@ def run(settings: Settings) -> Report:
     """Times training steps at the paper's tiny size, then steps and inference for one sentence at a time."""
     size, leaves = settings.choose((BATCH, LEAVES), (2, 6))
     nodes = leaves - 1
-    task, tagged = Task(), Task(all_nodes=True)
+    words = settings.choose(WORDS, 1_000)
+    task, tagged = Task(words=words), Task(all_nodes=True, words=words)
     trees, sequences = tree_batch(task, size, leaves), sequence_batch(task, size, leaves + nodes)
     steps, passes = {}, {}
     for name in LABELS:

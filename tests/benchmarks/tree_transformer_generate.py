@@ -15,7 +15,7 @@ BATCH, LEAVES, NODES, TARGETS, BEAM = 32, 30, 20, 30, 5
 def run(settings: Settings) -> Report:
     """Times both on the same number of source positions and of steps."""
     size, targets = settings.choose((BATCH, TARGETS), (2, 3))
-    task = Task()
+    task, own = Task(), f"transformer_{settings.choose('iwslt_de_en', 'tiny')}"
 
     def translate(architecture: str, batch: dict):
         # Random weights do not know when to stop, so both must write the same number of tokens.
@@ -24,12 +24,12 @@ def run(settings: Settings) -> Report:
         return lambda: generator.generate([generator.model.single_model], batch)
 
     works = {
-        "tree": translate("tree_transformer_iwslt_de_en", tree_batch(task, size, LEAVES, NODES, targets)),
-        "stock": translate("transformer_iwslt_de_en", stock_batch(task, size, LEAVES + NODES, targets)),
+        "tree": translate(f"tree_{own}", tree_batch(task, size, LEAVES, NODES, targets)),
+        "stock": translate(own, stock_batch(task, size, LEAVES + NODES, targets)),
     }
     timing = side_by_side(works, settings.choose(10, 1))
     rows = [("beam search", "source positions", "sentences a second", "ms, fastest to slowest", "processor ms")]
-    for name, label in (("tree", "tree_transformer_iwslt_de_en"), ("stock", "transformer_iwslt_de_en")):
+    for name, label in (("tree", f"tree_{own}"), ("stock", own)):
         positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
         taken = timing[name]
         speed = f"{size / taken.median:.2f}"

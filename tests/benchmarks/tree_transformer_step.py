@@ -13,8 +13,8 @@ BATCH, LEAVES, NODES, TARGETS = 32, 30, 20, 30
 def run(settings: Settings) -> Report:
     """Times both on the same number of source positions, n + m and EOS."""
     size = settings.choose(BATCH, 2)
-    task = Task()
-    tree, stock = (TrainingStep(build(f"{kind}transformer_iwslt_de_en", task), task) for kind in ("tree_", ""))
+    task, own = Task(), f"transformer_{settings.choose('iwslt_de_en', 'tiny')}"
+    tree, stock = (TrainingStep(build(f"{kind}{own}", task), task) for kind in ("tree_", ""))
     batches = {
         "tree": tree_batch(task, size, LEAVES, NODES, TARGETS),
         "stock": stock_batch(task, size, LEAVES + NODES, TARGETS),
@@ -22,7 +22,7 @@ def run(settings: Settings) -> Report:
     works = {"tree": lambda: tree(batches["tree"]), "stock": lambda: stock(batches["stock"])}
     timing = side_by_side(works, settings.choose(10, 1))
     rows = [("step", "source positions", *TIME_HEADINGS, "peak MB")]
-    for name, label in (("tree", "tree_transformer_iwslt_de_en"), ("stock", "transformer_iwslt_de_en")):
+    for name, label in (("tree", f"tree_{own}"), ("stock", own)):
         positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
         rows.append((label, positions, *time_cells(timing[name]), megabytes(peak_bytes(works[name]))))
     return Report(

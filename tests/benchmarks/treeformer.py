@@ -144,9 +144,10 @@ def run(settings: Settings) -> Report:
     charts = Charts(size, columns, height)
     ratio = charts.saved_ratio()
     kept = keep_freed_memory(settings)
+    sizes = settings.choose("iwslt_de_en", "tiny")
     encoders = {
-        "stock": encoder_step("transformer_iwslt_de_en", "encoder_out", size, columns),
-        "chart": encoder_step("treeformer_iwslt_de_en", "cell_states", size, columns),
+        "stock": encoder_step(f"transformer_{sizes}", "encoder_out", size, columns),
+        "chart": encoder_step(f"treeformer_{sizes}", "cell_states", size, columns),
     }
     steps = side_by_side(encoders, settings.choose(9, 1))
     works = {
