@@ -1,4 +1,4 @@
-"""Tables and a picture of the files of ``examples/results``, and the pages that show them.
+"""Tables and pictures of the files of ``examples/results``, and the pages that show them.
 
 A page has a file's table between ``<!-- results NAME -->`` and ``<!-- end of results -->``. Between ``<!-- results
 summary -->`` and the end stands one row for each of the comparisons that the files call their ``headlines``.
@@ -6,6 +6,7 @@ summary -->`` and the end stands one row for each of the comparisons that the fi
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import statistics
@@ -23,7 +24,8 @@ EXAMPLES = Path(__file__).resolve().parents[1]
 RESULTS = EXAMPLES / "results"
 DOCUMENTS = EXAMPLES.parent / "docs"
 PAGES = (*EXAMPLES.glob("*/README.md"), *DOCUMENTS.rglob("*.md"))
-PICTURE = DOCUMENTS / "images" / "differences.svg"
+PICTURES = DOCUMENTS / "images"
+DIFFERENCES = "differences.svg"
 MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 SUMMARY = "summary"
 SIGNIFICANT = 0.05
@@ -113,8 +115,26 @@ def draw_differences(results: Sequence[dict]) -> Figure:
     return figure
 
 
-def write_pages(pages: Iterable[Path] = PAGES, picture: Path = PICTURE) -> list[Path]:
-    """Writes the tables into the pages, and the picture; returns the pages that changed."""
+def draw_parts(result: dict) -> Figure:
+    """Draws the metric of each system by parts of the test set, as means over the seeds. Needs matplotlib."""
+    figure = new_figure(6.4, 4.0)
+    axes = figure.add_subplot()
+    systems = {name: system["parts"] for name, system in result["measured"]["systems"].items()}
+    names = list(next(iter(systems.values()))[0])
+    for (system, runs), colour in zip(systems.items(), itertools.cycle(COLOURS)):
+        means = [statistics.fmean(run[name] for run in runs) for name in names]
+        axes.plot(range(len(names)), means, "o-", markersize=4, color=colour, label=system)
+    axes.set_xticks(range(len(names)), names)
+    axes.grid(color="#e4e7eb")
+    axes.set_axisbelow(True)
+    heading = next(iter(result["metrics"].values()))
+    legend = figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    as_written([*legend.get_texts(), axes.set_xlabel(result["parts"]["title"]), axes.set_ylabel(heading)])
+    return figure
+
+
+def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = PICTURES) -> list[Path]:
+    """Writes the tables into the pages, and the pictures; returns the pages that changed."""
     changed = []
     for page in pages:
         text = page.read_text(encoding="utf-8")
@@ -123,7 +143,11 @@ def write_pages(pages: Iterable[Path] = PAGES, picture: Path = PICTURE) -> list[
             page.write_text(new, encoding="utf-8")
             changed.append(page)
     if results := measured_results():
-        write_figure(draw_differences(results), picture, "Differences between systems")
+        write_figure(draw_differences(results), pictures / DIFFERENCES, "Differences between systems")
+    for path in RESULTS.glob("*.json"):
+        result = read_result(path.stem)
+        if "parts" in result and "measured" in result:
+            write_figure(draw_parts(result), pictures / f"{path.stem}.svg", result["title"])
     return changed
 
 
@@ -138,9 +162,11 @@ def _difference(row: dict) -> str:
 
 
 def _cost(result: dict, pair: dict) -> str:
-    """Hours of a run over those of the baseline."""
-    systems = result["measured"]["systems"]
-    ours, theirs = (statistics.fmean(systems[pair[side]]["hours"]) for side in ("system", "baseline"))
+    """Hours of processors of a run over those of the baseline."""
+    sides = [result["measured"]["systems"][pair[side]] for side in ("system", "baseline")]
+    if not all("processor_hours" in side for side in sides):
+        return "not measured"
+    ours, theirs = (statistics.fmean(side["processor_hours"]) for side in sides)
     return f"{ours / theirs:.1f} times"
 
 

@@ -19,6 +19,8 @@ A file has these entries, and ``measured``, which this program writes:
 * ``comparisons``: pairs of systems, the second of which is the baseline
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; ``compared``: its metrics
   that are reported, with their headings
+* ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
+  ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis
 * ``headlines``: those of the comparisons that the summary of all files shows; all where not given
 """
 
@@ -29,6 +31,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -61,17 +64,19 @@ def command_of(result: dict, system: str, seed: int, data: Path, out: Path, loca
 def train(result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()) -> dict:
     """Runs a recipe, and returns the metrics, the size and the hours of its run, and its folder.
 
-    Hours are those of the first call that finished, and of calls before it that failed.
+    Hours are those of the first call that finished, and of calls before it that failed. Hours of processors do not
+    depend on what else the machine has to do.
     """
     diary = out / "hours.json"
     hours = json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
     command = command_of(result, system, seed, data, out, local)
     key = shlex.join(command_of(result, system, seed, data, out)[5:])
-    entry = hours.setdefault(key, {"hours": 0.0, "finished": False})
-    begin = time.monotonic()
+    entry = hours.setdefault(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
+    begin, processor_begin = time.monotonic(), _processor_seconds()
     status = subprocess.run(command).returncode
     if not entry["finished"]:
         entry["hours"] += (time.monotonic() - begin) / 3600
+        entry["processor_hours"] += (_processor_seconds() - processor_begin) / 3600
         entry["finished"] = status == 0
         out.mkdir(parents=True, exist_ok=True)
         write_json(diary, hours)
@@ -81,7 +86,25 @@ def train(result: dict, system: str, seed: int, data: Path, out: Path, local: Se
     [folder] = {path.parent for path in out.rglob(f"runs/{name}/{SCORE_FILE}")}
     scores = read_scores(folder / SCORE_FILE)
     facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
-    return {"folder": folder, "hours": entry["hours"], **facts, "metrics": scores["metrics"]}
+    if "parts" in result:
+        facts["parts"] = _parts(result["parts"], scores)
+    spent = {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
+    return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+
+
+def _processor_seconds() -> float:
+    """Returns the seconds that ended children of this process, and theirs, have spent on processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _parts(parts: dict, scores: dict) -> dict[str, float]:
+    """Returns a metric by parts of the test set, such as ``10-20`` words."""
+    found = {}
+    for bucket in scores[parts["section"]][parts["set"]]:
+        ends = bucket["from"] if bucket["to"] == bucket["from"] else f"{bucket['from']}-{bucket['to']}"
+        found[f"{bucket['from']}+" if bucket["to"] is None else str(ends)] = bucket[parts["metric"]]
+    return found
 
 
 def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
@@ -103,13 +126,16 @@ def measure(result: dict, data: Path, out: Path, local: Sequence[str] = ()) -> d
     seeds = result["seeds"]
     runs = {name: [train(result, name, seed, data, out, local) for seed in seeds] for name in result["systems"]}
     systems = {}
-    for name, rows in runs.items():
-        systems[name] = {
+    for system, rows in runs.items():
+        systems[system] = {
             "metrics": {metric: [row["metrics"][metric] for row in rows] for metric in result["metrics"]},
             "updates": [row.get("updates") for row in rows],
             "parameters": rows[0].get("parameters"),
-            "hours": [round(row["hours"], 3) for row in rows],
+            "hours": [row["hours"] for row in rows],
         }
+        for name in ("processor_hours", "parts"):
+            if all(name in row for row in rows):
+                systems[system][name] = [row[name] for row in rows]
     folders = {name: [row["folder"] for row in rows] for name, rows in runs.items()}
     comparisons = [
         {"system": ours, "baseline": theirs, "metrics": compare(result, folders[ours], folders[theirs], out)}

@@ -45,8 +45,10 @@ def test_pages_have_the_tables_of_the_files():
         )
     assert {mark[2] for mark in found} == {*MEASURED, tables.SUMMARY}
     if MEASURED:
-        picture = tables.PICTURE.read_text(encoding="utf-8")
+        picture = (tables.PICTURES / tables.DIFFERENCES).read_text(encoding="utf-8")
         assert all(f">{tables.read_result(name)['title']}: " in picture for name in MEASURED)
+    for name in MEASURED:
+        assert "parts" not in tables.read_result(name) or (tables.PICTURES / f"{name}.svg").is_file()
 
 
 def test_the_summary_has_the_headlines():
@@ -61,8 +63,10 @@ def test_the_summary_has_the_headlines():
         "comparisons": [["ours", "stock"], ["theirs", "stock"], ["other", "stock"]],
         "measured": {
             "systems": {
-                "stock": {"hours": [1, 3]},
-                **{name: {"hours": [3, 3]} for name in ("ours", "theirs", "other")},
+                "stock": {"processor_hours": [1, 3]},
+                "ours": {"processor_hours": [3, 3]},
+                "theirs": {"processor_hours": [1, 1]},
+                "other": {},
             },
             "comparisons": [
                 pair("ours", 1.25, 0.5, 2, 0.01),
@@ -74,8 +78,8 @@ def test_the_summary_has_the_headlines():
     task = "| [A task](../examples/geo/README.md) |"
     assert tables.summary([result]).splitlines()[2:] == [
         f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes | 1.5 times |",
-        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p = 0.040) | no, it costs | 1.5 times |",
-        f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | 1.5 times |",
+        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p = 0.040) | no, it costs | 0.5 times |",
+        f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
     assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
 
@@ -88,7 +92,7 @@ def toy(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", environment()["PATH"])  # recipes find their programs there
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results toy -->\n<!-- end of results -->\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(tables.write_pages, "__defaults__", ((page,), tmp_path / "picture.svg"))
+    monkeypatch.setattr(tables.write_pages, "__defaults__", ((page,), tmp_path))
     content = {
         "title": "a toy",
         "recipe": "overnight",
@@ -103,6 +107,7 @@ def toy(tmp_path, monkeypatch):
         "comparisons": [["several", "left to right"]],
         "score": "--references {out}/publications/text/test.lf --metrics tree --unordered filter --samples 20",
         "compared": {"tree_match_unordered": "accuracy"},
+        "parts": {"section": "by_size", "set": "test", "metric": "steps", "title": "nodes"},
     }
     (tmp_path / "toy.json").write_text(json.dumps(content), encoding="utf-8")
     return tmp_path
@@ -115,12 +120,16 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     several = measured["systems"]["several"]
     assert len(several["metrics"]["steps"]) == 1 and all(hours > 0 for hours in several["hours"])
     assert several["updates"] == [8] and several["parameters"] > 1000
+    assert 0 < several["processor_hours"][0] and several["parts"][0]
     [pair] = measured["comparisons"]
     values = [measured["systems"][name]["metrics"]["accuracy_unordered"] for name in ("several", "left to right")]
     assert pair["metrics"]["tree_match_unordered"]["difference"] == pytest.approx(values[0][0] - values[1][0])
     text = (toy / "page.md").read_text(encoding="utf-8")
     assert "| several | " in text and "several over left to right, accuracy: " in text and text.endswith("after\n")
-    assert ">a toy: several over left to right<" in (toy / "picture.svg").read_text(encoding="utf-8")
+    picture = (toy / tables.DIFFERENCES).read_text(encoding="utf-8")
+    assert ">a toy: several over left to right<" in picture
+    picture = (toy / "toy.svg").read_text(encoding="utf-8")
+    assert all(f">{text}<" in picture for text in ("left to right", "nodes", *several["parts"][0]))
     capfd.readouterr()
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
     assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]
