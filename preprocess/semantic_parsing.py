@@ -1,12 +1,15 @@
 """Converts a data set of utterances (or trees) and logical forms into aligned splits, the first stage of its recipe.
 
     python -m preprocess.semantic_parsing geo --data DIR --output DIR [--valid N] [--keep-valid]
-        [--subset N] [--limit N]
+        [--subset N] [--recombine N] [--permute N] [--limit N]
 
 Writes ``OUTPUT/{train,valid,test}.{source,target}``, and ``OUTPUT/test.groups`` if test examples belong to groups. No
 token of the data set is replaced. ``fairseq-preprocess`` replaces rare tokens as in the papers: ``--thresholdsrc 2``
 for GEO, ATIS and JOBS (source words that occur once are unknown), ``--thresholdsrc 5 --thresholdtgt 5`` for IFTTT. The
 scorer compares with the lines written here, so an unknown symbol is never correct.
+
+``--recombine`` and ``--permute`` add pairs that are made out of the training pairs alone, after ``--subset``; see
+`preprocess.recombination`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from preprocess import active_logical, cogs, ifttt, utterances
 from preprocess.command import prepare_data_set
 from preprocess.ifttt_programs import ARGUMENTS
 from preprocess.logical_forms import Splits, report_duplicates, shorten, write_splits
+from preprocess.recombination import KIND, KINDS, permute, recombine, report_overlap
 from tree_fairseq.trees.notations import NOTATIONS
 
 ABOUT = {
@@ -39,6 +43,26 @@ def load(args: argparse.Namespace) -> Splits:
     if args.name == "cogs":
         return cogs.load(args.data, args.targets, args.generalization_sample)
     return active_logical.load(args.data, args.direction)
+
+
+def recombination_kinds(text: str) -> tuple[str, ...]:
+    """Reads strategies of recombination. Raises ArgumentTypeError if one of them is unknown."""
+    kinds = tuple(text.split(","))
+    if unknown := [kind for kind in kinds if not KIND.fullmatch(kind)]:
+        message = f"no way to recombine: {unknown[0]!r}; there are entities, phrases and concat2 to concat9"
+        raise argparse.ArgumentTypeError(message)
+    return kinds
+
+
+def enlarge(splits: Splits, args: argparse.Namespace) -> Splits:
+    """Adds the pairs that ``--recombine`` and ``--permute`` ask for to train. Raises CorpusError."""
+    train = splits["train"]
+    made = recombine(train, args.recombine, args.recombine_by, args.notation, args.seed) if args.recombine else []
+    if made:
+        report_overlap(splits, made)
+    if args.permute:
+        made += permute(train, args.permute, args.notation, args.seed)
+    return {**splits, "train": [*train, *made]}
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -67,6 +91,27 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
             choices=sorted(NOTATIONS),
             default=corpus.notation,
             help="notation of the logical forms (default: %(default)s)",
+        )
+        each.add_argument(
+            "--recombine",
+            type=int,
+            default=0,
+            metavar="N",
+            help="add N pairs by data recombination (Jia and Liang 2016)",
+        )
+        each.add_argument(
+            "--recombine-by",
+            type=recombination_kinds,
+            default=KINDS,
+            metavar="KIND,...",
+            help=f"how: entities, phrases, concat2, concat3, ... (default: {','.join(KINDS)})",
+        )
+        each.add_argument(
+            "--permute",
+            type=int,
+            default=0,
+            metavar="N",
+            help="add N training pairs with the children of and, or in another order",
         )
     recipes = parsers["ifttt"]
     recipes.add_argument(
@@ -102,6 +147,8 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 def prepare(args: argparse.Namespace) -> dict[str, int]:
     """Writes the splits that the command line asks for; returns the number of pairs of each."""
     splits = shorten(load(args), args.subset, args.limit, args.seed)
+    if args.name in utterances.CORPORA:
+        splits = enlarge(splits, args)
     report_duplicates(splits)
     return write_splits(splits, args.output, (args.source, args.target))
 
