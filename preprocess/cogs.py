@@ -2,7 +2,8 @@
 
 Logical forms are the original ones, with variables (``* cake ( x _ 4 ) ; like . agent ( x _ 1 , Mila ) AND ...``), or
 the variable-free ones of Qiu et al. (2022), which are trees: ``paint ( agent = Paula , theme = cake ( nmod . in =
-closet ) )``. ``test1`` is the generalization set, whose categories are the groups of the scorer, and ``test2`` is a
+closet ) )``. These are read from files, or made from the original ones, which `preprocess.cogs_forms` also restores.
+``test1`` is the generalization set, whose categories are the groups of the scorer, and ``test2`` is a
 sample of it.
 """
 
@@ -11,13 +12,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from preprocess.cogs_forms import NOTATION, with_variables, without_variables
 from preprocess.corpora import CorpusError
 from preprocess.logical_forms import Example, Splits, check_tree, read_columns
 from tree_fairseq.trees.notations import notation_named
 
 FILES = {"train": "train.tsv", "valid": "dev.tsv", "test": "test.tsv", "test1": "gen.tsv"}
 COLUMNS = ("sentence", "logical form", "category")
-NOTATION = "variable-free"
 VARIABLE_FREE, ORIGINAL = TARGETS = (NOTATION, "original")
 SUBFOLDER = "variable_free"
 """Folder that may contain the variable-free forms beside the original ones."""
@@ -46,11 +47,10 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
     found = []
     for number, (sentence, form, category) in enumerate(read_columns(path, COLUMNS), 1):
         if targets == VARIABLE_FREE:
-            if " x _ " in f" {form}":
-                raise CorpusError(
-                    f"{path}:{number}: a logical form with variables is not a tree; --data takes the folder of the "
-                    "variable-free forms"
-                )
+            try:
+                form = without_variables(form)
+            except CorpusError as error:
+                raise CorpusError(f"{path}:{number}: {error}") from error
             check_tree(form, notation_named(NOTATION), path, number)
         elif " = " in form:
             raise CorpusError(
@@ -58,6 +58,23 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
             )
         found.append(Example(sentence, form, ("_".join(category.split()),) if grouped else ()))
     return found
+
+
+def original_forms(splits: Splits) -> Splits:
+    """Returns the test sets with original forms in the place of variable-free ones.
+
+    Raises:
+        CorpusError: a form is not that of its sentence
+    """
+    tests: Splits = {}
+    for split in (name for name in splits if name.startswith("test")):
+        tests[split] = []
+        for number, example in enumerate(splits[split], 1):
+            form = with_variables(example.target, example.source)
+            if without_variables(form) != example.target:
+                raise CorpusError(f"{split}, sentence {number}: the form is not that of the sentence")
+            tests[split].append(example._replace(target=form))
+    return tests
 
 
 def stratified(examples: list[Example], size: int, seed: int = 1) -> list[Example]:

@@ -130,6 +130,12 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="kind of logical forms (default: %(default)s)",
     )
     parsers["cogs"].add_argument(
+        "--original-forms",
+        type=Path,
+        metavar="DIR",
+        help="write the test sets to another folder, too, with original forms in the place of variable-free ones",
+    )
+    parsers["cogs"].add_argument(
         "--generalization-sample",
         type=int,
         metavar="N",
@@ -150,6 +156,8 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
     if args.name in utterances.CORPORA:
         splits = enlarge(splits, args)
     report_duplicates(splits)
+    if args.name == "cogs" and args.original_forms:
+        write_splits(cogs.original_forms(splits), args.original_forms, (args.source, args.target))
     return write_splits(splits, args.output, (args.source, args.target))
 
 

@@ -45,8 +45,8 @@ def test_categories_are_groups_of_test_sets(cogs):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("A cat .\tcat ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is not a tree"),
-        ("A cat .\t* cat ; see ( x _ 1 )\tprimitive", "dev.tsv:1: a logical form with variables is not a tree"),
+        ("A cat .\t* cat ; see ( x _ 1 )\tprimitive", "dev.tsv:1: not a part of a logical form of COGS: '* cat'"),
+        ("A .\ta ( x _ 1 ) AND b ( x _ 2 )\tx", "dev.tsv:1: not the form of one sentence, which has one root"),
         ("A cat .\tsee ( agent = cat\tprimitive", "dev.tsv:1:"),
         ("A cat .\tcat", "dev.tsv:1: 1 tabs where 2 are expected"),
         ("A cat .\tcat\t", "dev.tsv:1: the category is empty"),
@@ -80,6 +80,18 @@ def test_the_other_forms_are_refused_or_found_beside(cogs, capsys):
         (cogs / f"{name}.tsv").write_text(f"The cat saw .\t{ORIGINAL}\tin_distribution\n")
     assert prepare("cogs", cogs) == 0
     assert prepare("cogs", cogs, "--targets", "original") == 0
+
+
+def test_variable_free_forms_are_made_where_there_are_none(cogs):
+    row = "The cat saw Ava .\t* cat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ava )\tx"
+    for name in ("train", "dev", "test", "gen"):
+        (cogs / f"{name}.tsv").write_text(row + "\n")
+    assert prepare("cogs", cogs, "--original-forms", str(cogs / "original")) == 0
+    assert lines(cogs / "out" / "test.lf") == ["see ( agent = * cat , theme = Ava )"]
+    assert lines(cogs / "original" / "test.lf") == [row.split("\t")[1]]
+    assert lines(cogs / "original" / "test1.groups") == ["x"]
+    (cogs / "test.tsv").write_text("Ava saw the rose .\tsee ( agent = * cat , theme = Ava )\tx\n")
+    assert prepare("cogs", cogs, "--original-forms", str(cogs / "original")) == 1
 
 
 def test_samples_are_even_drawn_from_the_set_and_the_same_again():

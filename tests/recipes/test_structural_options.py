@@ -66,6 +66,22 @@ def test_full_size_commands_are_fairseq_s_and_the_paper_s(base, name):
     assert value(score, "--data") == train[1] and "--symbols" not in score
 
 
+@pytest.mark.parametrize("name", ["geo", "atis", "jobs"])
+@pytest.mark.parametrize("arch", ["tree_positional_transformer_semantic_parsing", "transformer_semantic_parsing"])
+def test_more_pairs_have_a_folder_of_their_own_and_are_the_same_for_all_models(base, name, arch):
+    flags = ("--recombine", "300", "--permute", "20", "--score-on", "valid", "--keep-valid", "no", "--arch", arch)
+    commands = commands_of(name, base, *flags)
+    (prepare,), (train,) = (named(commands, each) for each in ("preprocess.semantic_parsing", "fairseq-train"))
+    kinds = "entities,concat2" if name == "atis" else "entities,phrases,concat2"
+    assert [value(prepare, flag) for flag in ("--recombine", "--permute", "--recombine-by")] == ["300", "20", kinds]
+    assert "/recombine-300/permute-20" in value(prepare, "--output") and "/recombine-300/permute-20" in train[1]
+    assert int(value(train, "--max-update")) > 2000 and "--max-epoch" not in train
+    (generate,) = named(commands, "fairseq-generate")
+    assert value(generate, "--gen-subset") == "valid"
+    (test,) = [command for command in commands if "--testpref" in command]
+    assert value(test, "--testpref").endswith("/text/test")
+
+
 @pytest.mark.parametrize("name", SEMANTIC_PARSING)
 def test_rare_words_are_unknown(base, name):
     (command,) = named(commands_of(name, base), "fairseq-preprocess")

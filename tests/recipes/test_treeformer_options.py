@@ -128,6 +128,21 @@ def test_cogs_has_two_schedules_of_which_one_is_the_paper_s(base):
     assert parsed(greedy).beam == 1 and value(greedy, "--path").endswith("/checkpoint_last.pt")
 
 
+def test_cogs_has_a_long_schedule_and_scores_original_forms(base):
+    train, arguments = training("cogs", base, "--schedule", "long", "--arch", "transformer")
+    assert arguments.max_update == 30_000 and arguments.encoder_embed_dim == 256
+    assert arguments.criterion == "cross_entropy" and run_of(train) == "transformer-long-seed1"
+    commands = commands_of("cogs", base, "--score-forms", "original")
+    (prepare,), (score,) = named(commands, "preprocess.semantic_parsing"), named(commands, "score")
+    folder = prepare[prepare.index("--original-forms") + 1]
+    assert score[score.index("--references") + 1] == folder and score[score.index("--notation") + 1] == "lines"
+    restored = named(commands, "preprocess.cogs_forms")
+    assert [each[each.index("--set") + 1] for each in restored] == ["test", "test2"]
+    for generated, each in zip(named(commands, "fairseq-generate"), restored):
+        assert generated[generated.index("--results-path") + 1] == each[each.index("--run") + 1]
+        assert each[each.index("--output") + 1] == score[score.index("--run") + 1]
+
+
 def test_cogs_targets_and_samples(base):
     def of(*arguments):
         commands = commands_of("cogs", base, *arguments)
@@ -216,13 +231,18 @@ def test_other_runs_of_a_seed_are_compared(tmp_path):
     [
         ("cogs", (), "--out is needed"),
         ("cogs", ("--out", "x", "--toy", "--stage", "ablate"), "unknown stage ablate"),
+        (
+            "cogs",
+            ("--out", "x", "--toy", "--targets", "original", "--score-forms", "original"),
+            "--score-forms original is for variable-free targets: others are scored so",
+        ),
         ("cogs", ("--out", "x", "--toy", "--targets", "trees"), "--targets trees: give variable-free original"),
         (
             "cogs",
             ("--out", "x", "--toy", "--generalization-sample", "some"),
             "--generalization-sample needs a number, or all",
         ),
-        ("cogs", ("--out", "x", "--toy", "--schedule", "long"), "--schedule long: give short paper"),
+        ("cogs", ("--out", "x", "--toy", "--schedule", "night"), "--schedule night: give short long paper"),
         ("gigaword", ("--out", "x", "--toy", "--parser", "stanza"), "unknown option --parser"),
         ("gigaword", ("--out", "x", "--toy", "--arch", "lstm"), "no settings for --arch lstm"),
         ("gigaword", ("--out", "x", "--toy", "--encoder-layers", "deep"), "--encoder-layers needs a number"),
