@@ -25,7 +25,6 @@ from preprocess.command import run_command
 from preprocess.corpora import CorpusError, read_lines, write_lines
 from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import SymbolTreeError
-from tree_fairseq.scoring.runs import generated
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -216,7 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
 
     def run() -> None:
-        source = generated(args.run, args.set)
+        source = args.run / f"generate-{args.set}.txt"
         write_lines(args.output / source.name, restore(raw_lines(source), list(read_lines(args.sentences))))
 
     return run_command("cogs_forms", run)

@@ -42,7 +42,7 @@ def load(args: argparse.Namespace) -> Splits:
         return ifttt.load(args.data, args.text, args.arguments)
     if args.name == "cogs":
         return cogs.load(args.data, args.targets, args.generalization_sample)
-    return active_logical.load(args.data, args.direction)
+    return active_logical.load(args.data, args.direction, args.deeper)
 
 
 def recombination_kinds(text: str) -> tuple[str, ...]:
@@ -146,6 +146,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         choices=active_logical.DIRECTIONS,
         default="both",
         help="both: the published mixture (default: %(default)s)",
+    )
+    parsers["active_logical"].add_argument(
+        "--deeper", type=int, metavar="N", help="make test2: N pairs of test with further adjectives, and so deeper"
     )
     return parser.parse_args(arguments)
 

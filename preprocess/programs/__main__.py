@@ -27,6 +27,7 @@ def arguments_parser() -> argparse.ArgumentParser:
     shared.add_argument("--output", type=Path, required=True, help="folder to write to")
     for split, size in (("train", 100_000), ("valid", 10_000), ("test", 10_000)):
         shared.add_argument(f"--{split}", type=int, default=size, help="number of programs (default %(default)s)")
+    shared.add_argument("--test-as", metavar="NAME", help="write the test set alone, as files of this name")
     shared.add_argument("--seed", type=int, default=1, help="seed of random draws (default %(default)s)")
     shared.add_argument("--workers", type=int, default=1, help="processes that draw; the result does not depend on it")
 
@@ -86,6 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (CorpusError, NodeError) as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return 1
+    if options.test_as:
+        splits = {options.test_as: splits["test"]}
     write_splits(options.output, suffixes, splits)
     return 0
 

@@ -82,6 +82,49 @@ def test_more_pairs_have_a_folder_of_their_own_and_are_the_same_for_all_models(b
     assert value(test, "--testpref").endswith("/text/test")
 
 
+@pytest.mark.parametrize(
+    ("name", "flags", "sets"),
+    [
+        ("for2lam", ("--longer", "50"), ["test=", "test1=longer"]),
+        ("for2lam", ("--setting", "SMALL", "--up-to", "28"), ["test=", "test1=larger"]),
+        ("coffeescript_javascript", ("--setting", "JC-B-short", "--longer", "50"), ["test=", "test1=longer"]),
+        ("active_logical", ("--deeper", "50"), ["test=", "test1=new_words", "test2=deeper"]),
+        ("active_logical", ("--up-to", "21"), ["test=", "test1=new_words", "test2=larger"]),
+    ],
+)
+def test_sets_beyond_training_are_scored_by_size_for_both_models(base, name, flags, sets):
+    for arch in ("tree_positional_transformer_program_translation", "transformer_program_translation"):
+        commands = commands_of(name, base, *flags, "--arch", arch)
+        (score,) = named(commands, "score")
+        where = score.index("--sets") + 1
+        assert score[where : where + len(sets)] == sets and "--size-bounds" in score and "--depth-bounds" in score
+        generated = [value(command, "--gen-subset") for command in named(commands, "fairseq-generate")]
+        assert generated == [each.partition("=")[0] for each in sets]
+        (train,) = named(commands, "fairseq-train")
+        assert "/".join(flags[-2:]).lstrip("-").replace("/", "-") in train[1]
+    longer = named(commands, "preprocess.programs")[1:]
+    assert len(longer) == ("--longer" in flags)
+    if longer:
+        assert value(longer[0], "--setting") == {"for2lam": "SYN-L"}.get(name, "B-long")
+        assert value(longer[0], "--test-as") == "test1"
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "message"),
+    [
+        ("geo", ("--up-to", "20"), "--up-to is for recipes whose sources and targets are trees"),
+        ("for2lam", ("--setting", "SYN-L", "--longer", "5"), "--longer is for the settings of short programs"),
+        ("for2lam", ("--longer", "5", "--up-to", "20"), "give --longer or --up-to, not both"),
+        ("active_logical", ("--deeper", "5", "--up-to", "20"), "give --deeper or --up-to, not both"),
+        ("geo", ("--recombine", "5", "--recombine-by", "all"), "--recombine-by needs some of entities"),
+    ],
+)
+def test_options_of_further_data_that_do_not_go_together(base, name, flags, message):
+    data = base if name in (*SEMANTIC_PARSING, "active_logical") else base[2:]
+    done = recipe(name, *data, *flags, "--dry-run")
+    assert done.returncode == 1 and message in done.stderr
+
+
 @pytest.mark.parametrize("name", SEMANTIC_PARSING)
 def test_rare_words_are_unknown(base, name):
     (command,) = named(commands_of(name, base), "fairseq-preprocess")
