@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib
 import json
 import os
@@ -100,6 +101,9 @@ def serve(address: str) -> None:
         sys.stdout.flush()
     os.close(registered)
     os.close(tells)
+    # Garbage collections of forks would visit, and so copy, all that is imported here.
+    gc.collect()
+    gc.freeze()
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     while True:

@@ -272,8 +272,8 @@ def _with_source_words(stock: Callable) -> Callable:
 def stand_in_for_broken_torchaudio() -> None:
     """Puts an empty module in the place of a torchaudio that was made for another torch.
 
-    For ``transformers`` 4.40 and later, which takes any installed torchaudio for usable, and imports it for what is not
-    needed here.
+    ``transformers`` 4.40 and later needs it: it imports any torchaudio that is installed, for parts that are not used
+    here.
     """
     try:
         importlib.import_module("torchaudio")

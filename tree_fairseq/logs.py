@@ -72,7 +72,7 @@ def _leave_out_lines() -> None:
 
 
 def _undo_debug_form() -> None:
-    """Gives the root logger fairseq's form and level in the place of those of debugging.
+    """Gives the root logger fairseq's form and level again, if they were set for debugging.
 
     fairseq-fixed 0.12.3 has a module that calls ``logging.basicConfig(level=DEBUG)`` when it is imported, before the
     commands that generate and validate set their logs up.
@@ -102,7 +102,7 @@ def naming(logger: str, names: Mapping[str, str], arguments: argparse.Namespace)
     Args:
         logger: its name
         names: the known name, by the text to replace
-        arguments: what the user gave, logged in the place of the arguments that were made of it
+        arguments: those of the user, logged in place of the arguments that were made of them
     """
     renaming = _Renaming(names, arguments)
     logging.getLogger(logger).addFilter(renaming)

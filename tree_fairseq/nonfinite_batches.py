@@ -1,4 +1,4 @@
-"""A training that meets a loss or gradients that are not finite stops, and keeps what it takes to look at that batch.
+"""A training stops at a loss or at gradients that are not finite, and saves the batch to be looked at.
 
 fairseq stops with a FloatingPointError at gradients that are NaN or infinite, and with ``--fp16`` when the loss scale
 has reached its floor. It then saves ``crash.pt``, and logs the modules whose outputs are not finite. It does not say

@@ -75,6 +75,11 @@ def compared(settings, run: Path) -> list[str]:
     return [Path(other).name for other in library("runner").others_scored(settings, run)]
 
 
+def readme(name: str) -> str:
+    """The text of a recipe's README."""
+    return (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+
+
 def readme_blocks(name: str) -> list[str]:
     """The bash blocks of a recipe's README, in order."""
-    return _BLOCK.findall((EXAMPLES / name / "README.md").read_text(encoding="utf-8"))
+    return _BLOCK.findall(readme(name))

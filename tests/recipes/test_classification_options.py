@@ -13,11 +13,10 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from tests.recipes.commands import (
     CLASSIFICATION,
     EXAMPLES,
-    bash,
     compared,
     library,
     printed_commands,
-    readme_blocks,
+    readme,
     recipe,
     settings_of,
 )
@@ -241,22 +240,6 @@ def test_mistakes_are_named(tmp_path, name, arguments, message):
 # --- READMEs --------------------------------------------------------------------------------
 
 
-def readme(name):
-    return (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", CLASSIFICATION)
-def test_every_block_is_a_command_that_exists(tmp_path, name):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "some").touch()
-    blocks = readme_blocks(name)
-    assert len(blocks) >= 4
-    script = "\n".join(blocks).replace("run.sh ", "run.sh --dry-run ")
-    done = bash(script, DATA=str(tmp_path / "data"), OUT=str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(" done: ") >= len(blocks)
-
-
 @pytest.mark.parametrize("name", CLASSIFICATION)
 def test_plain_commands_are_fairseq_s(name):
     text = "".join(PLAIN.findall(readme(name))).replace("\\\n", " ").replace("$OUT", "OUT")
@@ -266,14 +249,6 @@ def test_plain_commands_are_fairseq_s(name):
         if command[0].startswith("fairseq-"):
             command[command.index("--user-dir") + 1] = str(EXAMPLES.parent / "tree_fairseq")
             assert parsed(command).task == "tree_classification"
-
-
-@pytest.mark.parametrize("name", CLASSIFICATION)
-def test_sections_stand_in_the_usual_order(name):
-    headings = [line[3:] for line in readme(name).splitlines() if line.startswith("## ")]
-    wanted = ["Data", "Preprocess", "Train", "Evaluate", "Ablations", "Citation"]
-    assert [heading for heading in headings if heading in wanted] == wanted
-    assert "arxiv.org/abs/2002.08046" in readme(name)
 
 
 # --- from end to end --------------------------------------------------------------------------------

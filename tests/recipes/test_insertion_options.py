@@ -9,7 +9,7 @@ import shlex
 import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from tests.recipes.commands import EXAMPLES, INSERTION, bash, printed_commands, readme_blocks, recipe
+from tests.recipes.commands import EXAMPLES, INSERTION, printed_commands, readme, recipe
 from tests.recipes.test_structural_options import named, parsed, value
 
 DOMAINS = ("calendar", "blocks", "housing", "restaurants", "publications", "recipes", "socialnetwork", "basketball")
@@ -212,28 +212,9 @@ def test_a_domain_that_is_not_there_is_named(tmp_path):
 # The README
 
 
-@pytest.mark.parametrize("name", INSERTION)
-def test_every_block_is_a_command_that_exists(tmp_path, name):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "some").touch()
-    blocks = readme_blocks(name)
-    assert len(blocks) >= 4
-    done = bash(
-        "\n".join(blocks).replace("run.sh ", "run.sh --dry-run "),
-        DATA=str(tmp_path / "data"),
-        OUT=str(tmp_path / "out"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(" done: ") >= len(blocks)
-
-
 def plain_commands(name):
     """The commands of fairseq and of this project that a README shows, as lists of words."""
-    text = (
-        "".join(PLAIN.findall((EXAMPLES / name / "README.md").read_text(encoding="utf-8")))
-        .replace("\\\n", " ")
-        .replace("$OUT", "OUT")
-    )
+    text = "".join(PLAIN.findall(readme(name))).replace("\\\n", " ").replace("$OUT", "OUT")
     return [shlex.split(line) for line in text.splitlines() if line.strip()]
 
 
@@ -265,14 +246,6 @@ def test_plain_commands_are_those_of_the_recipe(base, name):
     }
     own |= {"save_interval", "no_epoch_checkpoints"}
     assert {key: ours[key] for key in ours if key not in own} == {key: theirs[key] for key in theirs if key not in own}
-
-
-@pytest.mark.parametrize("name", INSERTION)
-def test_sections_stand_in_the_usual_order(name):
-    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
-    headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
-    wanted = ["Data", "Preprocess", "Train", "Evaluate", "Ablations", "Citation"]
-    assert [heading for heading in headings if heading in wanted] == wanted
 
 
 # From end to end

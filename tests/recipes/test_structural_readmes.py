@@ -11,7 +11,7 @@ import pytest
 
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_programs import write_corpus
-from tests.recipes.commands import EXAMPLES, STRUCTURAL, bash, readme_blocks, recipe
+from tests.recipes.commands import EXAMPLES, STRUCTURAL, bash, readme, recipe
 from tests.recipes.test_structural_options import parsed
 from tree_fairseq.scoring.__main__ import main as score
 from tree_fairseq.trees.notations import notation_named
@@ -54,26 +54,10 @@ TINY = (
 )
 
 
-def readme(name):
-    return (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
-
-
 def plain_commands(name, out="OUT"):
     """The commands of fairseq and of this project that a README shows, as lists of words."""
     text = "".join(PLAIN.findall(readme(name))).replace("\\\n", " ").replace("$OUT", str(out))
     return [shlex.split(line) for line in re.split(r"[\n;]", text) if line.strip()]
-
-
-@pytest.mark.parametrize("name", STRUCTURAL)
-def test_every_block_is_a_command_that_exists(tmp_path, name):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "some").touch()
-    blocks = readme_blocks(name)
-    assert len(blocks) >= 4
-    script = "\n".join(blocks).replace("run.sh ", "run.sh --dry-run ")
-    done = bash(script, DATA=str(tmp_path / "data"), OUT=str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(" done: ") >= len(blocks)
 
 
 @pytest.mark.parametrize("name", STRUCTURAL)
@@ -84,14 +68,6 @@ def test_plain_commands_are_fairseq_s(name):
         if command[0].startswith("fairseq-"):
             command[command.index("--user-dir") + 1] = str(EXAMPLES.parent / "tree_fairseq")
             parsed(command)
-
-
-@pytest.mark.parametrize("name", STRUCTURAL)
-def test_sections_stand_in_the_usual_order(name):
-    headings = [line[3:] for line in readme(name).splitlines() if line.startswith("## ")]
-    wanted = ["Data", "Preprocess", "Train", "Evaluate", "Ablations", "Citation"]
-    assert [heading for heading in headings if heading in wanted] == wanted
-    assert "papers.nips.cc/paper/2019/hash/6e0917469214d8fbd8c517dcdc6b8dcf" in readme(name)
 
 
 def test_own_trees_with_nothing_but_the_paths_changed(tmp_path, capsys):

@@ -11,17 +11,7 @@ import pytest
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.nn.tiny import build, tiny_task
-from tests.recipes.commands import (
-    EXAMPLES,
-    TREEFORMER,
-    bash,
-    compared,
-    library,
-    printed_commands,
-    readme_blocks,
-    recipe,
-    settings_of,
-)
+from tests.recipes.commands import EXAMPLES, bash, compared, library, printed_commands, readme, recipe, settings_of
 from tests.recipes.test_structural_options import named, parsed, value
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.__main__ import SCORERS
@@ -270,33 +260,6 @@ def test_the_library_of_rouge_is_asked_for_before_training(tmp_path):
 
 
 # --- READMEs ----------------------------------------------------------------------------------------------------------
-
-
-def readme(name):
-    return (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", TREEFORMER)
-def test_every_block_is_a_command_that_exists(tmp_path, name):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "some").touch()
-    blocks = readme_blocks(name)
-    assert len(blocks) >= 4
-    done = bash(
-        "\n".join(blocks).replace("run.sh ", "run.sh --dry-run "),
-        DATA=str(tmp_path / "data"),
-        OUT=str(tmp_path / "out"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(" done: ") >= len(blocks)
-
-
-@pytest.mark.parametrize("name", TREEFORMER)
-def test_sections_stand_in_the_usual_order(name):
-    headings = [line[3:] for line in readme(name).splitlines() if line.startswith("## ")]
-    wanted = ["Data", "Preprocess", "Train", "Evaluate", "Sweep", "Citation"]
-    assert [heading for heading in headings if heading in wanted] == wanted
-    assert "arxiv.org/abs/2207.06960" in readme(name)
 
 
 def test_plain_commands_are_fairseq_s():

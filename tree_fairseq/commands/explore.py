@@ -101,7 +101,7 @@ def _write(args: argparse.Namespace, document: Document) -> None:
 
 
 def _parser(task: str) -> tuple[argparse.ArgumentParser, set[str]]:
-    """The parser of the flags of fairseq and of this command, and the names of those of this command."""
+    """Returns the parser of fairseq's flags and this command's, and the names of this command's own."""
     parser = options.get_interactive_generation_parser(default_task=task)
     parser.prog, parser.description = "tree-fairseq explore", __doc__.splitlines()[0]
     title = (

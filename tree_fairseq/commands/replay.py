@@ -87,7 +87,7 @@ class Replay:
         return self.dataset.collater([self.dataset[number] for number in ids])
 
     def run(self) -> list[str]:
-        """Repeats the step with anomaly detection; returns what was not finite, as lines, and none if all was."""
+        """Repeats the step with anomaly detection; returns a line for each thing that was not finite."""
         found: list[str] = []
         with self._nowhere(), _noticing(found), NanDetector(self.trainer.get_model(), backward=False):
             try:
@@ -127,7 +127,7 @@ class Replay:
 
     @contextlib.contextmanager
     def _nowhere(self) -> Iterator[None]:
-        """Keeps what fairseq writes when it stops out of the folder of the training."""
+        """Sends the files that fairseq writes when it stops to a folder that is then removed."""
         with tempfile.TemporaryDirectory() as folder, open_dict(self.trainer.cfg):
             before = self.trainer.cfg.checkpoint.save_dir
             self.trainer.cfg.checkpoint.save_dir = folder
@@ -140,7 +140,7 @@ class Replay:
 
 @contextlib.contextmanager
 def _noticing(found: list[str]) -> Iterator[None]:
-    """Adds what fairseq's detector says of modules."""
+    """Adds the messages of fairseq's detector about modules."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -1,6 +1,6 @@
-"""The lowest common ancestors of all pairs of leaves, and what a bias by distance reads of them.
+"""The lowest common ancestors of all pairs of leaves, and the rows that a bias by distance reads of them.
 
-Two neighbours have some lowest common ancestor. That of two other leaves is the highest one of those of all neighbours
+Take the lowest common ancestor of each two neighbours. That of any two leaves is the highest of those of the neighbours
 between them, so it comes from a running minimum over keys that have the depth of a node before its number.
 """
 
@@ -44,8 +44,8 @@ def heights(batch: TreeBatch) -> Tensor:
 def leaf_relations(tables: Collection[str], batch: TreeBatch, limit: int, label_pad: int) -> dict[str, Tensor]:
     """Rows of the ``tables`` of a bias that are about trees, ``[B, N, N]`` each, by the names of ``BiasRows``.
 
-    Distances and heights are at most ``limit``. That is also the height of what no tree joins; its label is
-    ``label_pad``. A leaf and itself have the height 0 and that label.
+    Distances and heights are at most ``limit``. Leaves without a common ancestor have the height ``limit``
+    and the label ``label_pad``. A leaf and itself have the height 0 and that label.
     """
     found = {"tree": leaf_distances(leaves_covered(batch), limit)} if "tree" in tables else {}
     if "label" not in tables and "height" not in tables:

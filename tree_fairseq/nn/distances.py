@@ -78,7 +78,7 @@ def symbol_distances(parents: Tensor, limit: int) -> Tensor:
 
 
 def _path(common: Tensor) -> Tensor:
-    """Ancestors of each of two tokens that the other does not have, ``[B, N, N]``, from those that both have."""
+    """Counts the ancestors that only one of two tokens has, ``[B, N, N]``, given the number that both have."""
     own = common.diagonal(dim1=1, dim2=2)
     return own.unsqueeze(2) + own.unsqueeze(1) - 2 * common
 

@@ -115,7 +115,7 @@ class BeneparParser:
         import_library("torch", "benepar", "--tree-parser benepar").cuda.empty_cache()
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Sentences without words have None. One that is too long for the model is an error of its batch."""
+        """Parses sentences of words; returns None for one without words. One that is too long makes its batch fail."""
         parser = self._load()
         sentence_of = import_library("benepar", "benepar", "--tree-parser benepar").InputSentence
         filled = [position for position, words in enumerate(sentences) if words]

@@ -96,7 +96,7 @@ class SpacyParser:
         return sorted({*tags, *tagger})
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Sentences without words have None, and those that spaCy takes for several."""
+        """Parses sentences of words; returns None for one without words, and for one that spaCy splits."""
         pipeline = self._complete()
         with quietly():
             return [_tree_of(pipeline(self._document(words))) if words else None for words in sentences]

@@ -1,8 +1,8 @@
-"""Many lines of bracketed trees at once: those that are written plainly, which is nearly all, in whole arrays.
+"""Reads many lines of bracketed trees at once, in whole arrays, if they are written plainly, as nearly all are.
 
 A plain line has one blank before each bracket that opens and before each word, and nowhere else, as
-:func:`tree_fairseq.trees.bracket.write_forest` writes it, and no word with an escaped bracket. Other lines are left to
-:func:`tree_fairseq.trees.bracket.read_spans`, and so are all malformed ones.
+:func:`tree_fairseq.trees.bracket.write_forest` writes it, and no word with an escaped bracket. Other lines, and all
+malformed ones, are left to :func:`tree_fairseq.trees.bracket.read_spans`.
 """
 
 from __future__ import annotations
