@@ -99,19 +99,19 @@ def verdict(row: dict) -> str:
 def draw_differences(results: Sequence[dict]) -> Figure:
     """Draws the headlines as points with their 95 % intervals, one line each. Needs matplotlib."""
     rows = [(result, pair, row) for result in results for pair, _, row in headlines(result)]
-    figure = new_figure(9.0, 1.0 + 0.34 * len(rows))
+    figure = new_figure(9.0, 1.0 + 0.45 * len(rows))
     axes = figure.add_subplot()
     for place, (_, _, row) in enumerate(rows):
         (low, high), colour = row["interval"], COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
         axes.plot([low, high], [place, place], color=colour)
         axes.plot([row["difference"]], [place], "o", color=colour)
     axes.axvline(0, color="#52606d", linewidth=1)
-    names = [f"{result['title']}: {pair['system']} over {pair['baseline']}" for result, pair, _ in rows]
-    axes.set_yticks(range(len(rows)), names, fontsize=9)
-    axes.invert_yaxis()
+    names = [f"{result['title']}:\n{pair['system']} over {pair['baseline']}" for result, pair, _ in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="x", color="#e4e7eb")
     axes.set_axisbelow(True)
-    as_written([*axes.get_yticklabels(), axes.set_xlabel("difference of the means over the seeds, 95 % interval")])
+    as_written([*axes.get_yticklabels(), axes.set_xlabel("difference of the means, 95 % interval")])
     return figure
 
 

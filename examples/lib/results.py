@@ -44,6 +44,7 @@ from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.files import write_json
+from tree_fairseq.logs import log_to_standard_error
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
 from tree_fairseq.scoring.seeds import main as score_seeds
 
@@ -99,11 +100,11 @@ def _processor_seconds() -> float:
 
 
 def _parts(parts: dict, scores: dict) -> dict[str, float]:
-    """Returns a metric by parts of the test set, such as ``10-20`` words."""
+    """Returns a metric by parts of the test set, such as ``10-20 (131)`` for 131 examples of 10 to 20 words."""
     found = {}
     for bucket in scores[parts["section"]][parts["set"]]:
-        ends = bucket["from"] if bucket["to"] == bucket["from"] else f"{bucket['from']}-{bucket['to']}"
-        found[f"{bucket['from']}+" if bucket["to"] is None else str(ends)] = bucket[parts["metric"]]
+        ends = f"{bucket['from']}+" if bucket["to"] is None else f"{bucket['from']}-{bucket['to']}"
+        found[f"{ends} ({bucket['sentences']})"] = bucket[parts["metric"]]
     return found
 
 
@@ -163,6 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pages", action="store_true", help="only write the tables into the pages")
     parser.add_argument("--dry-run", action="store_true", help="only print the commands")
     args = parser.parse_args(arguments)
+    log_to_standard_error()
     if args.pages:
         print("\n".join(map(str, write_pages())))
         return 0
