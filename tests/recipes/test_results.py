@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,8 +52,10 @@ def test_pages_have_the_tables_of_the_files():
     if MEASURED:
         picture = (tables.PICTURES / tables.DIFFERENCES).read_text(encoding="utf-8")
         assert all(f">{tables.read_result(name)['title']}:<" in picture for name in MEASURED)
-    for name in MEASURED:
-        assert "parts" not in tables.read_result(name) or (tables.PICTURES / f"{name}.svg").is_file()
+    kept = {path.stem for path in tables.PICTURES.glob("*.svg")}
+    in_parts = {name for name in MEASURED if "parts" in tables.read_result(name)}
+    text = "".join(page.read_text(encoding="utf-8") for page in tables.PAGES)
+    assert kept == in_parts | {Path(tables.DIFFERENCES).stem} == set(re.findall(r"images/results/(\w+)\.svg\)", text))
 
 
 def test_the_summary_has_the_headlines():
@@ -115,12 +122,14 @@ def toy(tmp_path, monkeypatch):
 
 def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     arguments = ["toy", "--data", str(toy / "data"), "--out", str(toy / "out")]
+    seconds = itertools.count(0, 5400)
+    monkeypatch.setattr(results, "_processor_seconds", lambda: next(seconds))
     assert results.main(arguments) == 0
     measured = json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]
     several = measured["systems"]["several"]
     assert len(several["metrics"]["steps"]) == 1 and all(hours > 0 for hours in several["hours"])
     assert several["updates"] == [8] and several["parameters"] > 1000
-    assert 0 < several["processor_hours"][0] and several["parts"][0]
+    assert several["processor_hours"] == [1.5] and several["parts"][0]
     [pair] = measured["comparisons"]
     values = [measured["systems"][name]["metrics"]["accuracy_unordered"] for name in ("several", "left to right")]
     assert pair["metrics"]["tree_match_unordered"]["difference"] == pytest.approx(values[0][0] - values[1][0])
@@ -134,6 +143,12 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
     assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
+
+
+def test_seconds_of_processors_are_those_of_children():
+    before = results._processor_seconds()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True)
+    assert results._processor_seconds() - before > 0.15
 
 
 def test_faults_are_named(toy, capfd):
