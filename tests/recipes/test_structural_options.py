@@ -82,6 +82,27 @@ def test_more_pairs_have_a_folder_of_their_own_and_are_the_same_for_all_models(b
     assert value(test, "--testpref").endswith("/text/test")
 
 
+def test_cogs_has_a_setting_of_trees(base):
+    for arch, task in (
+        ("tree_positional_transformer_semantic_parsing", "structural_translation"),
+        ("transformer_semantic_parsing", "translation"),
+    ):
+        commands = printed_commands("cogs", *base, "--setting", "trees", "--arch", arch)
+        (train,), (score,) = named(commands, "fairseq-train"), named(commands, "score")
+        arguments = parsed(train)
+        assert (arguments.arch, arguments.task, arguments.max_update) == (arch, task, 30_000)
+        assert (arguments.encoder_layers, arguments.decoder_embed_dim) == (2, 256)
+        assert arguments.criterion == "cross_entropy" and not hasattr(arguments, "label_smoothing")
+        (preprocess,) = named(commands, "fairseq-preprocess")
+        assert value(preprocess, "--target-notation") == "variable-free"
+        assert [path.rpartition("/")[2] for path in value(preprocess, "--testpref").split(",")] == [
+            "test",
+            "test1",
+            "test2",
+        ]
+        assert value(score, "--primary") == "accuracy_generalization" and "test2=generalization" in score
+
+
 @pytest.mark.parametrize(
     ("name", "flags", "sets"),
     [
