@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, forest_of, path_to_root, random_batch, rows, siblings
-from tree_fairseq.nn.shared_memory import PackedRows
+from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion import relations as relations_module
 from tree_fairseq.tree_insertion.relations import (
@@ -68,8 +70,11 @@ def expected_rows(parents: list[int], start: int, goal: int, child_relations: bo
 
 
 def relations_of(batch, child_relations: bool = True) -> torch.Tensor:
-    found = torch.from_numpy(pair_relations(forest_of(batch))).long()
-    return found if child_relations else without_child_relations(found)
+    """Rows of the embedding tables for each pair, ``[3, B, M, M]``."""
+    numbers, rows = map(torch.from_numpy, pair_relations(forest_of(batch)))
+    assert ((numbers == 0) == (batch["labels"] == PAD)[:, None]).all()
+    rows = rows if child_relations else without_child_relations(rows)
+    return rows[numbers.long()].movedim(3, 0)
 
 
 def check(batch, child_relations: bool) -> None:
@@ -157,7 +162,7 @@ def looked_up(relations, batch):
     """The relations of a batch as attention reads them."""
     is_node = batch["labels"] != PAD
     nodes = PackedRows(is_node.flatten().nonzero().squeeze(1), tuple(is_node.shape))
-    return relations(torch.from_numpy(pair_relations(forest_of(batch))), is_node, nodes)
+    return relations(*map(torch.from_numpy, pair_relations(forest_of(batch))), nodes)
 
 
 def attended(attention, relations, states, batch) -> torch.Tensor:
@@ -171,11 +176,28 @@ def attended(attention, relations, states, batch) -> torch.Tensor:
 
 def test_nothing_is_zero_and_stays_so():
     relations = TreeRelations(4).double()
-    made = looked_up(relations, random_batch(0, [5, 3]))
-    assert made.is_padding[:, 0, 0].tolist() == [[False] * 5, [False] * 3 + [True] * 2]
+    batch = {"labels": torch.full((1, 2), 5), "parents": torch.tensor([[-1, 0]])}  # a root and its child
+    made = looked_up(relations, batch)
+    child, parent = made.numbers[0, 0, 0, 1], made.numbers[0, 0, 1, 0]
     for table, own in ((made.keys, relations.keys), (made.values, relations.values)):
-        assert not table[NOTHING].any() and torch.equal(table[1:], own)
+        assert not table[0].any()
+        assert torch.equal(table[child], own[CHILD - 1]) and torch.equal(table[parent], own[CHILD_OF - 1])
     assert not torch.equal(relations.keys, relations.values)
+
+
+@pytest.mark.parametrize("sizes", [[9, 5, 1], [20, 3], [4]])
+def test_decoding_computes_what_training_does(sizes):
+    """Without training, projections are merged, short rows are widened, and rows are padded with their own nodes."""
+    attention, relations = build()
+    batch = random_batch(2, sizes)
+    states = torch.randn(max(sizes), len(sizes), WIDTH, dtype=torch.float64)
+    expected = attended(attention, relations, states, batch)
+    with torch.no_grad():
+        known = replace(looked_up(relations.eval(), batch), projection=attention.merged())
+        assert known.numbers.size(3) == max(FAST_ROW, *sizes)
+        packed = known.nodes.pack(states.transpose(0, 1)).unsqueeze(1)
+        found, _ = attention(packed, packed, packed, key_padding_mask=known)
+    torch.testing.assert_close(found.squeeze(1), known.nodes.pack(expected.transpose(0, 1)).detach())
 
 
 WIDTH, HEADS = 12, 3

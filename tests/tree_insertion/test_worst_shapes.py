@@ -58,7 +58,8 @@ def test_structure_of_large_trees(shape):
 
 def test_relations_of_a_long_chain_and_of_a_wide_star():
     most = STEPS - 1
-    chain, star = (pair_relations(Forest.of_parents([SHAPES[name](NODES)])) for name in ("chain", "star"))
+    found = (pair_relations(Forest.of_parents([SHAPES[name](NODES)])) for name in ("chain", "star"))
+    chain, star = (np.moveaxis(rows[numbers], 3, 0) for numbers, rows in found)
     assert chain[:, 0, 100, 900].tolist() == [UP, DOWN + most, ACROSS]
     assert chain[:, 0, 900, 100].tolist() == [UP + most, DOWN, ACROSS]
     assert chain[:, 0, 500, 503].tolist() == [UP, DOWN + 3, ACROSS]
@@ -75,8 +76,8 @@ def test_memory_grows_with_the_pairs_of_nodes_alone(shape):
     made = partial_tree_input(forest, labels, pad=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert made["relations"].shape == (3, 1, NODES, NODES)
-    # A pair has 3 bytes of relations; attention has 4 a head for a score alone. Blocks of pairs are below 64 MB.
+    assert made["relations"].shape == (1, NODES, NODES)
+    # A pair has 2 bytes of relations; attention has 4 a head for a score alone. Blocks of pairs are below 64 MB.
     assert peak < 12 * NODES**2 + 2**26
 
 

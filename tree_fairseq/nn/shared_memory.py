@@ -5,7 +5,8 @@ Beam search repeats and permutes rows. It moves the index ``order`` of the sente
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
 import torch
@@ -15,6 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
+
+FAST_ROW = 16
+"""torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
 
 
 def row_order(encoder_out: dict[str, list]) -> Optional[Tensor]:
@@ -73,11 +77,19 @@ class PackedRows:
         return len(self.places) == self.shape[0] * self.shape[1]
 
     def pad(self, values: Tensor) -> Tensor:
-        """Pads values ``[n, ...]`` with zeros to ``[B, M, ...]``."""
-        if not self._is_full:
+        """Pads values ``[n, ...]`` to ``[B, M, ...]``: with zeros, or, without gradients, with others of the row."""
+        if not self._is_full and not torch.is_grad_enabled():
+            values = values.index_select(0, self._sources)
+        elif not self._is_full:
             zeros = values.new_zeros(self.shape[0] * self.shape[1], *values.shape[1:])
             values = zeros.index_copy(0, self.places, values)
         return values.unflatten(0, self.shape)
+
+    @functools.cached_property
+    def _sources(self) -> Tensor:
+        """``[B * M]`` int64, the last position at or before each place. Selecting is faster than copying."""
+        number = torch.arange(len(self.places), device=self.places.device)
+        return number.new_zeros(self.shape[0] * self.shape[1]).index_copy(0, self.places, number).cummax(0).values
 
     def pack(self, values: Tensor) -> Tensor:
         """Takes the padding out of values ``[B, M, ...]``; the inverse of :meth:`pad`."""
@@ -108,19 +120,27 @@ class Memory:
 class ProjectedMemory:
     """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool, nowhere all true.
 
-    ``bias``, ``[B, H, S]`` or None, is added to the logits. ``reader`` is where queries ``[n, 1, D]`` belong that come
-    without padding; None if queries are ``[T, R, D]``.
+    ``bias``, ``[B, H, S]`` or None, is added to the logits.
     """
 
     keys: Tensor
     values: Tensor
     padding: Tensor
     bias: Optional[Tensor] = None
-    reader: Optional[PackedRows] = None
 
-    def read_by(self, rows: PackedRows) -> ProjectedMemory:
-        """The same memory for queries without padding."""
-        return replace(self, reader=rows)
+    @functools.cached_property
+    def read_parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Keys, values, and what attention adds to its logits: ``[B, 1, 1, S]``, or ``[B, H, 1, S]`` with the bias.
+
+        Without gradients there are at least :data:`FAST_ROW` positions.
+        """
+        bias = self.keys.new_zeros(len(self.keys), 1, self.keys.size(2)) if self.bias is None else self.bias
+        mask = bias.masked_fill(self.padding[:, None], -torch.inf).unsqueeze(2)
+        missing = FAST_ROW - self.keys.size(2)
+        if missing <= 0 or torch.is_grad_enabled():
+            return self.keys, self.values, mask
+        keys, values = (functional.pad(part, (0, 0, 0, missing)) for part in (self.keys, self.values))
+        return keys, values, functional.pad(mask, (0, missing), value=-torch.inf)
 
     def select(self, rows: Tensor) -> ProjectedMemory:
         """The sentences ``rows``, ``[B']`` int64; they may be permuted, repeated and left out."""
@@ -176,7 +196,7 @@ class SharedMemoryAttention(MultiheadAttention):
         query: Tensor,
         key: Union[Tensor, ProjectedMemory],
         value: Any,
-        key_padding_mask: Optional[Memory] = None,
+        key_padding_mask: Union[Memory, PackedRows, None] = None,
         incremental_state: Optional[dict] = None,
         need_weights: bool = True,
         need_head_weights: bool = False,
@@ -185,13 +205,14 @@ class SharedMemoryAttention(MultiheadAttention):
         """Attends from target positions to sentences: ``[T, R, D]`` and, if asked for, weights over S positions.
 
         Args:
-            query: ``[T, R, D]``, R = B in training, B * K or fewer in generation
+            query: ``[T, R, D]``, R = B in training, B * K or fewer in generation; or ``[n, 1, D]``, packed
             key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`, for which
                 no weights are returned. ``value`` is not read
-            key_padding_mask: the memory; fairseq's decoder layer passes it on unread
+            key_padding_mask: the memory; or, for packed queries, where they belong. fairseq's decoder layer passes it
+                on unread
         """
         if isinstance(key, ProjectedMemory):
-            return self._without_weights(query, key), None
+            return self._without_weights(query, key, key_padding_mask), None
         state = {} if incremental_state is None else incremental_state
         if "prev_key" not in self._get_input_buffer(state):
             memory = self.project(key, key_padding_mask)
@@ -214,14 +235,13 @@ class SharedMemoryAttention(MultiheadAttention):
         logits = attn_weights.view(len(bias), -1, self.num_heads, tgt_len, src_len) + bias[:, None, :, None]
         return logits.view_as(attn_weights)
 
-    def _without_weights(self, query: Tensor, memory: ProjectedMemory) -> Tensor:
+    def _without_weights(self, query: Tensor, memory: ProjectedMemory, nodes: Optional[PackedRows] = None) -> Tensor:
         """Attends without keeping the weights, T times S a head; all beams of a sentence read its memory at once."""
         length, rows, _ = query.shape
         sentences = len(memory.keys)
         projected = self.q_proj(query)
-        if memory.reader is not None:
-            output = self._attended(memory.reader.split(projected, self.num_heads), memory)
-            return self.out_proj(memory.reader.join(output))
+        if nodes is not None:
+            return self.out_proj(nodes.join(self._attended(nodes.split(projected, self.num_heads), memory)))
         projected = projected.view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
         # B x H x K * T x D / H
         output = self._attended(projected.permute(1, 3, 2, 0, 4).flatten(2, 3), memory)
@@ -229,20 +249,9 @@ class SharedMemoryAttention(MultiheadAttention):
         return self.out_proj(output.reshape(query.shape))
 
     def _attended(self, queries: Tensor, memory: ProjectedMemory) -> Tensor:
-        return functional.scaled_dot_product_attention(
-            queries,
-            memory.keys,
-            memory.values,
-            attn_mask=_additive_mask(memory, queries.dtype),
-            dropout_p=self.dropout_module.p if self.training else 0.0,
-        )
-
-
-def _additive_mask(memory: ProjectedMemory, dtype: torch.dtype) -> Tensor:
-    """Returns the mask of logits, ``[B, 1, 1, S]`` bool, true at what is read; or biases to add, ``[B, H, 1, S]``."""
-    if memory.bias is None:
-        return ~memory.padding[:, None, None]
-    return memory.bias.to(dtype).masked_fill(memory.padding[:, None], float("-inf")).unsqueeze(2)  # B x H x 1 x S
+        keys, values, mask = memory.read_parts
+        dropout = self.dropout_module.p if self.training else 0.0
+        return functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), dropout)
 
 
 class StatesAttention(SharedMemoryAttention):

@@ -15,8 +15,8 @@ slot of node u     sum of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Optional
+from dataclasses import dataclass, replace
+from typing import Optional, Union
 
 import torch
 from fairseq.models.transformer import Embedding, TransformerDecoderBase
@@ -28,7 +28,7 @@ from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import PackedRows, ProjectedMemory, cross_attention_options
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.tree_insertion.model_input import CLOSING, NO_NEIGHBOUR, OPENING, ROLES
-from tree_fairseq.tree_insertion.relations import TreeRelationAttention, TreeRelations
+from tree_fairseq.tree_insertion.relations import PairRelations, TreeRelationAttention, TreeRelations
 
 
 class SlotVectors(nn.Module):
@@ -52,17 +52,17 @@ class SlotVectors(nn.Module):
 
 @dataclass(frozen=True)
 class DecoderMemory:
-    """Keys and values of R rows for each layer of a decoder, projected once; rows leave them during decoding."""
+    """Keys and values of R rows for each layer of a decoder, projected once; rows leave them during decoding.
+
+    ``merged`` are the weights of :meth:`TreeRelationAttention.merged` for each layer; None in training.
+    """
 
     layers: tuple[ProjectedMemory, ...]
+    merged: tuple[Optional[tuple[Tensor, Tensor]], ...]
 
     def select(self, rows: Tensor) -> DecoderMemory:
         """Selects rows, ``[R']`` int64; they may be permuted, repeated and left out."""
-        return DecoderMemory(tuple(layer.select(rows) for layer in self.layers))
-
-    def read_by(self, rows: PackedRows) -> tuple[ProjectedMemory, ...]:
-        """Returns the layers for queries that are packed without padding, ``[n, 1, D]``."""
-        return tuple(layer.read_by(rows) for layer in self.layers)
+        return replace(self, layers=tuple(layer.select(rows) for layer in self.layers))
 
 
 class TreeInsertionDecoder(TransformerDecoderBase):
@@ -94,7 +94,11 @@ class TreeInsertionDecoder(TransformerDecoderBase):
 
     def project(self, encoder_out: dict[str, list]) -> DecoderMemory:
         states, memory = self.memory_type.view(encoder_out)
-        return DecoderMemory(tuple(layer.encoder_attn.project(states, memory) for layer in self.layers))
+        projected = tuple(layer.encoder_attn.project(states, memory) for layer in self.layers)
+        reads_once = self.training or self.relations is None
+        return DecoderMemory(
+            projected, tuple(None if reads_once else layer.self_attn.merged() for layer in self.layers)
+        )
 
     def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Optional[Tensor]]:
         """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
@@ -108,14 +112,13 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         return {"slot": partial_tree["slots"], "logits": self.output_layer(vectors), "delete": delete}
 
     def _node_states(self, partial_tree: dict[str, Tensor], nodes: PackedRows, memory: DecoderMemory) -> Tensor:
-        labels = partial_tree["labels"]
         if self.relations is not None:
-            relations = self.relations(partial_tree["relations"], labels != self.padding_idx, nodes)
-            packed = nodes.pack(labels).unsqueeze(1)  # n x 1
-            return self._states(packed, self.embed_tokens.weight, relations, memory.read_by(nodes)).squeeze(1)
+            packed = nodes.pack(partial_tree["labels"]).unsqueeze(1)  # n x 1
+            relations = self.relations(partial_tree["relations"], partial_tree["relation_rows"], nodes)
+            return self._states(packed, self.embed_tokens.weight, memory, relations).squeeze(1)
         tokens = self._bracketed(partial_tree)
         table = torch.cat([self.embed_tokens.weight, self.embed_brackets.weight])
-        states = self._states(tokens.t(), table, tokens.eq(self.padding_idx), memory.layers)
+        states = self._states(tokens.t(), table, memory, tokens.eq(self.padding_idx))
         return states.transpose(0, 1).flatten(0, 1).index_select(0, partial_tree["bracket_places"])
 
     def _bracketed(self, partial_tree: dict[str, Tensor]) -> Tensor:
@@ -133,12 +136,14 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         return tokens.masked_fill(brackets == OPENING, count).masked_fill(brackets == CLOSING, count + 1)
 
     def _states(
-        self, tokens: Tensor, table: Tensor, self_attn_padding_mask: Any, memory: tuple[ProjectedMemory, ...]
+        self, tokens: Tensor, table: Tensor, memory: DecoderMemory, padding: Union[Tensor, PairRelations]
     ) -> Tensor:
         """States ``[T, B, D]`` after all layers of tokens ``[T, B]``, which are rows of an embedding table.
 
-        fairseq's layer hands ``self_attn_padding_mask`` on unread: with relations it holds those.
+        With relations, nodes are packed, ``[n, 1]``, and fairseq's layer hands on relations and nodes unread in the
+        place of masks.
         """
+        rows = padding.nodes if isinstance(padding, PairRelations) else None
         x = self.embed_scale * functional.embedding(tokens, table, self.padding_idx)
         if self.quant_noise is not None:
             x = self.quant_noise(x)
@@ -149,6 +154,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout_module(x)
-        for layer, projected in zip_equal(self.layers, memory):
-            x, _, _ = layer(x, encoder_out=projected, self_attn_padding_mask=self_attn_padding_mask)
+        for layer, projected, merged in zip_equal(self.layers, memory.layers, memory.merged):
+            mask = padding if rows is None else replace(padding, projection=merged)
+            x, _, _ = layer(x, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=mask)
         return x if self.layer_norm is None else self.layer_norm(x)

@@ -28,19 +28,22 @@ def partial_tree_input(forest: Forest, labels: np.ndarray, pad: int) -> dict[str
         - ``nodes`` ``[n]`` int64, the places of nodes in the flattened ``[B * M]``
         - ``slots`` ``[Z]`` int64, the ascending numbers of all slots (:class:`SlotNumbers`)
         - ``neighbours`` ``[Z, 3]`` int64, see :func:`slot_neighbours`
-        - ``relations`` ``[3, B, M, M]`` int8, see :func:`~tree_fairseq.tree_insertion.relations.pair_relations`
+        - ``relations`` ``[B, M, M]`` int16 and ``relation_rows`` ``[K, 3]`` int64, see
+          :func:`~tree_fairseq.tree_insertion.relations.pair_relations`
         - ``brackets`` and ``bracket_places``, see :func:`bracket_sequences`
     """
     numbers = SlotNumbers()
     nodes, kinds = numbers.place(forest.slots), numbers.kind(forest.slots)
     brackets, places = bracket_sequences(forest)
+    relations, relation_rows = pair_relations(forest)
     arrays = {
         "labels": forest.padded(labels, pad),
         "parents": forest.padded_parents(),
         "nodes": forest.places,
         "slots": numbers.number(forest.places[nodes], kinds),
         "neighbours": slot_neighbours(forest),
-        "relations": pair_relations(forest),
+        "relations": relations,
+        "relation_rows": relation_rows,
         "brackets": brackets,
         "bracket_places": places,
     }

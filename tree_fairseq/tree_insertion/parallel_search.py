@@ -249,24 +249,30 @@ class ParallelSearch:
         outputs = [model.decode(memory, read) for model, memory in zip(self.models, memories)]
         scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
-        is_faulty = scores.isnan()
-        scores.masked_fill_(self._is_excluded | is_faulty, -math.inf)
+        scores.masked_fill_(self._is_excluded, -math.inf)
         scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
+        log_probs, labels = scores.max(dim=1)  # NaN if any of them is
+        if bool(log_probs.isnan().any()):
+            self._warn_of_faults()
+            scores.masked_fill_(scores.isnan(), -math.inf)
+            scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
+            log_probs, labels = scores.max(dim=1)
         if self.observer is not None:
             self.observer.keep(partial, scores)
-        log_probs, labels = scores.max(dim=1)
-        if not self._has_warned and bool(is_faulty.any()):
-            self._has_warned = True
-            logger.warning(
-                "[insertion] a model gives probabilities that are not numbers; nothing is inserted there. Its "
-                "checkpoint may be damaged, or --fp16 may be too narrow for it"
-            )
         deletions = [output["delete"] for output in outputs]
         is_wrong = None
         if all(logits is not None for logits in deletions):
             mean = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0)
             is_wrong = (mean > 0.5).cpu().numpy()[partial.rows, partial.columns]
         return SlotPredictions(partial.slots, labels.cpu().numpy(), log_probs.double().cpu().numpy(), is_wrong)
+
+    def _warn_of_faults(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "[insertion] a model gives probabilities that are not numbers; nothing is inserted there. Its "
+                "checkpoint may be damaged, or --fp16 may be too narrow for it"
+            )
 
     def _end(self, score: float, steps: int, reason: str | None) -> dict[str, Any]:
         """Counts a hypothesis; returns the entries that all hypotheses have."""

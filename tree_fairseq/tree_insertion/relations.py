@@ -12,7 +12,6 @@ B is the number of trees, M of nodes of the largest one, n of all nodes; nodes a
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Optional
 
@@ -22,7 +21,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.shared_memory import PackedRows
+from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
 from tree_fairseq.tree_insertion.forests import Forest
 
 STEPS = 10  # different counts, 0 to 9
@@ -37,21 +36,34 @@ CHILD_OF = CHILD + STEPS
 _END = CHILD_OF + STEPS
 
 
-def pair_relations(trees: Forest) -> np.ndarray:
-    """Returns the relations of all pairs of nodes, ``[3, B, M, M]`` int8 rows of the embedding tables.
+# Relations as numbers: padding, then paths by steps up, down and across, then children, and parents, by rank.
+_SIDEWAYS = 2 * STEPS - 1
+_FIRST_CHILD = 1 + STEPS * STEPS * _SIDEWAYS
+_COUNT = _FIRST_CHILD + 2 * STEPS
 
-    Their sum represents the path from node i to node j. Pairs with padding may have any.
+
+def pair_relations(trees: Forest) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the relations of all pairs of nodes.
+
+    Returns:
+        - ``[B, M, M]`` int16, the number of the relation of node i to node j among the K different ones of these trees;
+          0 where j is padding. Where only i is padding, it may be any other
+        - ``[K, 3]`` int64, rows of the embedding tables whose sum represents a relation
     """
     up, down, across = _later_paths(trees)
-    rows = np.stack([UP + up + down.swapaxes(1, 2), DOWN + down + up.swapaxes(1, 2), ACROSS + across])
-    rows[2] -= across.swapaxes(1, 2)
+    ups, downs = up + down.swapaxes(1, 2), down + up.swapaxes(1, 2)
+    sideways = across - across.swapaxes(1, 2) + np.int8(STEPS - 1)
+    numbers = 1 + (ups.astype(np.int16) * STEPS + downs) * _SIDEWAYS + sideways
     children = np.flatnonzero(trees.depths)
     row, parents = trees.rows[children], (trees.parents - trees.starts)[children]
     places, ranks = (trees.nodes - trees.starts)[children], np.minimum(trees.ranks[children], STEPS - 1)
-    rows[:, row, parents, places] = rows[:, row, places, parents] = NOTHING
-    rows[0, row, parents, places] = CHILD + ranks
-    rows[0, row, places, parents] = CHILD_OF + ranks
-    return rows
+    numbers[row, parents, places] = _FIRST_CHILD + ranks
+    numbers[row, places, parents] = _FIRST_CHILD + STEPS + ranks
+    is_padding = np.arange(trees.width) >= trees.lengths[:, None]
+    numbers[np.broadcast_to(is_padding[:, None], numbers.shape)] = 0
+    is_present = np.zeros(_COUNT, bool)
+    is_present[numbers.ravel()] = is_present[0] = True
+    return (is_present.cumsum() - 1).astype(np.int16)[numbers], _ROWS[is_present]
 
 
 _PAIRS_AT_ONCE = 2**20
@@ -89,9 +101,21 @@ def _later_paths(trees: Forest) -> np.ndarray:
     return found
 
 
+def _rows_of_relations() -> np.ndarray:
+    """The rows of the embedding tables for all relations, ``[count, 3]`` int64."""
+    rows = np.full((_COUNT, 3), NOTHING)
+    ups, downs, sideways = np.indices((STEPS, STEPS, _SIDEWAYS)).reshape(3, -1)
+    rows[1:_FIRST_CHILD] = np.stack([UP + ups, DOWN + downs, ACROSS - STEPS + 1 + sideways], axis=1)
+    rows[_FIRST_CHILD:, 0] = np.arange(CHILD, _END)
+    return rows
+
+
+_ROWS = _rows_of_relations()
+
+
 def without_child_relations(rows: Tensor) -> Tensor:
-    """Treats parents and children like all other pairs, an ablation: ``[3, B, M, M]`` int64."""
-    up, down, across = rows
+    """Treats parents and children like all other pairs, an ablation: rows ``[K, 3]`` int64 of relations."""
+    up, down, across = rows.unbind(1)
     is_child, is_parent = (up >= CHILD) & (up < CHILD_OF), up >= CHILD_OF
     is_family = is_child | is_parent
     return torch.stack(
@@ -99,23 +123,28 @@ def without_child_relations(rows: Tensor) -> Tensor:
             torch.where(is_family, UP + is_parent.long(), up),
             torch.where(is_family, DOWN + is_child.long(), down),
             across.masked_fill(is_family, ACROSS),
-        ]
+        ],
+        dim=1,
     )
 
 
 @dataclass(frozen=True)
 class PairRelations:
-    """The relations of a batch as attention reads them: rows ``[3, B, M, M]`` int64 of tables of embeddings.
+    """The relations of a batch as attention reads them.
 
-    ``keys`` and ``values``, ``[relations, D / H]``, are added to keys and values; row 0 is zero. ``is_padding`` is
-    ``[B, 1, 1, M]`` bool. ``nodes`` are where the nodes are among the B * M places.
+    Attributes:
+        numbers: ``[B, 1, M, M]`` int64, of the relation of each pair; 0 where the other node is padding, of which there
+            may be more
+        keys, values: ``[K, D / H]``, added to keys and values of nodes in each relation; row 0 is zero
+        nodes: where the nodes are among the B * M places
+        projection: weights and biases of :meth:`TreeRelationAttention.merged`; None in training
     """
 
-    rows: Tensor
+    numbers: Tensor
     keys: Tensor
     values: Tensor
-    is_padding: Tensor
     nodes: PackedRows
+    projection: Optional[tuple[Tensor, Tensor]] = None
 
 
 class TreeRelations(nn.Module):
@@ -129,11 +158,14 @@ class TreeRelations(nn.Module):
         for table in (self.keys, self.values):
             nn.init.normal_(table, std=head_dim**-0.5)
 
-    def forward(self, rows: Tensor, is_node: Tensor, nodes: PackedRows) -> PairRelations:
-        """Looks up the relations of all pairs of nodes, ``[3, B, M, M]`` (:func:`pair_relations`)."""
-        rows = rows.long() if self.child_relations else without_child_relations(rows.long())
-        keys, values = (functional.pad(table, (0, 0, 1, 0)) for table in (self.keys, self.values))
-        return PairRelations(rows, keys, values, ~is_node[:, None, None], nodes)
+    def forward(self, numbers: Tensor, rows: Tensor, nodes: PackedRows) -> PairRelations:
+        """Embeds the relations of a batch, ``[B, M, M]`` and ``[K, 3]`` (:func:`pair_relations`)."""
+        rows = rows if self.child_relations else without_child_relations(rows)
+        tables = functional.pad(torch.cat([self.keys, self.values], dim=1), (0, 0, 1, 0))
+        embedded = functional.embedding_bag(rows, tables, mode="sum")
+        if not self.training:
+            numbers = functional.pad(numbers, (0, max(0, FAST_ROW - numbers.size(2))))
+        return PairRelations(numbers.long().unsqueeze(1), *embedded.chunk(2, dim=1), nodes)
 
 
 class TreeRelationAttention(MultiheadAttention):
@@ -141,10 +173,16 @@ class TreeRelationAttention(MultiheadAttention):
 
         e_ij = (q_i k_j + q_i a^K_ij) / sqrt(D / H),    z_i = sum_j alpha_ij (v_j + a^V_ij)
 
-    a_ij is the sum of up to three relation embeddings. Queries are multiplied with the embeddings once, and each pair
-    picks its scores from the result; weights are added up by relation before they are multiplied with the embeddings of
-    values. So no vector is made for a pair.
+    a_ij is the sum of up to three relation embeddings. Queries are multiplied with those of the K relations of the
+    batch once, and each pair picks its score from the result; weights are added up by relation before they are
+    multiplied with the embeddings of values. So no vector is made for a pair.
     """
+
+    def merged(self) -> tuple[Tensor, Tensor]:
+        """Weights and biases of scaled queries, keys and values together, for many calls without training."""
+        scaled = self.q_proj.weight * self.scaling, self.q_proj.bias * self.scaling
+        weights, biases = zip(scaled, *((layer.weight, layer.bias) for layer in (self.k_proj, self.v_proj)))
+        return torch.cat(weights), torch.cat(biases)
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: PairRelations, **kwargs
@@ -154,30 +192,23 @@ class TreeRelationAttention(MultiheadAttention):
         ``key`` and ``value`` are not read. ``key_padding_mask`` holds the relations, and the padding; fairseq's decoder
         layer passes it on unread.
         """
-        relations = key_padding_mask
-        queries, keys, values = (
-            relations.nodes.split(project(query), self.num_heads) for project in (self.q_proj, self.k_proj, self.v_proj)
-        )  # B x H x M x D/H
-        queries = queries * self.scaling
+        relations, nodes = key_padding_mask, key_padding_mask.nodes
+        if relations.projection is None:
+            projected = (project(query) for project in (self.q_proj, self.k_proj, self.v_proj))
+            queries, keys, values = (nodes.split(states, self.num_heads) for states in projected)  # B x H x M x D/H
+            queries = queries * self.scaling
+        else:
+            projected = functional.linear(query, *relations.projection)
+            queries, keys, values = nodes.split(projected, 3 * self.num_heads).chunk(3, dim=1)
         # Scores, their softmax and sums of weights are in single precision at least.
         exact = torch.promote_types(values.dtype, torch.float32)
+        numbers = relations.numbers.expand(-1, self.num_heads, -1, -1)
+        by_relation = (queries @ relations.keys.t()).to(exact)  # B x H x M x K
+        by_relation.select(3, 0).fill_(-torch.inf)  # padding
         scores = (queries @ keys.transpose(2, 3)).to(exact)  # B x H x M x M
-        scores = _picked((queries @ relations.keys.t()).to(exact), relations.rows, scores)
-        weights = self.dropout_module(scores.masked_fill(relations.is_padding, -torch.inf).softmax(3))
-        by_relation = _sum_up(weights, relations.rows, len(relations.values)).to(values.dtype)
-        output = weights.to(values.dtype) @ values + by_relation @ relations.values
-        return self.out_proj(relations.nodes.join(output)), None
-
-
-def _picked(scores: Tensor, rows: Tensor, total: Tensor) -> Tensor:
-    """Adds to each pair the scores ``[B, H, M, relations]`` of its relations: ``[B, H, M, M]``."""
-    parts = (scores.gather(3, row.unsqueeze(1).expand(-1, scores.size(1), -1, -1)) for row in rows)
-    return functools.reduce(torch.add, parts, total)
-
-
-def _sum_up(weights: Tensor, rows: Tensor, count: int) -> Tensor:
-    """Adds up the weights of pairs by relation: ``[B, H, M, M]`` becomes ``[B, H, M, relations]``."""
-    sums = weights.new_zeros(*weights.shape[:3], count)
-    for row in rows:
-        sums.scatter_add_(3, row.unsqueeze(1).expand_as(weights), weights)
-    return sums
+        if more := numbers.size(3) - scores.size(3):
+            scores = functional.pad(scores, (0, more))
+        weights = self.dropout_module((scores + by_relation.gather(3, numbers)).softmax(3))
+        sums = torch.zeros_like(by_relation).scatter_add_(3, numbers, weights).to(values.dtype)
+        output = weights[..., : values.size(2)].to(values.dtype) @ values + sums @ relations.values
+        return self.out_proj(nodes.join(output)), None
