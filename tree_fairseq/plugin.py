@@ -18,6 +18,7 @@ import tree_fairseq.data_bin.kinds
 import tree_fairseq.nn.distance_transformer
 import tree_fairseq.nn.extended_transformer
 import tree_fairseq.nn.pretrained
+import tree_fairseq.nn.rdrop
 import tree_fairseq.nn.tasks
 import tree_fairseq.scoring.predictions
 import tree_fairseq.tree_insertion.criterion
@@ -44,7 +45,7 @@ from tree_fairseq import (
     nonfinite_batches,
 )
 from tree_fairseq.data_bin import damaged_files
-from tree_fairseq.nn import output_hook
+from tree_fairseq.nn import initial_embeddings, output_hook
 from tree_fairseq.nn.folder_text import prepare_new_text
 from tree_fairseq.preprocessing import hook
 
@@ -61,6 +62,7 @@ loading_processes.install()
 hook.install()
 prepare_new_text()
 output_hook.install()
+initial_embeddings.install()
 
 
 def be_one_package(name: str, path: str) -> None:

@@ -76,6 +76,41 @@ def test_labels_are_smoothed(share):
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+class Passes(nn.Module):
+    """A model that says something else in every other pass."""
+
+    def __init__(self, *models: Constant):
+        super().__init__()
+        self.models = nn.ModuleList(models)
+        self.passes = 0
+
+    def forward(self, **inputs):
+        self.passes += 1
+        return self.models[(self.passes - 1) % len(self.models)](**inputs)
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_rdrop_adds_the_divergence_of_two_passes(seed, deletes):
+    sample, slot = random_batch(seed, wrong_nodes=0.3 if deletes else None)
+    shape = tuple(sample["delete"].shape) if deletes else None
+    both = Passes(*(Constant(slot, len(slot), shape, seed=own) for own in (seed, seed + 100)))
+    plain = [criterion()(model, sample)[0] for model in both.models]
+    loss, size, _ = criterion(rdrop_alpha=3.0)(both, sample)
+    assert both.passes == 2 and size == 3
+    expected = sum(plain) / 2
+    for place in range(len(slot)):
+        p, q = (torch.softmax(model.logits[place], dim=0) for model in both.models)
+        expected = expected + 3 / 4 * ((p * (p / q).log()).sum() + (q * (q / p).log()).sum())
+    # The cross-entropy of deletions is in single precision.
+    torch.testing.assert_close(loss, expected, rtol=1e-6 if deletes else 1e-12, atol=0)
+    weights = list(both.parameters())
+    for ours, theirs in zip(*(torch.autograd.grad(value, weights, retain_graph=True) for value in (loss, expected))):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+    both.eval()
+    assert criterion(rdrop_alpha=3.0)(both, sample)[0].item() == plain[0].item() and both.passes == 3
+
+
 def test_it_is_zero_for_a_model_that_predicts_the_target():
     sample, slot = random_batch(5)
     target = sample["slot_target"]

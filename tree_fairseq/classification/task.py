@@ -29,6 +29,7 @@ from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.pair_dataset import NewLines, first_line_of
 from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.nn.tree_dropout import TreeDropout, TreeDropoutConfig
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.options import option
@@ -182,7 +183,7 @@ class ClassificationTask(ClassTask, TreeTask):
 
 
 @dataclass
-class TreeClassificationConfig(ClassificationConfig):
+class TreeClassificationConfig(TreeDropoutConfig, ClassificationConfig):
     """Options of the task."""
 
     label_nodes: ChoiceEnum(["auto", "all", "root"]) = option(
@@ -228,7 +229,8 @@ class TreeClassificationTask(ClassificationTask):
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
-        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, complete=self.complete_trees)
+        options = {"complete": self.complete_trees, "dropout": TreeDropout.of(self.cfg, split, self.label_dictionary)}
+        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, **options)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the labels of nodes."""

@@ -15,6 +15,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.nn.batch_buffer import BufferedBatch
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_dropout import TreeDropout
 from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
 from tree_fairseq.trees.symbols import parents_and_branches
 
@@ -81,7 +82,8 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 class SpanPairDataset(PairDataset):
     """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
 
-    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes.
+    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes, and
+    ``dropout`` replaces some trees.
     """
 
     def __init__(
@@ -91,14 +93,24 @@ class SpanPairDataset(PairDataset):
         label_pad: int,
         node_counts: np.ndarray | None = None,
         keep_remainder: bool = False,
+        dropout: TreeDropout | None = None,
     ):
         super().__init__(dataset, keep_remainder)
         self.trees = trees
         self.label_pad = label_pad
         self.node_counts = node_counts
+        self.dropout = dropout
+
+    def set_epoch(self, epoch: int) -> None:
+        super().set_epoch(epoch)
+        if self.dropout is not None:
+            self.dropout.set_epoch(epoch)
 
     def __getitem__(self, index: int) -> dict:
-        return {**self.dataset[index], "source_spans": self.trees[index]}
+        nodes = self.trees[index]
+        if self.dropout is not None and self.dropout.drops(index):
+            nodes = self.dropout.flat(nodes)
+        return {**self.dataset[index], "source_spans": nodes}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)

@@ -17,6 +17,7 @@ from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesE
 from tree_fairseq.nn.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS, load_side
 from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
+from tree_fairseq.nn.tree_dropout import TreeDropout, TreeDropoutConfig
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.nn.unknown_tokens import count_typed
 from tree_fairseq.options import option
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
+class TranslationWithTreesConfig(TreeDropoutConfig, TreeTaskConfig, TranslationConfig):
     """fairseq's translation options and those of trees."""
 
     unary_chains: ChoiceEnum(["lowest", "join"]) = option(
@@ -64,6 +65,8 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         folder = Path(utils.split_paths(cfg.data)[0])
         self.source_side = load_side(cfg, folder, cfg.source_lang, src_dict, self.source_modalities)
         self.target_side = load_side(cfg, folder, cfg.target_lang, tgt_dict, self.target_modalities)
+        if cfg.tree_dropout and self.source_side.modality != CONSTITUENCY:
+            raise DataFolderError(f"--tree-dropout drops parses of the source, and {folder} has none; leave it out")
         super().__init__(cfg, self.source_side.dictionary, self.target_side.dictionary)
         if self.source_side.labels is not None:
             logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.source_side.labels))
@@ -98,8 +101,9 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             what = f"the longer of source tokens{nodes} and target tokens of each pair"
             logger.info("[%s] --max-tokens counts %s", split, what)
             counts = kept_counts(trees) if self.cfg.count_nodes else None
-            reduced = ReducedTrees(trees, self.source_side.read_tree)
-            pairs = SpanPairDataset(pairs, reduced, self.source_side.labels.pad(), counts, keep_remainder)
+            reduced, labels = ReducedTrees(trees, self.source_side.read_tree), self.source_side.labels
+            dropout = TreeDropout.of(self.cfg, split, labels)
+            pairs = SpanPairDataset(pairs, reduced, labels.pad(), counts, keep_remainder, dropout)
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
-from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.rdrop import RDropConfig, agreement, checked_alpha
 from tree_fairseq.options import option
 
 # Target probabilities of a slot that differ by less are equal.
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-6
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class SlotKlDivergenceConfig(FairseqDataclass):
+class SlotKlDivergenceConfig(RDropConfig):
     """Options of :class:`SlotKlDivergence`."""
 
     deletion_weight: float = option(1.0, "weight of the cross-entropy of deleting nodes, for models that delete")
@@ -36,35 +36,51 @@ class SlotKlDivergence(FairseqCriterion):
     nodes, the binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
 
     With ``label_smoothing`` ε, the loss of a slot is :math:`(1 - ε) \mathrm{KL}(p_s \| \pi_s) + ε \mathrm{KL}(u \|
-    \pi_s)`, where u gives all labels the same probability. ``slot_loss`` is the divergence from the target alone.
+    \pi_s)`, where u gives all labels the same probability. ``slot_loss`` is the divergence from the target alone. With
+    ``rdrop_alpha``, training batches pass twice, and the distributions of each slot have to agree
+    (:mod:`tree_fairseq.nn.rdrop`).
     """
 
-    def __init__(self, task, deletion_weight: float = 1.0, label_smoothing: float = 0.0):
+    def __init__(self, task, deletion_weight: float = 1.0, label_smoothing: float = 0.0, rdrop_alpha: float = 0.0):
         super().__init__(task)
+        self.rdrop_alpha = checked_alpha(rdrop_alpha)
         self.deletion_weight = deletion_weight
         self.label_smoothing = label_smoothing
         self.keep = task.target_dictionary.keep
         self.pad = task.target_dictionary.pad()
 
     def forward(self, model, sample, reduce: bool = True):
-        """Returns the loss summed over a batch of partial trees or sequences, the number of these, and the log."""
-        output, target, net_input = model(**sample["net_input"]), sample["slot_target"], sample["net_input"]
-        divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
+        """Returns the loss summed over a batch of partial trees or sequences, the number of these, and the log.
+
+        Counts in the log are those of the first pass.
+        """
+        target, net_input = sample["slot_target"], sample["net_input"]
+        outputs = [model(**net_input)]
+        if model.training and self.rdrop_alpha:
+            outputs.append(model(**net_input))
+        output = outputs[0]
+        (divergence, is_right), *others = (slot_divergence(each["slot"], each["logits"], target) for each in outputs)
         is_kept = target["label"] == self.keep
-        loss = divergence.sum()
+        loss = torch.stack([divergence.sum(), *(other.sum() for other, _ in others)]).mean()
         logging_output = {
             "slots": output["slot"].numel(), "right": is_right.sum(),
             "kept": is_kept.sum(), "right_kept": (is_right & is_kept).sum(), "slot_loss": loss.detach(),
         }  # fmt: skip
         if self.label_smoothing:
             smoothing = self.label_smoothing
-            loss = (1 - smoothing) * loss + smoothing * divergence_from_uniform(output["logits"]).sum()
+            uniform = torch.stack([divergence_from_uniform(each["logits"]).sum() for each in outputs]).mean()
+            loss = (1 - smoothing) * loss + smoothing * uniform
+        if others:
+            predicted = (_full_precision(each["logits"]).log_softmax(dim=-1) for each in outputs)
+            loss = loss + self.rdrop_alpha / 4 * agreement(*predicted).sum()
         if "delete" in sample:
             if output.get("delete") is None:
                 raise InputError(
                     "partial trees have nodes to be deleted, and the model cannot delete: train it with --deletion"
                 )
-            deletion, counts = self._deletion(output["delete"], sample["delete"], net_input["partial_tree"]["labels"])
+            labels = net_input["partial_tree"]["labels"]
+            (deletion, counts), *others = (self._deletion(each["delete"], sample["delete"], labels) for each in outputs)
+            deletion = torch.stack([deletion, *(other for other, _ in others)]).mean()
             loss = loss + self.deletion_weight * deletion
             logging_output |= {"delete_loss": deletion.detach(), **counts}
         states = sample["partial_states"]

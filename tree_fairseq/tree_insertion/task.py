@@ -9,7 +9,6 @@ from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import register_task
-from omegaconf import II
 
 from tree_fairseq.compat import print_after
 from tree_fairseq.data_bin.manifest import Manifest
@@ -113,7 +112,6 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     )
     deletion: bool = option(False, "learn to delete nodes: in training, partial trees get wrong nodes")
     wrong_nodes: float = option(0.1, "with --deletion, the probability that a slot of a partial tree gets a wrong node")
-    seed: int = II("common.seed")
 
 
 def _decoding_of(model) -> Optional[Decoding]:

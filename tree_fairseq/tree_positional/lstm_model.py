@@ -20,6 +20,7 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
 from tree_fairseq.nn.pair_dataset import SOURCE_LENGTHS
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
@@ -141,7 +142,7 @@ ENCODER = register_encoder(
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeToTreeLSTMConfig(FairseqDataclass):
+class TreeToTreeLSTMConfig(InitialEmbeddingsConfig):
     """Options of the tree-to-tree LSTM."""
 
     encoder_embed_dim: int = option(512, "width of the source's embeddings")
