@@ -40,6 +40,7 @@ def test_every_flag_reaches_the_options():
         "--corenlp-url": "http://localhost:1",
         "--parser-timeout": "9",
         "--tree-seed": "3",
+        "--tree-noise": "0.25",
         "--on-parse-error": "stop",
         "--max-parse-failures": "5",
         "--tree-device": "cpu",
@@ -58,6 +59,7 @@ def test_every_flag_reaches_the_options():
         subwords="bpe",
         subword_model="codes",
         seed=3,
+        noise=0.25,
         on_parse_error="stop",
         max_parse_failures=5,
         device="cpu",
@@ -76,7 +78,8 @@ def test_a_limit_may_be_a_share_of_sentences():
 
 
 @pytest.mark.parametrize(
-    "flags", [["--max-parse-failures", "some"], ["--tree-ssplit", "yes"], ["--on-parse-error", "skip"]]
+    "flags",
+    [["--max-parse-failures", "some"], ["--tree-ssplit", "yes"], ["--on-parse-error", "skip"], ["--tree-noise", "1.5"]],
 )
 def test_impossible_values_are_refused(flags):
     with pytest.raises(SystemExit):

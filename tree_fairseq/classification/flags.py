@@ -110,6 +110,8 @@ def _check_tree_flags(args: Namespace) -> None:
         raise InputError(
             "--node-symbols constant is for --input-format trees: the labels of a parse do not reveal the class"
         )
+    if args.tree_noise and not is_text:
+        raise InputError("--tree-noise moves nodes, and those of --input-format trees have classes; leave it out")
     has_parser = args.tree_parser is not None and (is_text or args.tree_parser != "brackets")
     if args.node_symbols == "parser" and not has_parser:
         need = "--input-format tsv needs the trees of a parser" if is_text else "--node-symbols parser needs a parser"

@@ -143,7 +143,7 @@ def _chunk_of(trees: TreeBlock, names: list[str], text: bytes, failed: dict[int,
 def _is_ready_made(task: ChunkTask) -> bool:
     """Returns whether the lines are brackets that stay as they are."""
     options = task.options
-    is_changed = options.subword_model is not None or options.strip_function_tags
+    is_changed = options.subword_model is not None or options.strip_function_tags or options.noise > 0
     return task.read is None and options.name == "brackets" and not is_changed
 
 

@@ -1,4 +1,4 @@
-"""Control trees of an experiment, which follow from the number of words alone, or from chance."""
+"""Control trees of an experiment, which follow from the number of words alone, or from chance; and degraded parses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tree_fairseq.parsing.parsers import ParserOptions, register_parser
-from tree_fairseq.trees.tree import Tree, binary_tree
+from tree_fairseq.parsing.parsers import ParserOptions, flat_tree, register_parser
+from tree_fairseq.trees.reattachment import reattach
+from tree_fairseq.trees.tree import Forest, Tree, binary_tree, forest_leaves
 
 # The label of every phrase and the tag of every word.
 _LABEL = "X"
 _VERSION = 1
+
+
+def _generator(*key: Any) -> random.Random:
+    """Chance that depends on a key alone, not on other sentences or on processes."""
+    return random.Random(hashlib.sha256(json.dumps(key).encode()).digest())
+
+
+def degrade(forest: Forest, share: float, seed: int) -> Forest:
+    """Attaches a share of the constituents of each tree elsewhere (`tree_fairseq.trees.reattachment.reattach`).
+
+    Seed and words of a tree decide. A share of 0 changes nothing.
+    """
+    if not share:
+        return forest
+    return tuple(reattach(tree, share, _generator("noise", seed, forest_leaves((tree,)))) for tree in forest)
 
 
 class ControlParser:
@@ -41,8 +57,7 @@ class ControlParser:
         return [self._parse_one(words) if words else None for words in sentences]
 
     def _parse_one(self, words: list[str]) -> Tree:
-        digest = hashlib.sha256(json.dumps([self._seed, words]).encode()).digest()
-        generator = random.Random(digest)
+        generator = _generator(self._seed, words)
         return binary_tree(words, lambda start, end: start + self._split(end - start, generator), _LABEL)
 
 
@@ -62,3 +77,24 @@ def balanced(options: ParserOptions) -> ControlParser:
 def random_trees(options: ParserOptions) -> ControlParser:
     """Cuts every phrase at a place drawn at random, all places alike; ``--tree-seed`` draws other trees."""
     return ControlParser("random", lambda width, generator: generator.randrange(1, width), options.seed)
+
+
+class FlatParser:
+    """Gives every sentence the tree of one that could not be parsed: a phrase over all words."""
+
+    def identity(self) -> dict[str, Any]:
+        return {"name": "flat", "version": _VERSION}
+
+    def inventory(self) -> list[str]:
+        """Names no labels: all text can have those of flat trees."""
+        return []
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
+        """Fails only on a sentence without words."""
+        return [flat_tree(words) if words else None for words in sentences]
+
+
+@register_parser("flat", expensive=False)
+def flat(options: ParserOptions) -> FlatParser:
+    """``(FRAG (XX a) (XX b) (XX c))``: no structure, for models that were trained with dropped trees."""
+    return FlatParser()

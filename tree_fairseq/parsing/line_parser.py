@@ -5,6 +5,7 @@ All text takes this course: a corpus, ``fairseq-interactive`` and the hub.
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import os
@@ -15,6 +16,7 @@ from typing import Any, Union
 
 from tree_fairseq.errors import InputError, LeafMismatchError, ParserError, TreeFairseqError
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
+from tree_fairseq.parsing.controls import degrade
 from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.parsers import (
     FLAT_LABEL,
@@ -103,10 +105,18 @@ class LineParser:
         """Returns all that decides the forest of a line, for JSON."""
         return {
             "parser": self._parser_identity(),
-            "lines": {name: getattr(self.options, name) for name in _LINE_OPTIONS},
+            "lines": {**{name: getattr(self.options, name) for name in _LINE_OPTIONS}, **self._noise()},
             "subword_model": subword_model_hash(self.options.subword_model),
             "version": _VERSION,
         }
+
+    def _noise(self) -> dict[str, Any]:
+        """Folders and caches without noise do not mention it, as those that are older than it."""
+        return {"noise": self.options.noise, "noise_seed": self.options.seed} if self.options.noise else {}
+
+    def _degraded(self, written: str) -> str:
+        options = self.options
+        return write_forest(degrade(read_forest(written), options.noise, options.seed)) if options.noise else written
 
     def _parser_identity(self) -> dict[str, Any]:
         return {"name": "brackets"} if self.parser is None else self.parser.identity()
@@ -161,6 +171,7 @@ class LineParser:
         check_line(line, path, number)
         if self.parser is None:
             forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
+            forest = degrade(forest, self.options.noise, self.options.seed)
             leaves = forest_leaves(forest)
             if self._model is not None and subword_kind(leaves, self.options) == "none":
                 forest = split_words(forest, self._model.split(leaves))
@@ -196,13 +207,14 @@ class LineParser:
     def _finished(self, line: PreparedLine, answers: Sequence[str | Failure]) -> ParsedLine | None:
         failed = sum(isinstance(answer, Failure) for answer in answers)
         if line.raw is not None:
-            done = finish_raw_line(line.raw, answers[0] if answers else "", self._model)
+            change = functools.partial(degrade, share=self.options.noise, seed=self.options.seed)
+            done = finish_raw_line(line.raw, answers[0] if answers else "", self._model, change)
             return None if done is None else self._written(*done, failed)
         written = []
         for text, split, answer in zip_equal(line.texts, line.split, answers):
             visible = text.split(" ")
             tree = write_forest((flat_tree(visible),)) if isinstance(answer, Failure) else answer
-            spliced = splice_pieces(tree, visible, split.pieces)
+            spliced = splice_pieces(self._degraded(tree), visible, split.pieces)
             if spliced is None:
                 return None
             written.append(spliced)

@@ -57,6 +57,17 @@ def _is_limit(limit: int | float) -> bool:
     return limit >= 0 if isinstance(limit, int) else 0 <= limit < 1
 
 
+def noise_share(text: str) -> float:
+    """Reads ``--tree-noise``, a share from 0 to 1; argparse reports other values."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"a share from 0 to 1, not {text!r}")
+    return share
+
+
 def _flag(flag: str, default: Any, help: str, **argument: Any) -> Any:
     """Returns a field that is set by a flag, with the flag's further arguments for argparse."""
     return field(default=default, metadata={"flag": flag, "help": help, "argument": argument})
@@ -128,7 +139,15 @@ class ParserOptions:
         "show the parser Moses' entities (&apos;) as they are, and not the characters they mean",
     )
     strip_function_tags: bool = _flag("--tree-strip-function-tags", False, "NP-SBJ becomes NP")
-    seed: int = _flag("--tree-seed", 0, "which trees --tree-parser random draws", type=int, metavar="N")
+    noise: float = _flag(
+        "--tree-noise",
+        0.0,
+        "share of the constituents, words among them, that are attached elsewhere at random; the words keep their "
+        "order. New text is parsed with the same noise",
+        type=noise_share,
+        metavar="P",
+    )
+    seed: int = _flag("--tree-seed", 0, "which trees --tree-parser random and --tree-noise draw", type=int, metavar="N")
     device: str = _flag(
         "--tree-device",
         "auto",
@@ -161,6 +180,8 @@ class ParserOptions:
                 raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {self.batch_size}")
+        if not 0 <= self.noise <= 1:
+            raise ValueError(f"noise is a share from 0 to 1, not {self.noise}")
         if not _is_limit(limit := self.max_parse_failures):
             raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
@@ -239,6 +260,7 @@ _BUILT_IN = {
     "right-branching": "tree_fairseq.parsing.controls",
     "balanced": "tree_fairseq.parsing.controls",
     "random": "tree_fairseq.parsing.controls",
+    "flat": "tree_fairseq.parsing.controls",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ParserUnavailableError
@@ -194,9 +194,14 @@ def join_text(line: str, options: ParserOptions) -> RawLine:
     return RawLine(text, tokens, offsets)
 
 
-def finish_raw_line(raw: RawLine, answer: str | Failure, model: SubwordModel | None) -> tuple[str, int] | None:
+def finish_raw_line(
+    raw: RawLine,
+    answer: str | Failure,
+    model: SubwordModel | None,
+    change: Callable[[Forest], Forest] = lambda forest: forest,
+) -> tuple[str, int] | None:
     """Returns the forest of a line in brackets, and the number of its sentences; None if the answer belongs to another
-    text. If the parser failed, the words between white space get a flat tree."""
+    text. If the parser failed, the words between white space get a flat tree. The forest of words is changed first."""
     if not raw.text.strip():
         return "", 0
     if isinstance(answer, Failure):
@@ -207,7 +212,7 @@ def finish_raw_line(raw: RawLine, answer: str | Failure, model: SubwordModel | N
         if parsed is None or not covers(raw.text, parsed):
             return None
         forest, spans = parsed.forest, parsed.offsets
-    sentences = len(forest)
+    forest, sentences = change(forest), len(forest)
     if raw.pieces is not None:
         forest = align_pieces(forest, spans, raw.offsets, raw.pieces)
     elif model is not None:

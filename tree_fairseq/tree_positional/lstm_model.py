@@ -10,7 +10,6 @@ from typing import Optional
 
 import numpy as np
 import torch
-from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from fairseq.modules import FairseqDropout

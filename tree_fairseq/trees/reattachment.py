@@ -1,0 +1,95 @@
+"""Random re-attachments of constituents, which degrade a tree and keep the order of its words."""
+
+from __future__ import annotations
+
+import random
+
+from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
+from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+
+class _Node:
+    """A node of a tree that changes; a word has no children."""
+
+    __slots__ = ("children", "label", "parent")
+
+    def __init__(self, label: str, parent: _Node | None) -> None:
+        self.label = label
+        self.parent = parent
+        self.children: list[_Node] = []
+
+    @property
+    def is_phrase(self) -> bool:
+        """Whether constituents can be attached: not to a word, its tag, or the node over the pieces of a word."""
+        return any(child.children and not child.label.endswith(SUBWORD_SUFFIX) for child in self.children)
+
+
+def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
+    """Attaches random constituents elsewhere.
+
+    Each constituent below the root, a word with its tag among them, is moved with probability ``share``, one after the
+    other in preorder. All places are alike in which the words keep their order: under a phrase that ends where the
+    constituent begins, under one that begins where it ends, and under an ancestor that it can reach from the edge of
+    all phrases in between. An only child stays where it is, and so do words in a flat tree. Every constituent keeps its
+    label, and the pieces of a word stay together.
+
+    Every constituent takes two numbers from the generator, so a larger share draws the same constituents and more.
+    """
+    root, nodes = _copy(tree)
+    for node in nodes[1:]:
+        drawn, place = generator.random(), generator.random()
+        if drawn < share and (places := _places(node)):
+            _move(node, *places[int(place * len(places))])
+    return _tree(root)
+
+
+def _copy(tree: Tree) -> tuple[_Node, list[_Node]]:
+    """Copies a tree; also returns its constituents in preorder, without words and pieces of words."""
+    root = _Node(tree.label, None)
+    nodes, stack = [], [(tree, root)]
+    while stack:
+        own, copy = stack.pop()
+        if own.children and not own.label.endswith(SUBWORD_SUFFIX):
+            nodes.append(copy)
+        copy.children = [_Node(child.label, copy) for child in own.children]
+        stack += reversed(list(zip(own.children, copy.children)))
+    return root, nodes
+
+
+def _places(node: _Node) -> list[tuple[_Node, int]]:
+    """The phrases under which a node can be, each with its place among the children."""
+    parent = node.parent
+    if parent is None or len(parent.children) == 1:
+        return []
+    places: list[tuple[_Node, int]] = []
+    for side in (0, -1):
+        # Up, as long as the node is at this edge of each phrase.
+        below, above = node, parent
+        while above.children[side] is below and above.parent is not None:
+            below, above = above, above.parent
+            places.append((above, above.children.index(below) + (side == -1)))
+        if above.children[side] is below:
+            continue
+        # Down along the near edge of what is beside it.
+        beside = above.children[above.children.index(below) + (1 if side else -1)]
+        while beside.is_phrase:
+            places.append((beside, 0 if side else len(beside.children)))
+            beside = beside.children[0 if side else -1]
+    return places
+
+
+def _move(node: _Node, phrase: _Node, place: int) -> None:
+    # A new place is never under the old parent, so the numbers of places there do not change.
+    node.parent.children.remove(node)
+    phrase.children.insert(place, node)
+    node.parent = phrase
+
+
+def _tree(root: _Node) -> Tree:
+    labels, counts, stack = [], [], [root]
+    while stack:
+        node = stack.pop()
+        labels.append(node.label)
+        counts.append(len(node.children))
+        stack += reversed(node.children)
+    return tree_from_preorder(labels, counts)
