@@ -80,7 +80,8 @@ def _places(node: _Node) -> list[tuple[_Node, int]]:
 
 def _move(node: _Node, phrase: _Node, place: int) -> None:
     # A new place is never under the old parent, so the numbers of places there do not change.
-    node.parent.children.remove(node)
+    if node.parent is not None:
+        node.parent.children.remove(node)
     phrase.children.insert(place, node)
     node.parent = phrase
 
