@@ -11,14 +11,15 @@ before is not trained again. The second writes the tables of all files into the 
 
 A file has these entries, and ``measured``, which this program writes:
 
-* ``title``; ``data``, which files ``--data`` takes
+* ``title``; ``data``, which files ``--data`` takes, where the recipe does not make them
 * ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
 * ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``; with ``{seed}`` in the flags, the
   recipe's ``--seed`` is left out
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
-* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; ``compared``: its metrics
-  that are reported, with their headings
+* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; or ``outcomes``, the test
+  set and the metric in ``outcomes.json`` of each figure, where a baseline writes symbols and not trees
+* ``compared``: the figures that are reported, with their headings
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
   ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis
 * ``headlines``: those of the comparisons that the summary of all files shows; all where not given
@@ -45,11 +46,17 @@ from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.files import write_json
 from tree_fairseq.logs import log_to_standard_error
+from tree_fairseq.scoring.measures import MeanMeasure
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+from tree_fairseq.scoring.runs import OUTCOMES_FILE
 from tree_fairseq.scoring.seeds import main as score_seeds
+from tree_fairseq.scoring.seeds import mean_over_seeds_test
+from tree_fairseq.scoring.significance import Resampling
 
 
-def command_of(result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()) -> list[str]:
+def command_of(
+    result: dict, system: str, seed: int, data: Path | None, out: Path, local: Sequence[str] = ()
+) -> list[str]:
     """Returns the command of a recipe that trains and scores a system with a seed; ``local`` are options of it that
     only this machine needs."""
     own = result["systems"][system]
@@ -58,11 +65,12 @@ def command_of(result: dict, system: str, seed: int, data: Path, out: Path, loca
     if "{seed}" not in flags:
         options += ["--seed", str(seed)]
     flags = shlex.split(flags.replace("{seed}", str(seed)))
-    command = [str(EXAMPLES / result["recipe"] / "run.sh"), "--data", str(data), "--out", str(out), *options, *local]
+    read = ["--data", str(data)] if data else []
+    command = [str(EXAMPLES / result["recipe"] / "run.sh"), *read, "--out", str(out), *options, *local]
     return [*command, *(["--", *flags] if flags else [])]
 
 
-def train(result: dict, system: str, seed: int, data: Path, out: Path, local: Sequence[str] = ()) -> dict:
+def train(result: dict, system: str, seed: int, data: Path | None, out: Path, local: Sequence[str] = ()) -> dict:
     """Runs a recipe, and returns the metrics, the size and the hours of its run, and its folder.
 
     Hours are those of the first call that finished, and of calls before it that failed. Hours of processors do not
@@ -71,7 +79,7 @@ def train(result: dict, system: str, seed: int, data: Path, out: Path, local: Se
     diary = out / "hours.json"
     hours = json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
     command = command_of(result, system, seed, data, out, local)
-    key = shlex.join(command_of(result, system, seed, data, out)[5:])
+    key = shlex.join(command_of(result, system, seed, None, out)[3:])
     entry = hours.setdefault(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
     begin, processor_begin = time.monotonic(), _processor_seconds()
     status = subprocess.run(command).returncode
@@ -109,7 +117,14 @@ def _parts(parts: dict, scores: dict) -> dict[str, float]:
 
 
 def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
-    """Compares the outputs of all seeds of two systems; returns the rows of ``tree-fairseq score seeds``, by metric."""
+    """Compares all seeds of two systems, by their outputs or by the outcomes of their runs; returns rows by metric."""
+    rows = _compare_outcomes if "outcomes" in result else _compare_outputs
+    kept = ("difference", "interval", "p_value", "signature")
+    found = rows(result, system, baseline, out)
+    return {name: {key: found[name][key] for key in kept if key in found[name]} for name in result["compared"]}
+
+
+def _compare_outputs(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
     found = out / "comparison.json"
     sides = {"--hypotheses": system, "--baseline": baseline}
     arguments = [text.format(out=out) for text in shlex.split(result["score"])]
@@ -117,12 +132,24 @@ def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out:
         arguments += [flag, *(str(folder / "generate-test.txt") for folder in folders)]
     if score_seeds([*arguments, "--json", str(found)]) != 0:
         raise ScoringError("the comparison failed; see above")
-    rows = json.loads(found.read_text(encoding="utf-8"))["metrics"]
-    kept = ("difference", "interval", "p_value", "signature")
-    return {name: {key: rows[name][key] for key in kept if key in rows[name]} for name in result["compared"]}
+    return json.loads(found.read_text(encoding="utf-8"))["metrics"]
 
 
-def measure(result: dict, data: Path, out: Path, local: Sequence[str] = ()) -> dict:
+def _compare_outcomes(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
+    """By ``outcomes.json``, which says of each test example whether a run has it right."""
+    found = {}
+    for name, (test_set, metric) in result["outcomes"].items():
+
+        def right(folder: Path, test_set: str = test_set, metric: str = metric) -> MeanMeasure:
+            outcomes = json.loads((folder / OUTCOMES_FILE).read_text(encoding="utf-8"))
+            return MeanMeasure({metric: [int(digit) for digit in outcomes[test_set][metric]]})
+
+        ours, theirs = list(map(right, system)), list(map(right, baseline))
+        found[name] = mean_over_seeds_test(theirs, ours, Resampling(samples=10_000))[metric]
+    return found
+
+
+def measure(result: dict, data: Path | None, out: Path, local: Sequence[str] = ()) -> dict:
     """Trains and compares all systems; returns the entry ``measured``."""
     seeds = result["seeds"]
     runs = {name: [train(result, name, seed, data, out, local) for seed in seeds] for name in result["systems"]}
@@ -159,7 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", help="a file of examples/results, without .json")
     parser.add_argument("--data", type=Path, help="the files of the data set")
     parser.add_argument("--out", type=Path, default=Path("out/results"), help="where runs are (default: %(default)s)")
-    parser.add_argument("--parser-dir", help="models of the parser, where they cannot be downloaded")
+    parser.add_argument("--local", default="", help="options of the recipe about this machine: '--parser-dir DIR'")
     parser.add_argument("--note", help="written under the table, such as: which models the parser had")
     parser.add_argument("--pages", action="store_true", help="only write the tables into the pages")
     parser.add_argument("--dry-run", action="store_true", help="only print the commands")
@@ -172,16 +199,16 @@ def main(arguments: list[str] | None = None) -> int:
         if args.name is None:
             raise ScoringError(f"name one of {', '.join(sorted(path.stem for path in RESULTS.glob('*.json')))}")
         result = read_result(args.name)
-        if args.data is None:
+        if args.data is None and "data" in result:
             raise ScoringError(f"--data is needed: {result['data']}")
+        data = args.data.resolve() if "data" in result else None
         out = (args.out / args.name).resolve()
         if args.dry_run:
             for system in result["systems"]:
                 for seed in result["seeds"]:
-                    print(shlex.join(command_of(result, system, seed, args.data.resolve(), out)))
+                    print(shlex.join(command_of(result, system, seed, data, out)))
             return 0
-        local = ["--parser-dir", str(Path(args.parser_dir).resolve())] if args.parser_dir else []
-        result["measured"] = measure(result, args.data.resolve(), out, local)
+        result["measured"] = measure(result, data, out, shlex.split(args.local))
         if args.note:
             result["measured"]["note"] = args.note
     except ScoringError as error:

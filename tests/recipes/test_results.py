@@ -145,6 +145,25 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
 
 
+def test_outcomes_of_runs_are_compared(tmp_path):
+    def runs(name: str, *outcomes: str) -> list[Path]:
+        for seed, digits in enumerate(outcomes):
+            folder = tmp_path / f"{name}-{seed}"
+            folder.mkdir()
+            content = {"test": {"validity": "11111", "accuracy": digits}, "test1": {"accuracy": "0" * 40}}
+            (folder / "outcomes.json").write_text(json.dumps(content), encoding="utf-8")
+        return sorted(tmp_path.glob(f"{name}-*"))
+
+    result = {
+        "outcomes": {"short": ["test", "accuracy"], "long": ["test1", "accuracy"]},
+        "compared": {"short": "", "long": ""},
+    }
+    rows = results.compare(result, runs("ours", "11111", "11110"), runs("theirs", "10100", "00000"), tmp_path)
+    assert rows["short"]["difference"] == pytest.approx(90 - 20) and rows["short"]["p_value"] < 0.05
+    assert rows["short"]["interval"][0] > 0
+    assert rows["long"]["difference"] == 0 and rows["long"]["p_value"] == 1
+
+
 def test_seconds_of_processors_are_those_of_children():
     before = results._processor_seconds()
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True)
