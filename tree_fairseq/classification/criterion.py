@@ -43,7 +43,7 @@ class TreeClassificationCriterion(FairseqCriterion):
                 hint="Use --criterion tree_regression.",
             )
         self.label_smoothing = label_smoothing
-        self.rdrop_alpha = checked_alpha(rdrop_alpha)
+        self.rdrop_alpha = checked_alpha(rdrop_alpha) if rdrop_alpha else 0.0
 
     def forward(self, model, sample: dict, reduce: bool = True):
         """Returns the sum over all targets, their number, and sums to log; accuracies are those of the first pass.

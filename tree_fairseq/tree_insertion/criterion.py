@@ -43,7 +43,7 @@ class SlotKlDivergence(FairseqCriterion):
 
     def __init__(self, task, deletion_weight: float = 1.0, label_smoothing: float = 0.0, rdrop_alpha: float = 0.0):
         super().__init__(task)
-        self.rdrop_alpha = checked_alpha(rdrop_alpha)
+        self.rdrop_alpha = checked_alpha(rdrop_alpha) if rdrop_alpha else 0.0
         self.deletion_weight = deletion_weight
         self.label_smoothing = label_smoothing
         self.keep = task.target_dictionary.keep
