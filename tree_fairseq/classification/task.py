@@ -229,7 +229,9 @@ class TreeClassificationTask(ClassificationTask):
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
-        options = {"complete": self.complete_trees, "dropout": TreeDropout.of(self.cfg, split, self.label_dictionary)}
+        share = self.cfg.tree_dropout if is_train else 0.0
+        dropout = TreeDropout(share, self.label_dictionary, self.cfg.seed) if share else None
+        options = {"complete": self.complete_trees, "dropout": dropout}
         return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, **options)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:

@@ -102,7 +102,8 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             logger.info("[%s] --max-tokens counts %s", split, what)
             counts = kept_counts(trees) if self.cfg.count_nodes else None
             reduced, labels = ReducedTrees(trees, self.source_side.read_tree), self.source_side.labels
-            dropout = TreeDropout.of(self.cfg, split, labels)
+            is_dropped = self.cfg.tree_dropout and split == self.cfg.train_subset
+            dropout = TreeDropout(self.cfg.tree_dropout, labels, self.cfg.seed) if is_dropped else None
             pairs = SpanPairDataset(pairs, reduced, labels.pad(), counts, keep_remainder, dropout)
         self.datasets[split] = pairs
 

@@ -1,7 +1,6 @@
 """Dropped trees: for a share of the training examples a model reads no structure, so that it can do without parses."""
 
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 import torch
@@ -55,11 +54,6 @@ class TreeDropout:
         self._label = labels.index(FLAT_LABEL) if FLAT_LABEL in labels else None
         # Processes that load data outlive an epoch and have copies of the data set, which only share this memory.
         self._epoch = torch.ones(1, dtype=torch.long).share_memory_()
-
-    @classmethod
-    def of(cls, cfg: TreeDropoutConfig, split: str, labels: Dictionary) -> Optional["TreeDropout"]:
-        """Returns what the options ask for: nothing for other splits than that of training."""
-        return cls(cfg.tree_dropout, labels, cfg.seed) if cfg.tree_dropout and split == cfg.train_subset else None
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next draws those of another epoch."""
