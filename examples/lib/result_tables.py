@@ -48,16 +48,18 @@ def measured_results() -> list[dict]:
 
 def figures(values: Sequence[float]) -> str:
     """Formats the mean over the seeds, and the value of each seed."""
-    each = f" ({', '.join(f'{value:.1f}' for value in values)})" if len(values) > 1 else ""
-    return f"{statistics.fmean(values):.1f}{each}"
+    each = f" ({', '.join(f'{value:.3g}' for value in values)})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.3g}{each}"
 
 
 def table(result: dict) -> str:
     """Formats a file of results in Markdown: systems, comparisons, and where they were measured."""
     measured = result["measured"]
-    rows = [["", *result["metrics"].values(), "hours a run"], ["---"] * (len(result["metrics"]) + 2)]
+    is_processor = all("processor_hours" in system for system in measured["systems"].values())
+    spent, heading = ("processor_hours", "processor hours") if is_processor else ("hours", "hours")
+    rows = [["", *result["metrics"].values(), f"{heading} a run"], ["---"] * (len(result["metrics"]) + 2)]
     for name, system in measured["systems"].items():
-        hours = statistics.fmean(system["hours"])
+        hours = statistics.fmean(system[spent])
         rows.append([name, *(figures(system["metrics"][metric]) for metric in result["metrics"]), f"{hours:.2f}"])
     lines = [*map(_row, rows), ""]
     for pair in measured["comparisons"]:
@@ -72,7 +74,7 @@ def table(result: dict) -> str:
 
 def summary(results: Iterable[dict]) -> str:
     """Formats the headlines of all files: who is compared, the difference of the means over the seeds, and the cost."""
-    rows = [["task", "", "difference of the means", "does it help?", "time of training"], ["---"] * 5]
+    rows = [["task", "comparison", "difference of the means", "does it help?", "time of training"], ["---"] * 5]
     for result in results:
         task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
         for pair, metric, row in headlines(result):
@@ -158,7 +160,8 @@ def shown(name: str) -> str:
 
 def _difference(row: dict) -> str:
     low, high = row["interval"]
-    return f"{row['difference']:+.1f} (95 % interval {low:+.1f} to {high:+.1f}, p = {row['p_value']:.3f})"
+    p_value = f"p = {row['p_value']:.3f}" if row["p_value"] >= 0.001 else "p < 0.001"
+    return f"{row['difference']:+.1f} (95 % interval {low:+.1f} to {high:+.1f}, {p_value})"
 
 
 def _cost(result: dict, pair: dict) -> str:

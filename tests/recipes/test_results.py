@@ -77,7 +77,7 @@ def test_the_summary_has_the_headlines():
             },
             "comparisons": [
                 pair("ours", 1.25, 0.5, 2, 0.01),
-                pair("theirs", -1, -2, 0, 0.04),
+                pair("theirs", -1, -2, 0, 0.0004),
                 pair("other", 9, -9, 20, 0.3),
             ],
         },
@@ -85,7 +85,7 @@ def test_the_summary_has_the_headlines():
     task = "| [A task](../examples/geo/README.md) |"
     assert tables.summary([result]).splitlines()[2:] == [
         f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes | 1.5 times |",
-        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p = 0.040) | no, it costs | 0.5 times |",
+        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p < 0.001) | no, it costs | 0.5 times |",
         f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
     assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
