@@ -1,4 +1,4 @@
-"""Tables and pictures of the files of ``examples/results``, and the pages that show them.
+"""Tables of the files of ``examples/results``, and the pages that show them and their pictures.
 
 A page has a file's table between ``<!-- results NAME -->`` and ``<!-- end of results -->``. Between ``<!-- results
 summary -->`` and the end stands one row for each of the comparisons that the files call their ``headlines``.
@@ -6,19 +6,16 @@ summary -->`` and the end stands one row for each of the comparisons that the fi
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, write_figure
+from result_pictures import SIGNIFICANT, draw_differences, draw_result, is_drawn
+
+from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.errors import ScoringError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXAMPLES = Path(__file__).resolve().parents[1]
 RESULTS = EXAMPLES / "results"
@@ -28,7 +25,6 @@ PICTURES = DOCUMENTS / "images/results"
 DIFFERENCES = "differences.svg"
 MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 SUMMARY = "summary"
-SIGNIFICANT = 0.05
 
 
 def read_result(name: str) -> dict:
@@ -98,43 +94,6 @@ def verdict(row: dict) -> str:
     return "yes" if row["difference"] > 0 else "no, it costs"
 
 
-def draw_differences(results: Sequence[dict]) -> Figure:
-    """Draws the headlines as points with their 95 % intervals, one line each. Needs matplotlib."""
-    rows = [(result, pair, row) for result in results for pair, _, row in headlines(result)]
-    figure = new_figure(9.0, 1.0 + 0.45 * len(rows))
-    axes = figure.add_subplot()
-    for place, (_, _, row) in enumerate(rows):
-        (low, high), colour = row["interval"], COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
-        axes.plot([low, high], [place, place], color=colour)
-        axes.plot([row["difference"]], [place], "o", color=colour)
-    axes.axvline(0, color="#52606d", linewidth=1)
-    names = [f"{result['title']}:\n{pair['system']} over {pair['baseline']}" for result, pair, _ in rows]
-    axes.set_yticks(range(len(rows)), names, fontsize=8)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(axis="x", color="#e4e7eb")
-    axes.set_axisbelow(True)
-    as_written([*axes.get_yticklabels(), axes.set_xlabel("difference of the means, 95 % interval")])
-    return figure
-
-
-def draw_parts(result: dict) -> Figure:
-    """Draws the metric of each system by parts of the test set, as means over the seeds. Needs matplotlib."""
-    figure = new_figure(6.4, 4.0)
-    axes = figure.add_subplot()
-    systems = {name: system["parts"] for name, system in result["measured"]["systems"].items()}
-    names = list(next(iter(systems.values()))[0])
-    for (system, runs), colour in zip(systems.items(), itertools.cycle(COLOURS)):
-        means = [statistics.fmean(run[name] for run in runs) for name in names]
-        axes.plot(range(len(names)), means, "o-", markersize=4, color=colour, label=system)
-    axes.set_xticks(range(len(names)), names)
-    axes.grid(color="#e4e7eb")
-    axes.set_axisbelow(True)
-    heading = next(iter(result["metrics"].values()))
-    legend = figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    as_written([*legend.get_texts(), axes.set_xlabel(result["parts"]["title"]), axes.set_ylabel(heading)])
-    return figure
-
-
 def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = PICTURES) -> list[Path]:
     """Writes the tables into the pages, and the pictures; returns the pages that changed."""
     changed = []
@@ -145,11 +104,16 @@ def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = PICTURES) -> lis
             page.write_text(new, encoding="utf-8")
             changed.append(page)
     if results := measured_results():
-        write_figure(draw_differences(results), pictures / DIFFERENCES, "Differences between systems")
+        named = [
+            (f"{result['title']}:\n{pair['system']} over {pair['baseline']}", row)
+            for result in results
+            for pair, _, row in headlines(result)
+        ]
+        write_figure(draw_differences(named), pictures / DIFFERENCES, "Differences between systems")
     for path in RESULTS.glob("*.json"):
         result = read_result(path.stem)
-        if "parts" in result and "measured" in result:
-            write_figure(draw_parts(result), pictures / f"{path.stem}.svg", result["title"])
+        if is_drawn(result):
+            write_figure(draw_result(result), pictures / f"{path.stem}.svg", result["title"])
     return changed
 
 

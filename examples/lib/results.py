@@ -22,6 +22,8 @@ A file has these entries, and ``measured``, which this program writes:
 * ``compared``: the figures that are reported, with their headings
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
   ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis
+* ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
+* ``against``, where one metric is drawn over another: the names of both, such as ``steps`` and ``accuracy``
 * ``headlines``: those of the comparisons that the summary of all files shows; all where not given
 """
 
@@ -43,6 +45,7 @@ from pathlib import Path
 
 from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 
+from tree_fairseq.drawing.learning_curves import read_curves
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.files import write_json
 from tree_fairseq.logs import log_to_standard_error
@@ -97,8 +100,21 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
     facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
     if "parts" in result:
         facts["parts"] = _parts(result["parts"], scores)
+    if "curve" in result:
+        facts["curve"] = learning_curve(folder / "train.log", result["curve"]["metric"])
     spent = {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
     return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+
+
+def learning_curve(log: Path, metric: str) -> list[list[float]]:
+    """Returns a metric on the validation set by number of updates, as a log of fairseq-train has it.
+
+    Raises ScoringError if the log does not have it.
+    """
+    found = read_curves(log).validation
+    if metric not in found:
+        raise ScoringError(f"{log}: no validation line has {metric!r}; there are {', '.join(sorted(found))}")
+    return [[updates, value] for updates, value in sorted(found[metric].items())]
 
 
 def _processor_seconds() -> float:
@@ -161,7 +177,7 @@ def measure(result: dict, data: Path | None, out: Path, local: Sequence[str] = (
             "parameters": rows[0].get("parameters"),
             "hours": [row["hours"] for row in rows],
         }
-        for name in ("processor_hours", "parts"):
+        for name in ("processor_hours", "parts", "curve"):
             if all(name in row for row in rows):
                 systems[system][name] = [row[name] for row in rows]
     folders = {name: [row["folder"] for row in rows] for name, rows in runs.items()}

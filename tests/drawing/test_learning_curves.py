@@ -27,9 +27,15 @@ def write_log(path, lines):
     return path
 
 
-@pytest.fixture
-def log(tmp_path):
-    lines = [TRAIN.format(n=50, loss=9.5), TRAIN.format(n=100, loss=8.25), VALID, TRAIN.format(n=100, loss="8")]
+EPOCH = "2026-11-22 18:14:56 | INFO | train | epoch 002 | loss 5 | num_updates 54"
+
+
+@pytest.fixture(params=["console", "file"])
+def log(tmp_path, request):
+    """The console has the time, the level and the logger before each line; --log-file has the lines alone."""
+    lines = [TRAIN.format(n=50, loss=9.5), TRAIN.format(n=100, loss=8.25), VALID, EPOCH, TRAIN.format(n=100, loss="8")]
+    if request.param == "file":
+        lines = [line.split(" | ", 3)[3] for line in lines]
     return write_log(tmp_path / "run.log", lines)
 
 
@@ -42,10 +48,13 @@ def test_training_and_validation_by_updates(log):
     assert curves.name == "run" and curves.metrics() == ["loss", "bleu"]
 
 
-def test_logs_in_json(tmp_path):
+@pytest.mark.parametrize("prefix", ["x | INFO | {name} | ", ""])
+def test_logs_in_json(tmp_path, prefix):
     train = {"epoch": 1, "update": 0.3, "loss": "9.5", "num_updates": "50", "note": "text"}
     valid = {"epoch": 1, "valid_loss": "8.5", "valid_ppl": "360.1", "valid_num_updates": "50", "valid_best_loss": "8.5"}
-    lines = [f"x | INFO | {name} | {json.dumps(values)}" for name, values in (("train_inner", train), ("valid", valid))]
+    epoch = {"epoch": 1, "train_loss": "7", "train_num_updates": "50"}
+    named = (("train_inner", train), ("valid", valid), ("train", epoch))
+    lines = [prefix.format(name=name) + json.dumps(values) for name, values in named]
     curves = read_curves(write_log(tmp_path / "log", [*lines, "x | INFO | valid | {broken"]), "mine")
     assert curves.training["loss"] == {50: 9.5} and curves.validation["ppl"] == {50: 360.1}
     assert (curves.name, curves.metrics()) == ("mine", ["loss"])

@@ -16,6 +16,7 @@ from tests.recipes.commands import EXAMPLES, environment, library
 
 results = library("results")
 tables = library("result_tables")
+pictures = library("result_pictures")
 NAMES = sorted(path.stem for path in tables.RESULTS.glob("*.json"))
 MEASURED = [name for name in NAMES if "measured" in tables.read_result(name)]
 
@@ -53,9 +54,9 @@ def test_pages_have_the_tables_of_the_files():
         picture = (tables.PICTURES / tables.DIFFERENCES).read_text(encoding="utf-8")
         assert all(f">{tables.read_result(name)['title']}:<" in picture for name in MEASURED)
     kept = {path.stem for path in tables.PICTURES.glob("*.svg")}
-    in_parts = {name for name in MEASURED if "parts" in tables.read_result(name)}
+    drawn = {name for name in MEASURED if pictures.is_drawn(tables.read_result(name))}
     text = "".join(page.read_text(encoding="utf-8") for page in tables.PAGES)
-    assert kept == in_parts | {Path(tables.DIFFERENCES).stem} == set(re.findall(r"images/results/(\w+)\.svg\)", text))
+    assert kept == drawn | {Path(tables.DIFFERENCES).stem} == set(re.findall(r"images/results/(\w+)\.svg\)", text))
 
 
 def test_the_summary_has_the_headlines():
@@ -115,6 +116,8 @@ def toy(tmp_path, monkeypatch):
         "score": "--references {out}/publications/text/test.lf --metrics tree --unordered filter --samples 20",
         "compared": {"tree_match_unordered": "accuracy"},
         "parts": {"section": "by_size", "set": "test", "metric": "steps", "title": "nodes"},
+        "curve": {"metric": "accuracy", "title": "right on the validation set"},
+        "against": ["steps", "accuracy_unordered"],
     }
     (tmp_path / "toy.json").write_text(json.dumps(content), encoding="utf-8")
     return tmp_path
@@ -138,7 +141,9 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     picture = (toy / tables.DIFFERENCES).read_text(encoding="utf-8")
     assert ">a toy:<" in picture and ">several over left to right<" in picture
     picture = (toy / "toy.svg").read_text(encoding="utf-8")
-    assert all(f">{text}<" in picture for text in ("left to right", "nodes", *several["parts"][0]))
+    parts = " ".join(several["parts"][0]).split()
+    assert all(f">{text}<" in picture for text in ("left to right", "nodes", "right on the validation set", *parts))
+    assert [updates for updates, _ in several["curve"][0]][-1] == 8
     capfd.readouterr()
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
     assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]
@@ -178,3 +183,28 @@ def test_faults_are_named(toy, capfd):
     (toy / "toy.json").write_text((toy / "toy.json").read_text().replace("--toy", "--nonsense"))
     assert results.main(["toy", "--data", "x", "--out", str(toy / "out")]) == 1
     assert "this command failed: " in capfd.readouterr().err and not list(toy.glob("out/**/result.json"))
+
+
+def test_a_learning_curve_is_the_mean_over_the_seeds():
+    metrics = {"steps": [1, 2], "right": [60, 70]}
+    curves = [[[100, 50.0], [200, 60.0]], [[100, 70.0], [200, 80.0], [300, 90.0]]]
+    result = {
+        "metrics": {"steps": "steps", "right": "accuracy"},
+        "curve": {"metric": "accuracy", "title": "accuracy on $valid$"},
+        "against": ["steps", "right"],
+        "measured": {"systems": {"ours": {"metrics": metrics, "curve": curves}}},
+    }
+    curve, against = pictures.draw_result(result).axes
+    [line] = curve.get_lines()
+    assert line.get_xydata().tolist() == [[100, 60], [200, 70]]  # the second seed alone was validated after 300
+    assert (curve.get_xlabel(), curve.get_ylabel()) == ("updates", "accuracy on $valid$")
+    assert against.get_lines()[0].get_xydata().tolist() == [[1, 60], [2, 70]]
+    assert (against.get_xlabel(), against.get_ylabel()) == ("steps", "accuracy")
+
+
+def test_a_log_without_the_metric_of_a_curve_is_named(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("epoch 001 | valid on 'valid' subset | loss 8.7 | num_updates 54\n", encoding="utf-8")
+    assert results.learning_curve(log, "loss") == [[54, 8.7]]
+    with pytest.raises(results.ScoringError, match=r"train\.log: no validation line has 'bleu'; there are loss"):
+        results.learning_curve(log, "bleu")

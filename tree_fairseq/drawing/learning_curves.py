@@ -17,8 +17,9 @@ from tree_fairseq.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The line of a metric: the logger's name, then fairseq's forms simple, tqdm or JSON.
-_LINE = re.compile(r"\| (train_inner|valid) \| (.*)")
+# The line of metrics, in fairseq's forms simple, tqdm or JSON; on the console, the logger's name stands before it.
+_LINE = re.compile(r"^(?:.*\| (?:train_inner|valid) \| )?(epoch \d+(?::| \| valid on ).*|\{.*\})$", re.MULTILINE)
+_IS_VALIDATION = re.compile(r"epoch \d+ \| valid on |\{.*\"valid_")
 _VALUE = re.compile(r"([A-Za-z_]\w*)[= ](-?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan))(?![\w.])")
 _BEST = "best_"  # begins the name of the metric by which fairseq chooses checkpoints
 _UNITS = {"loss": "loss (base 2)", "nll_loss": "negative log-likelihood (bits a token)", "ppl": "perplexity"}
@@ -39,7 +40,7 @@ class Curves:
 
 
 def read_curves(log: str | os.PathLike, name: str | None = None) -> Curves:
-    """Reads a log of ``fairseq-train``, in any of its formats (``simple``, ``tqdm``, ``json``).
+    """Reads the output of ``fairseq-train`` or its ``--log-file``, in the format ``simple``, ``tqdm`` or ``json``.
 
     Where a run was continued, the later value of an update counts. ``name`` is that of the lines in a picture, by
     default the name of the file without its ending.
@@ -53,16 +54,17 @@ def read_curves(log: str | os.PathLike, name: str | None = None) -> Curves:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"the log cannot be read: {error.strerror}", path) from None
-    for kind, content in _LINE.findall(text):
+    for content in _LINE.findall(text):
+        is_validation = _IS_VALIDATION.match(content) is not None
         values = _values(content)
         for position in ("epoch", "update"):
             values.pop(position, None)
         updates = values.pop("num_updates", None)
         if updates is None:
             continue
-        found = curves.training if kind == "train_inner" else curves.validation
+        found = curves.validation if is_validation else curves.training
         for metric, value in values.items():
-            if kind == "valid" and metric.startswith(_BEST):
+            if is_validation and metric.startswith(_BEST):
                 curves.best_metric = metric[len(_BEST) :]
             elif math.isfinite(value):
                 found.setdefault(metric, {})[int(updates)] = value

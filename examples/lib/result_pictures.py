@@ -1,0 +1,97 @@
+"""Pictures of the files of ``examples/results``: the differences of all, and the panels that one file asks for.
+
+A file asks for a panel by an entry: ``curve``, the learning curve; ``parts``, the metric by parts of the test set;
+``against``, one metric over another. All pictures need matplotlib.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIGNIFICANT = 0.05
+_WIDTH, _HEIGHT, _LEGEND_ROW = 4.8, 3.4, 0.22  # of a panel, in inches
+
+
+def is_drawn(result: dict) -> bool:
+    """Whether a file has a picture of its own."""
+    return "measured" in result and any(panel in result for panel in _DRAWN)
+
+
+def draw_differences(rows: Sequence[tuple[str, dict]]) -> Figure:
+    """Draws differences as points with their 95 % intervals, one line each; grey if they are not significant."""
+    figure = new_figure(9.0, 1.0 + 0.45 * len(rows))
+    axes = figure.add_subplot()
+    for place, (_, row) in enumerate(rows):
+        (low, high), colour = row["interval"], COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
+        axes.plot([low, high], [place, place], color=colour)
+        axes.plot([row["difference"]], [place], "o", color=colour)
+    axes.axvline(0, color="#52606d", linewidth=1)
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _finish(axes, "difference of the means, 95 % interval", None)
+    return figure
+
+
+def draw_result(result: dict) -> Figure:
+    """Draws the panels that a file asks for; a system has the same colour in all of them."""
+    systems = result["measured"]["systems"]
+    chosen = [(name, draw) for name, draw in _DRAWN.items() if name in result]
+    columns = max(1, 2 * len(chosen) - 1)
+    figure = new_figure(_WIDTH * len(chosen), _HEIGHT + _LEGEND_ROW * -(-len(systems) // columns))
+    colours = {system: COLOURS[k % len(COLOURS)] for k, system in enumerate(systems)}
+    for place, (_, draw) in enumerate(chosen, start=1):
+        draw(figure.add_subplot(1, len(chosen), place), result, colours)
+    handles = figure.axes[0].get_lines()[: len(systems)]
+    legend = figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
+    as_written(legend.get_texts())
+    return figure
+
+
+def _draw_curve(axes: Axes, result: dict, colours: dict[str, str]) -> None:
+    """A metric of the validation set by updates: the mean over the seeds, where all of them were validated."""
+    for system, colour in colours.items():
+        curves = [dict(map(tuple, curve)) for curve in result["measured"]["systems"][system]["curve"]]
+        updates = sorted(set.intersection(*map(set, curves)))
+        axes.plot(
+            updates, [statistics.fmean(curve[n] for curve in curves) for n in updates], color=colour, label=system
+        )
+    _finish(axes, "updates", result["curve"]["title"])
+
+
+def _draw_parts(axes: Axes, result: dict, colours: dict[str, str]) -> None:
+    """The metric by parts of the test set, as means over the seeds."""
+    for system, colour in colours.items():
+        runs = result["measured"]["systems"][system]["parts"]
+        names = list(runs[0])
+        means = [statistics.fmean(run[name] for run in runs) for name in names]
+        axes.plot(range(len(names)), means, "o-", markersize=4, color=colour, label=system)
+        axes.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+    _finish(axes, result["parts"]["title"], next(iter(result["metrics"].values())))
+
+
+def _draw_against(axes: Axes, result: dict, colours: dict[str, str]) -> None:
+    """One metric over another, a point for each seed."""
+    across, upwards = result["against"]
+    for system, colour in colours.items():
+        found = result["measured"]["systems"][system]["metrics"]
+        axes.plot(found[across], found[upwards], "o", markersize=6, alpha=0.8, color=colour, label=system)
+    axes.set_xlim(left=0)
+    _finish(axes, result["metrics"][across], result["metrics"][upwards])
+
+
+_DRAWN = {"curve": _draw_curve, "parts": _draw_parts, "against": _draw_against}
+
+
+def _finish(axes: Axes, across: str, upwards: str | None) -> None:
+    axes.grid(axis="both" if upwards else "x", color="#e4e7eb")
+    axes.set_axisbelow(True)
+    labels = [axes.set_xlabel(across), *([axes.set_ylabel(upwards)] if upwards else axes.get_yticklabels())]
+    as_written(labels)
