@@ -3,8 +3,9 @@
     tree-fairseq explore --demo --json demo.json
     python -m tests.explorer.screenshots docs/images
     python -m tests.explorer.screenshots docs/images --document demo.json --pictures parse accumulation attention
+    python -m tests.explorer.screenshots docs/images --document treeformer.json --pictures chart --sentence 1
 
-The first makes all pictures from the sample of the tests, the second some from another explorer document.
+The first makes all pictures from the sample of the tests, the others some from another explorer document.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ PICTURES = {
 WIDTH = 1280
 
 
-def take(folder: Path, document: dict, pictures: list[str]) -> None:
-    """Writes one PNG file a picture; each is as high as its page."""
+def take(folder: Path, document: dict, pictures: list[str], sentence: int | None = None) -> None:
+    """Writes one PNG file a picture; each is as high as its page. ``sentence`` is that of all pictures of sentences."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary, chromium(WIDTH, 900) as driver:
         page = Path(temporary) / "page.html"
         write_page(document, page)
         for name in pictures:
             colours, choice, clicked = PICTURES[name]
+            if sentence is not None and "sentence" in choice:
+                choice = {**choice, "sentence": sentence}
             driver.get("about:blank")
             driver.get(address(page, **choice))
             driver.find_element("xpath", f"//button[text()='{colours}']").click()
@@ -80,13 +83,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder of the pictures")
     parser.add_argument("--document", type=Path, help="an explorer document as JSON")
     parser.add_argument("--pictures", nargs="+", choices=PICTURES, default=list(PICTURES), metavar="NAME")
+    parser.add_argument("--sentence", type=int, help="the number of the sentence, from 0 on, in all pictures")
     arguments = parser.parse_args()
     if why_not():
         parser.error(why_not())
     document = sample_document()
     if arguments.document:
         document = json.loads(arguments.document.read_text(encoding="utf-8"))
-    take(arguments.folder, document, arguments.pictures)
+    take(arguments.folder, document, arguments.pictures, arguments.sentence)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -10,11 +11,15 @@ from fairseq.data import FairseqDataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.explorer.untrained import untrained
 from tests.strategies import forests
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.document import matrix_record, matrix_values, tree_record
+from tree_fairseq.explorer.systems import System
 from tree_fairseq.trees.tree import tree_from_preorder
+
+STOCK = "--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 16, "--decoder-embed-dim", 16
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=4))
@@ -49,6 +54,25 @@ def test_two_systems_share_the_sentences(tree_system, stock_system):
     assert all(isinstance(output["metric"], float) for each in value["sentences"] for output in each["systems"])
     assert "accumulation" in value["sentences"][0]["systems"][0]["views"]
     assert list(value["sentences"][0]["systems"][1]["views"]) == ["cross_attention"]
+
+
+def test_a_stock_model_writes_trees_where_its_folder_holds_trees(symbol_system, symbol_data):
+    stock = System(untrained(symbol_data, "translation", "transformer", *STOCK), "stock", beam=2, max_len_b=8)
+    document = Comparison([symbol_system, stock]).document_of_split("test", 3)
+    assert [system.metric for system in document.systems] == ["exact match", "exact match"]
+    ours, theirs = ([system.reader.read_split("test", 1)] for system in (symbol_system, stock))
+    [sentence], [same] = map(list, (*ours, *theirs))
+    assert stock.reference(same) == symbol_system.reference(sentence) and "(" in stock.reference(same)
+    assert stock.metric.compare("", same.target, "", same.target) == 100
+
+
+def test_trees_and_raw_text_are_compared_by_exact_match(symbol_system, stock_system):
+    stock = copy.copy(stock_system)
+    assert stock.metric.name == "sentence BLEU"
+    Comparison([symbol_system, stock])
+    assert stock.metric.name == stock.record.metric == symbol_system.metric.name == "exact match"
+    assert [stock.metric.compare("f ( a )", [], text, []) for text in ("f ( a )", "f ( b )")] == [100, 0]
+    assert stock_system.record.metric == "sentence BLEU"
 
 
 def test_typed_lines_have_no_metric(stock_system):

@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.document import Document, SentenceRecord, SystemRecord, tree_record
+from tree_fairseq.explorer.sentence_scores import MATCH, TEXT_MATCH
 from tree_fairseq.explorer.sentences import Sentence
 from tree_fairseq.explorer.systems import System
 
@@ -26,6 +27,11 @@ class Comparison:
         if not 1 <= len(systems) <= 2:
             raise InputError(f"the explorer compares one or two systems, not {len(systems)}")
         self.systems, self.title, self.progress = list(systems), title, progress
+        metrics = {system.metric.name for system in systems}
+        if MATCH in metrics and len(metrics) > 1:  # trees against a model that writes their symbols as text
+            for system in systems:
+                if system.metric.name != MATCH:
+                    system.use_metric(TEXT_MATCH)
 
     def explain_line(self, line: str, number: int = 0) -> SentenceRecord:
         """The record of a line as it is typed."""

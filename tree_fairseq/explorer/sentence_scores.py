@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Callable, Optional
 
+from fairseq.data import Dictionary
 from sacrebleu.metrics import BLEU
 
 from tree_fairseq.classification.targets import NumberDictionary
@@ -30,9 +31,13 @@ class SentenceMetric:
     compare: Callable[[str, Sequence[int], str, Sequence[int]], float]
 
 
-def metric_of(task) -> SentenceMetric:
-    """The metric for the targets of a task."""
-    dictionary = task.target_dictionary
+MATCH = "exact match"
+TEXT_MATCH = SentenceMetric(MATCH, lambda ours, _, theirs, __: 100.0 * (ours == theirs))
+"""Whether the texts are the same: for trees that a sequence model writes symbol by symbol."""
+
+
+def metric_of(task, dictionary: Dictionary) -> SentenceMetric:
+    """The metric for the targets of a task, which ``dictionary`` writes."""
     if isinstance(dictionary, NumberDictionary):
         return SentenceMetric("minus the absolute error", lambda ours, _, theirs, __: -abs(float(ours) - float(theirs)))
     if isinstance(task, ClassificationTask):
@@ -46,7 +51,7 @@ def metric_of(task) -> SentenceMetric:
                 reference is not None and exact_matches([_tree(dictionary, ours)], [reference], unordered)[0]
             )
 
-        return SentenceMetric("exact match", match)
+        return SentenceMetric(MATCH, match)
     bleu = BLEU(effective_order=True)
 
     def sentence_bleu(ours: str, _: Sequence[int], theirs: str, __: Sequence[int]) -> float:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
+from pathlib import Path
 from typing import Any, Optional
 
 import torch
+from fairseq import utils
+from fairseq.data import Dictionary
 from fairseq.hub_utils import GeneratorHubInterface
+from fairseq.tasks.translation import TranslationTask
 from omegaconf import open_dict
 from torch import nn
 
 from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.explorer.attention_records import AttentionRecord, recorded_attention
 from tree_fairseq.explorer.attention_views import TreeNodes, accumulation_view, cross_attention_view
@@ -20,8 +26,9 @@ from tree_fairseq.explorer.chart_view import chart_view
 from tree_fairseq.explorer.class_view import classification_view
 from tree_fairseq.explorer.document import OutputRecord, SystemRecord
 from tree_fairseq.explorer.search_views import beam_view, insertion_view
-from tree_fairseq.explorer.sentence_scores import metric_of
+from tree_fairseq.explorer.sentence_scores import SentenceMetric, metric_of
 from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable
+from tree_fairseq.nn.sides import symbol_dictionary
 from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.observed_insertions import ObservedInsertions
 from tree_fairseq.tree_insertion.search import InsertionGenerator
@@ -55,7 +62,8 @@ class System:
         elif isinstance(self.generator, InsertionGenerator):
             self.observer = self.generator.observer = ObservedInsertions(self.task.target_dictionary)
             self.generator.keep_steps = True
-        self.metric = metric_of(self.task)
+        self.dictionary = _target_dictionary(self.task)
+        self.metric = metric_of(self.task, self.dictionary)
         cfg = interface.cfg
         self.record = SystemRecord(
             name,
@@ -77,6 +85,10 @@ class System:
         if isinstance(encoder, TreeformerEncoder):
             return "treeformer"
         return "tree_transformer" if isinstance(encoder, TreeTransformerEncoder) else "sequence"
+
+    def use_metric(self, metric: SentenceMetric) -> None:
+        """Scores sentences by another metric than that of the task."""
+        self.metric, self.record = metric, dataclasses.replace(self.record, metric=metric.name)
 
     def reference(self, sentence: Sentence) -> Optional[str]:
         """The reference of a sentence as a person reads it; None without one."""
@@ -167,11 +179,22 @@ class System:
 
     def _written(self, ids: list[int]) -> str:
         """Ids of a target as a person reads them: a tree in its notation, a class, or text."""
-        dictionary = self.task.target_dictionary
+        dictionary = self.dictionary
         written = dictionary.string(torch.tensor(ids, dtype=torch.long))
         if isinstance(dictionary, (TreeDictionary, NumberDictionary)) or isinstance(self.task, ClassificationTask):
             return written
         return readable(self.interface, written)
+
+
+def _target_dictionary(task) -> Dictionary:
+    """The dictionary of targets. It writes trees, too, where a stock task reads the symbols of a tree folder."""
+    dictionary = task.target_dictionary
+    if isinstance(task, TranslationTask) and not isinstance(dictionary, TreeDictionary):
+        folder = Path(utils.split_paths(task.cfg.data)[0])
+        manifest = Manifest.load(folder) if (folder / MANIFEST_NAME).exists() else None
+        if manifest is not None and task.cfg.target_lang in manifest.symbols:
+            return symbol_dictionary(manifest.symbols[task.cfg.target_lang], dictionary)
+    return dictionary
 
 
 def _is_teachable(model: nn.Module) -> bool:

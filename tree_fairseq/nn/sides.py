@@ -15,6 +15,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
@@ -147,7 +148,7 @@ class SymbolTreeSide(ParsedSide):
 
     def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
         record = Manifest.load(folder).symbols[lang]
-        symbols = SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
+        symbols = symbol_dictionary(record, dictionary)
         super().__init__(cfg, folder, lang, record, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table())
 
     def check_files(self, folder: Path, split: str) -> None:
@@ -183,6 +184,11 @@ class SymbolTreeSide(ParsedSide):
         """How trees were encoded."""
         encoding = {name: getattr(self.record, name) for name in ("traversal", "binarization")}
         return {**encoding, "arities": self.symbols.arity.tolist()}
+
+
+def symbol_dictionary(record: SymbolSideRecord, dictionary: Dictionary) -> SymbolDictionary:
+    """A side's dictionary as one that reads and writes trees."""
+    return SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
 
 
 def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> Side:

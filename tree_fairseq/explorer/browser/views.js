@@ -64,7 +64,7 @@ const VIEWS = [
     key: "insertion",
     name: "Insertion",
     explain: () =>
-      "The decoder begins with a root and inserts nodes into all slots of the tree at once, step after step, until it closes every slot.",
+      "The decoder begins with a root, @R@, which is no part of the output, and inserts nodes into all slots of the tree at once, step after step, until it closes every slot.",
     source: () => ["tree_insertion", "section 3.1"],
     draw: drawInsertion,
   },
