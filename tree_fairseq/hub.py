@@ -41,7 +41,10 @@ logger = logging.getLogger(__name__)
 tree_fairseq.register()
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
-_PATHS = "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of".split()
+_PATHS = (
+    "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of insertion_trace "
+    "rerank_path rerank_weight"  # the weight of a model that has no path would be an error
+).split()
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")
 _PARSER_FOLDER = "parser"  # of a released model that has its parser with it
 

@@ -81,15 +81,25 @@ class Decoded:
     scores: list[float]
     score: float
     steps: int
+    total: float
+    is_finished: bool
     trees: list[tuple[list[int], list[int]]]
 
 
-def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 250, dictionary=DICTIONARY) -> Decoded:
+def most_probable(shares: Tensor) -> int:
+    """The label of the largest of all probabilities."""
+    return int(shares.argmax())
+
+
+def decode_alone(
+    models, net_input: dict, max_steps: int = 50, max_nodes: int = 250, dictionary=DICTIONARY, choose=most_probable
+) -> Decoded:
     """Grows the tree of one sentence, everything anew in each step and node by node.
 
     Args:
         net_input: of a batch of one
         dictionary: of labels
+        choose: a function of the probabilities ``[V]`` of all labels in a slot, 0 for those that are never inserted
     """
     labels, parents, scores, said, trees = [dictionary.root], [-1], [0.0], [], []
     legal = torch.tensor([dictionary.keep, *dictionary.label_ids.tolist()])
@@ -103,7 +113,7 @@ def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 
         chosen = []
         for place, slot in enumerate(slots):
             shares = sum(torch.softmax(output["logits"][place].double(), 0) for output in outputs) / len(outputs)
-            best = int(legal[shares[legal].argmax()])
+            best = choose(torch.zeros_like(shares).index_copy(0, legal, shares[legal]))
             said.append(math.log(shares[best]))
             if best != dictionary.keep:
                 chosen.append((slot, best, said[-1]))
@@ -112,7 +122,8 @@ def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 
             for node in range(1, len(labels)):
                 if sum(float(torch.sigmoid(output["delete"][0, node])) for output in outputs) / len(outputs) > 0.5:
                     wrong.append(node)
-        if len(labels) + len(chosen) > max_nodes + 1 or not chosen and not wrong:
+        is_finished = not chosen and not wrong
+        if len(labels) + len(chosen) > max_nodes + 1 or is_finished:
             trees.append((labels, parents))
             break
         count = len(labels)
@@ -121,7 +132,7 @@ def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 
         scores = [scores[old] if old < count else chosen[old - count][2] for old in sources.tolist()]
         labels, parents, scores = _without(labels, above.tolist(), scores, [old in wrong for old in sources.tolist()])
         trees.append((labels, parents))
-    return Decoded(labels, parents, scores, sum(said) / len(said), step, trees)
+    return Decoded(labels, parents, scores, sum(said) / len(said), step, sum(said), is_finished, trees)
 
 
 def _without(labels: list, parents: list, scores: list, is_deleted: list[bool]) -> tuple[list, list, list]:

@@ -147,6 +147,15 @@ class InsertionDictionary(TreeDictionary):
             raise SymbolTreeError("the tree is not complete")
         return self.words.decode([self[label] for label in labels], parents)
 
+    def renumbered(self, tokens: Tensor) -> Tensor:
+        """Numbers the labels of a tree as targets do, ``[T]`` int64; a tree without numbers stays as it is.
+
+        A model may have inserted the second ``label::2`` of a tree before the first. A number that the dictionary does
+        not have becomes ``<unk>``.
+        """
+        words = iter(self.words.encode(self.tree(tokens.tolist())))
+        return torch.tensor([each if each >= self.open else self.index(next(words)) for each in tokens.tolist()])
+
     def __getitem__(self, index: int) -> str:
         return {self.open: "(", self.close: ")"}.get(index) or super().__getitem__(index)
 

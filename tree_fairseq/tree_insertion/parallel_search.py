@@ -79,7 +79,7 @@ class PartialOutputs:
 
 @dataclass(frozen=True)
 class SlotPredictions:
-    """The best prediction for each slot of R partial outputs, ``[Z]`` each.
+    """The prediction for each slot of R partial outputs, ``[Z]`` each.
 
     A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[n]`` are the nodes to delete, if
     models delete.
@@ -119,6 +119,8 @@ def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None)
 class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
+    A subclass may generate several, see :meth:`choose` and :meth:`ranked`.
+
     The probabilities of one or more models are averaged. Labels that cannot occur in a tree, such as the root's and
     ``<unk>``, are never predicted; the probabilities of the others are not renormalised. Nothing is inserted where all
     of these are zero or not numbers. A node is deleted if all
@@ -130,13 +132,15 @@ class ParallelSearch:
 
     Attributes:
         eos: id that fairseq's commands do not print
-        counts: numbers of all hypotheses, under :attr:`outputs`, and of incomplete hypotheses by their :attr:`reasons`
+        counts: numbers of sentences, under :attr:`outputs`, and of those whose best hypothesis is incomplete, by its
+            :attr:`reasons`
         observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.observed_insertions.ObservedInsertions`
     """
 
     outputs: str  # ``trees`` or ``sequences``
     size_unit: str  # ``nodes`` or ``tokens``; also the reason why outputs are incomplete that would be too large
     reasons: dict[str, str]  # messages about incomplete outputs, by reason; ``count`` and ``limits`` are filled in
+    samples = 1  # trajectories of each sentence, rows of the search that follow one another
 
     def __init__(
         self,
@@ -180,21 +184,27 @@ class ParallelSearch:
     def generate(
         self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None
     ) -> list[list[dict]]:
-        """Generates a hypothesis for each sentence of a batch. ``models`` are not read; the search has its own.
+        """Generates hypotheses for each sentence of a batch. ``models`` are not read; the search has its own.
 
         The hypotheses have the entries of :meth:`hypothesis`; ``score``, the mean, or sum, of the log-probabilities of
         all predictions in all steps; ``steps``, their number, including the last one; ``is_complete``, false for a
-        partial output; ``alignment`` and ``attention``, None. Raises StructuralSearchError if there is a prefix or a
-        constraint.
+        partial output; ``reason``, why it is partial, or None; ``alignment`` and ``attention``, None. Raises
+        StructuralSearchError if there is a prefix or a constraint.
         """
         refuse_constraints(prefix_tokens, constraints)
-        hypotheses = self._search(sample["net_input"])
-        if not all(hypothesis["is_complete"] for hypothesis in hypotheses):
+        found = self.ranked(self._search(sample["net_input"]), sample["net_input"])
+        for best, *_ in found:
+            self.counts.update([self.outputs] if best["is_complete"] else [self.outputs, best["reason"]])
+        if not all(best["is_complete"] for best, *_ in found):
             self._log_incomplete()
+        return found
+
+    def ranked(self, hypotheses: list[dict], net_input: dict[str, Any]) -> list[list[dict]]:
+        """Returns the hypotheses of each sentence, best first, given those of all rows of the search."""
         return [[hypothesis] for hypothesis in hypotheses]
 
     def _search(self, net_input: dict[str, Any]) -> list[dict]:
-        count, device = len(net_input["src_tokens"]), net_input["src_tokens"].device
+        count, device = self.samples * len(net_input["src_tokens"]), net_input["src_tokens"].device
         hypotheses: list[dict] = [{} for _ in range(count)]
         sentences = np.arange(count)
         memories, partial = self._encode(net_input), self.start(count)
@@ -202,7 +212,7 @@ class ParallelSearch:
         step = 0
         while len(sentences):
             step += 1
-            predictions = self._predict(memories, partial, device)
+            predictions = self._predict(memories, partial, sentences, device)
             rows, size = partial.slot_rows, len(sentences)
             totals += np.bincount(rows, predictions.log_probs, minlength=size)
             numbers += np.bincount(rows, minlength=size)
@@ -243,11 +253,30 @@ class ParallelSearch:
         inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
-    def _predict(self, memories: list, partial: Any, device: torch.device) -> SlotPredictions:
-        """Finds the best prediction for each slot, given memories of all models and the outputs so far."""
-        read = utils.apply_to_sample(lambda values: values.to(device), partial.model_input(self.dictionary.pad()))
-        outputs = [model.decode(memory, read) for model, memory in zip(self.models, memories)]
-        scores = _mean_log_probs([output["logits"] for output in outputs])
+    def read(
+        self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device
+    ) -> tuple[Tensor, Tensor | None]:
+        """Reads the outputs so far with all models.
+
+        Returns mean log-probabilities ``[Z, V]`` of the labels of all slots, and the mean probabilities ``[R, M]`` with
+        which nodes are wrong, None unless all models can delete.
+        """
+        inputs = utils.apply_to_sample(lambda values: values.to(device), partial.model_input(self.dictionary.pad()))
+        outputs = [model.decode(memory, inputs) for model, memory in zip(self.models, memories)]
+        deletions = [output["delete"] for output in outputs]
+        is_able = all(logits is not None for logits in deletions)
+        wrong = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0) if is_able else None
+        return _mean_log_probs([output["logits"] for output in outputs]), wrong
+
+    def choose(
+        self, scores: Tensor, best: tuple[Tensor, Tensor], partial: Any, sentences: np.ndarray
+    ) -> tuple[Tensor, Tensor]:
+        """Chooses log-probabilities and labels ``[Z]`` from ``scores`` ``[Z, V]``, whose ``best`` are known."""
+        return best
+
+    def _predict(self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device) -> SlotPredictions:
+        """Finds a prediction for each slot, given memories of all models and the outputs so far."""
+        scores, wrong = self.read(memories, partial, sentences, device)
         self._is_excluded = self._is_excluded.to(scores.device)
         scores.masked_fill_(self._is_excluded, -math.inf)
         scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
@@ -259,11 +288,8 @@ class ParallelSearch:
             log_probs, labels = scores.max(dim=1)
         if self.observer is not None:
             self.observer.keep(partial, scores)
-        deletions = [output["delete"] for output in outputs]
-        is_wrong = None
-        if all(logits is not None for logits in deletions):
-            mean = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0)
-            is_wrong = (mean > 0.5).cpu().numpy()[partial.rows, partial.columns]
+        log_probs, labels = self.choose(scores, (log_probs, labels), partial, sentences)
+        is_wrong = None if wrong is None else (wrong > 0.5).cpu().numpy()[partial.rows, partial.columns]
         return SlotPredictions(partial.slots, labels.cpu().numpy(), log_probs.double().cpu().numpy(), is_wrong)
 
     def _warn_of_faults(self) -> None:
@@ -274,10 +300,11 @@ class ParallelSearch:
                 "checkpoint may be damaged, or --fp16 may be too narrow for it"
             )
 
-    def _end(self, score: float, steps: int, reason: str | None) -> dict[str, Any]:
-        """Counts a hypothesis; returns the entries that all hypotheses have."""
-        self.counts.update([self.outputs] if reason is None else [self.outputs, reason])
-        return {"score": score, "steps": steps, "is_complete": reason is None, "alignment": None, "attention": None}
+    @staticmethod
+    def _end(score: float, steps: int, reason: str | None) -> dict[str, Any]:
+        """Returns the entries that all hypotheses have."""
+        entries = {"score": score, "steps": steps, "is_complete": reason is None, "reason": reason}
+        return {**entries, "alignment": None, "attention": None}
 
     def _log_incomplete(self) -> None:
         parts = [text.format(count=self.counts[name], limits=self.limits) for name, text in self.reasons.items()]

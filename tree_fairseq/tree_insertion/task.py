@@ -1,6 +1,7 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Optional
@@ -40,6 +41,8 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.reranking import load_scorer
+from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling
 from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
@@ -85,6 +88,24 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     )
     insertion_trace: Optional[str] = option(
         None, "write the steps of each tree into this folder, as NUMBER.txt and NUMBER.svg by sentence number"
+    )
+    insertion_samples: int = option(
+        1,
+        "generate this number of trajectories of each tree side by side, the best one and others that are drawn, and "
+        "rank the trees (see --nbest); --seed changes the draws",
+    )
+    insertion_temperature: Optional[float] = option(
+        None, "with --insertion-samples, temperature of the labels that are drawn for slots (default: 1)"
+    )
+    rerank_path: Optional[str] = option(
+        None,
+        "with --insertion-samples, checkpoint of a left-to-right model of the same data, which scores the trees in one "
+        "pass (default: the probability of a trajectory is the score)",
+    )
+    rerank_weight: Optional[float] = option(
+        None,
+        "with --rerank-path, the weight of its score, from 0 to 1; the rest is the weight of the trajectory's "
+        "log-probability (default: 1)",
     )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
         "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
@@ -144,6 +165,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         tgt_dict = InsertionDictionary(tgt_dict, self.insertion.words, notation_named(self.insertion.notation))
         super().__init__(cfg, src_dict, tgt_dict)
         self.sampler = self._sampler()
+        self._check_samples()
         # The words about the best hypotheses of sentences, by their ids, until they are printed.
         self._unfinished: dict[int, str] = {}
         # Numbers the traces of sentences that have no ids.
@@ -174,6 +196,21 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
         wrong_nodes = cfg.wrong_nodes if cfg.deletion else None
         return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, wrong_nodes, cfg.seed)
+
+    def _check_samples(self) -> None:
+        cfg = self.cfg
+        if cfg.insertion_samples < 1:
+            raise InputError(f"--insertion-samples is at least 1, not {cfg.insertion_samples}")
+        given = {"--insertion-temperature": cfg.insertion_temperature, "--rerank-path": cfg.rerank_path}
+        for flag, value in given.items():
+            if value is not None and cfg.insertion_samples == 1:
+                raise InputError(f"{flag} needs several trees to choose from; give --insertion-samples N, N above 1")
+        if cfg.rerank_weight is not None and cfg.rerank_path is None:
+            raise InputError("--rerank-weight needs --rerank-path, a checkpoint of a left-to-right model")
+        if cfg.insertion_temperature is not None and not 0 < cfg.insertion_temperature < math.inf:
+            raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
+        if cfg.rerank_weight is not None and not 0 <= cfg.rerank_weight <= 1:
+            raise InputError(f"--rerank-weight is from 0 to 1, not {cfg.rerank_weight}")
 
     # Data sets
 
@@ -271,6 +308,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         inserts_nodes = decoding == Decoding.TREE_INSERTION
         refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
         refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
+        refused["--insertion-samples"] = not inserts_nodes and self.cfg.insertion_samples > 1
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
@@ -281,7 +319,16 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if decoding == Decoding.SEQUENCE_INSERTION:
             return SequenceInsertionGenerator(models, limits, normalize_scores)
         keep_steps = self.cfg.insertion_trace is not None or getattr(args, "retain_iter_history", False)
+        if self.cfg.insertion_samples > 1:
+            return self._sampled_generator(models, limits, keep_steps)
         return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
+
+    def _sampled_generator(self, models, limits: InsertionLimits, keep_steps: bool) -> SampledInsertionGenerator:
+        cfg = self.cfg
+        sampling = Sampling(cfg.insertion_samples, cfg.insertion_temperature or 1.0, cfg.seed)
+        scorer = None if cfg.rerank_path is None else load_scorer(self, cfg.rerank_path)
+        weight = 1.0 if cfg.rerank_weight is None else cfg.rerank_weight
+        return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer, weight)
 
     def _limits(self, models) -> InsertionLimits:
         nodes = self.cfg.max_nodes
@@ -334,6 +381,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     def _write_traces(self, sample: dict, found: list[list[dict]]) -> None:
         ids = sample["id"].tolist() if "id" in sample else self._trace_numbers
         folder = Path(self.cfg.insertion_trace)
-        for tokens, (hypothesis,), number in zip(sample["net_input"]["src_tokens"], found, ids):
+        for tokens, (hypothesis, *_), number in zip(sample["net_input"]["src_tokens"], found, ids):
             source = self.source_dictionary.string(utils.strip_pad(tokens, self.source_dictionary.pad()))
             write_trace(hypothesis["trace"], source, self.target_dictionary, folder, number)

@@ -1,0 +1,188 @@
+"""Several trees for each sentence, ranked by a left-to-right model, through fairseq's commands; faults of options."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.test_insertion_baselines import CROSS_ENTROPY
+from tests.end_to_end.test_tree_insertion import BRACKET, TASK, System, generate, preprocess, train
+from tests.end_to_end.tiny_programs import write_corpus
+from tests.tree_insertion.test_task import task_of
+from tree_fairseq import hub
+from tree_fairseq.errors import DictionaryMismatchError, InputError, StructuralSearchError
+from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator
+from tree_fairseq.tree_insertion.search import InsertionGenerator
+
+SAMPLES = ("--insertion-samples", 8, "--insertion-temperature", 2)
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reranking")
+    text = write_corpus(folder / "text")
+    data = preprocess(text, folder / "bin")
+    return System(text, data, folder / "run", train(data, folder / "run"))
+
+
+@pytest.fixture(scope="module")
+def scorer(system):
+    folder = system.folder.with_name("left_to_right")
+    train(system.data, folder, "--arch", "insertion_left_to_right_tiny", *CROSS_ENTROPY, "--max-epoch", 10)
+    return folder / "checkpoint_best.pt"
+
+
+def ranked(output: str) -> dict[int, list[tuple[str, float]]]:
+    """All hypotheses of each sentence, as they are printed."""
+    found: dict[int, list[tuple[str, float]]] = {}
+    for number, score, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE):
+        found.setdefault(int(number), []).append((text, float(score)))
+    return found
+
+
+def test_one_sample_is_the_old_search(system):
+    assert hypotheses(generate(system, "--insertion-samples", 1)) == hypotheses(generate(system))
+
+
+@pytest.mark.parametrize("is_reranked", [False, True])
+def test_lists_of_generate_interactive_and_hub_agree(system, scorer, is_reranked):
+    options = {"insertion_samples": 8, "insertion_temperature": 2.0}
+    if is_reranked:
+        options |= {"rerank_path": str(scorer), "rerank_weight": 0.75}
+    flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)]
+    flags += ["--seed", 7]  # that of training, which the hub takes
+    output = generate(system, *flags, "--nbest", 3)
+    found = ranked(output)
+    assert len(found) == 16 and any(len(trees) > 1 for trees in found.values())
+    for trees in found.values():
+        assert 1 <= len(trees) <= 3 and len(dict(trees)) == len(trees)
+        assert all(BRACKET.write(BRACKET.read(text)) == text for text, _ in trees)
+    lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
+    path = ("--path", system.folder / "checkpoint_best.pt", "--cpu", "--buffer-size", 4, "--max-tokens", 200)
+    typed = "".join(f"{line}\n" for line in lines)
+    interactive = ranked(run("interactive", system.data, *TASK, *path, *flags, "--nbest", 3, stdin=typed))
+    translated = hub.from_pretrained(system.folder, data_name_or_path=system.data, **options).translate(lines)
+    for number, trees in found.items():
+        assert [text for text, _ in interactive[number]] == [text for text, _ in trees]
+        assert [score for _, score in interactive[number]] == pytest.approx([score for _, score in trees], abs=1e-4)
+        assert translated[number] == trees[0][0]
+    again = generate(system, *flags, "--nbest", 3, "--batch-size", 3)
+    assert {number: [text for text, _ in trees] for number, trees in ranked(again).items()} == {
+        number: [text for text, _ in trees] for number, trees in found.items()
+    }
+
+
+def test_the_seed_changes_the_draws(system):
+    def texts(*flags):
+        return {
+            text for trees in ranked(generate(system, *SAMPLES, "--nbest", 8, *flags)).values() for text, _ in trees
+        }
+
+    assert texts("--seed", 5) != texts("--seed", 6)
+
+
+def test_the_scorer_decides(system, scorer):
+    """By its own beam search, whose hypotheses have the same scores where both generate the same tree."""
+    own = System(system.text, system.data, scorer.parent, "")
+    written = {
+        number: dict(trees)
+        for number, trees in ranked(generate(own, "--unnormalized", "--beam", 20, "--nbest", 20)).items()
+    }
+    found = ranked(generate(system, *SAMPLES, "--rerank-path", scorer, "--nbest", 8))
+    compared = 0
+    for number, trees in found.items():
+        for text, score in trees:
+            if text in written[number]:
+                compared += 1
+                assert score == pytest.approx(written[number][text], abs=1e-3)
+    assert compared
+
+
+def test_steps_are_those_of_the_longest_trajectory(system):
+    plain, sampled = (
+        {number: int(steps) for number, steps in lines_of("I", output).items()}
+        for output in (generate(system), generate(system, *SAMPLES))
+    )
+    assert all(sampled[number] >= steps for number, steps in plain.items())
+
+
+def test_traces_are_those_of_the_best_tree(system, tmp_path):
+    output = generate(system, *SAMPLES, "--insertion-trace", tmp_path)
+    assert len(list(tmp_path.glob("*.txt"))) == len(hypotheses(output)) == 16
+
+
+def test_validation_ranks_too(system, tmp_path):
+    log = train(system.data, tmp_path, "--eval-accuracy", *SAMPLES, "--max-epoch", 1)
+    assert re.search(r"valid on 'valid' subset.*? accuracy ", log)
+    loaded = hub.from_pretrained(tmp_path, data_name_or_path=system.data)
+    assert isinstance(loaded.task.build_generator(loaded.models, loaded.cfg.generation), SampledInsertionGenerator)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"insertion_samples": 0}, "--insertion-samples is at least 1, not 0"),
+        ({"insertion_temperature": 2.0}, "--insertion-temperature needs .*--insertion-samples N"),
+        ({"rerank_path": "a.pt"}, "--rerank-path needs .*--insertion-samples N"),
+        ({"insertion_samples": 4, "rerank_weight": 0.5}, "--rerank-weight needs --rerank-path"),
+        ({"insertion_samples": 4, "insertion_temperature": 0.0}, "--insertion-temperature is above 0, not 0.0"),
+        ({"insertion_samples": 4, "rerank_path": "a", "rerank_weight": 1.5}, "--rerank-weight is from 0 to 1, not 1.5"),
+    ],
+)
+def test_options_that_do_not_go_together(system, options, message):
+    with pytest.raises(InputError, match=message):
+        task_of(system.data, **options)
+
+
+def changed(checkpoint, destination, change):
+    state = torch.load(checkpoint, weights_only=False)
+    change(state)
+    torch.save(state, destination)
+    return destination
+
+
+def test_other_models_cannot_rank(system, scorer, tmp_path):
+    def refused(path, error, message):
+        with pytest.raises(error, match=message):
+            generate(system, *SAMPLES, "--rerank-path", path)
+
+    refused(tmp_path / "none.pt", InputError, "there is no such file; give a checkpoint of --task tree_insertion")
+    own = system.folder / "checkpoint_best.pt"
+    refused(own, InputError, "--arch tree_insertion_transformer_tiny, which does not write from left to right")
+
+    def is_translation(state):
+        state["cfg"]["task"]["_name"] = "translation"
+
+    other = changed(scorer, tmp_path / "task.pt", is_translation)
+    refused(other, InputError, "task.pt has a model of --task translation; give")
+
+    def has_other_labels(state):
+        state["task_state"]["insertion_labels"] = state["task_state"]["insertion_labels"][::-1]
+
+    other = changed(scorer, tmp_path / "labels.pt", has_other_labels)
+    refused(other, DictionaryMismatchError, "labels of the targets")
+
+    def has_other_words(state):
+        name = "encoder.embed_tokens.weight"
+        state["model"][name] = torch.cat([state["model"][name]] * 2)
+
+    other = changed(scorer, tmp_path / "words.pt", has_other_words)
+    refused(other, DictionaryMismatchError, "words.pt was trained with other dictionaries than those of")
+
+
+def test_sequences_have_one_trajectory(system, scorer):
+    with pytest.raises(StructuralSearchError, match="--insertion-samples does not work with sequences of trees"):
+        generate(System(system.text, system.data, scorer.parent, ""), "--insertion-samples", 4)
+
+
+def test_paths_in_a_checkpoint_are_not_used(system, scorer, tmp_path):
+    def names_a_scorer(state):
+        state["cfg"]["task"].update(insertion_samples=4, rerank_path="/of/another/machine.pt", rerank_weight=0.5)
+
+    changed(system.folder / "checkpoint_best.pt", tmp_path / "checkpoint_best.pt", names_a_scorer)
+    loaded = hub.from_pretrained(tmp_path, data_name_or_path=system.data, insertion_samples=1)
+    generator = loaded.task.build_generator(loaded.models, loaded.cfg.generation)
+    assert type(generator) is InsertionGenerator and loaded.task.cfg.rerank_path is None

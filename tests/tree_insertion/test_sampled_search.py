@@ -1,0 +1,168 @@
+"""Several trajectories for each sentence: a batch of all, compared with one trajectory of one sentence at a time."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tree_insertion.slot_batches import DICTIONARY, PAD
+from tests.tree_insertion.test_search import ENSEMBLES, SOURCES, alone
+from tests.tree_positional.slot_tables import SlotTable, decode_alone, most_probable
+from tests.tree_positional.table_models import batch
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling
+from tree_fairseq.tree_insertion.search import InsertionGenerator
+
+
+class SeededDraws:
+    """Draws a label by walking along the tempered probabilities until a random number is reached."""
+
+    def __init__(self, seed: int, trial: int, source: list[int], temperature: float):
+        self.random, self.temperature = np.random.default_rng([seed, trial, *source]), temperature
+
+    def __call__(self, shares: torch.Tensor) -> int:
+        weights = [share ** (1 / self.temperature) for share in shares.tolist()]
+        left = self.random.random() * sum(weights)
+        for label, weight in enumerate(weights):
+            left -= weight
+            if left < 0:
+                return label
+        raise AssertionError("the random number lies beyond all labels")
+
+
+def source_of(net_input: dict) -> list[int]:
+    return [token for token in net_input["src_tokens"][0].tolist() if token != PAD]
+
+
+def candidates(models, net_input: dict, sampling: Sampling, limits: InsertionLimits) -> tuple[dict[str, tuple], int]:
+    """By text, whether a tree is complete and the sum of its log-probabilities; and the most steps."""
+    found: dict[str, tuple] = {}
+    most = 0
+    for trial in range(sampling.samples):
+        draws = SeededDraws(sampling.seed, trial, source_of(net_input), sampling.temperature)
+        choose = draws if trial else most_probable
+        decoded = decode_alone(models, net_input, limits.steps, limits.nodes, choose=choose)
+        text = DICTIONARY.string(DICTIONARY.sequence(decoded.labels, decoded.parents))
+        most = max(most, decoded.steps)
+        is_whole = decoded.is_finished and decoded.parents.count(0) == 1
+        found[text] = max(found.get(text, (False, -np.inf)), (is_whole, decoded.total))
+    return found, most
+
+
+MODELS = {**ENSEMBLES, "small trees": [SlotTable(0, keep=1.0)]}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("sampling", [Sampling(3, 1.0), Sampling(2, 0.4, seed=8), Sampling(4, 2.0)], ids=str)
+def test_a_batch_is_its_trajectories_one_by_one(name, sampling):
+    models, sample, limits = MODELS[name], batch(SOURCES[:5]), InsertionLimits(steps=7, nodes=20)
+    found = SampledInsertionGenerator(models, DICTIONARY, sampling, limits).generate(models, sample)
+    assert len(found) == 5
+    for row, ranked in enumerate(found):
+        expected, steps = candidates(models, alone(sample, row), sampling, limits)
+        texts = [DICTIONARY.string(hypothesis["tokens"]) for hypothesis in ranked]
+        assert sorted(texts) == sorted(expected)
+        order = [(hypothesis["is_complete"], hypothesis["score"]) for hypothesis in ranked]
+        assert order == sorted(order, reverse=True)
+        assert {hypothesis["steps"] for hypothesis in ranked} == {steps}
+        for text, hypothesis in zip(texts, ranked):
+            is_complete, score = expected[text]
+            assert hypothesis["is_complete"] is is_complete
+            assert hypothesis["score"] == pytest.approx(score, abs=1e-6)
+    assert any(len(ranked) > 1 for ranked in found)
+
+
+def test_trajectories_differ_by_seed_and_not_by_company():
+    models = ENSEMBLES["one"]
+
+    def texts(seed: int, sources: list[list[int]]) -> list[list[tuple]]:
+        generator = SampledInsertionGenerator(models, DICTIONARY, Sampling(6, 1.5, seed))
+        found = generator.generate(models, batch(sources))
+        return [[(tuple(each["tokens"].tolist()), round(each["score"], 6)) for each in ranked] for ranked in found]
+
+    plain = texts(1, SOURCES)
+    assert texts(1, SOURCES) == plain != texts(2, SOURCES)
+    assert texts(1, SOURCES[::-1]) == plain[::-1]
+    assert [texts(1, [source])[0] for source in SOURCES] == plain
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_a_cold_distribution_draws_the_best_labels(name):
+    models, sample = ENSEMBLES[name], batch(SOURCES)
+    expected = InsertionGenerator(models, DICTIONARY, normalize_scores=False).generate(models, sample)
+    generator = SampledInsertionGenerator(models, DICTIONARY, Sampling(3, 1e-6))
+    for (plain,), (only,) in zip(expected, generator.generate(models, sample)):
+        assert only["tokens"].equal(plain["tokens"]) and only["positional_scores"].equal(plain["positional_scores"])
+        assert only["score"] == pytest.approx(plain["score"]) and only["steps"] == plain["steps"]
+
+
+def test_labels_are_drawn_as_often_as_they_are_probable():
+    scores = torch.tensor([[0.5, 0.0, 0.2, 0.3], [0.0, 1.0, 0.0, 0.0]], dtype=torch.float64).log()
+    generator = SampledInsertionGenerator([SlotTable()], DICTIONARY, Sampling(2))
+    generator._generators = [np.random.default_rng(row) for row in range(2)]
+
+    class Partial:
+        slot_rows = np.array([0, 0, 1, 1]).repeat(10_000)
+
+    every = scores.repeat(2, 1).repeat_interleave(10_000, 0)
+    log_probs, labels = generator.choose(every, every.max(1), Partial, np.array([0, 1]))
+    assert labels[:10_000].unique().tolist() == [0] and labels[10_000:20_000].unique().tolist() == [1]
+    shares = labels[20_000:30_000].bincount(minlength=4) / 10_000
+    torch.testing.assert_close(shares.double(), scores[0].exp(), atol=0.02, rtol=0)
+    assert labels[30_000:].unique().tolist() == [1]
+    assert log_probs.equal(every.gather(1, labels[:, None])[:, 0])
+
+
+class ByText:
+    """Gives every tree a score that depends on its text and its sentence; reads short trees only."""
+
+    def __init__(self, longest: int = 1000):
+        self.longest, self.asked = longest, []
+
+    def reads(self, tokens):
+        return len(tokens) <= self.longest
+
+    def log_prob(self, sentence: int, tokens) -> float:
+        return -float(sum(tokens.tolist()) * (sentence + 3) % 17)
+
+    def score(self, net_input, sentences, trees):
+        self.asked += trees
+        return torch.tensor([self.log_prob(sentence, tree) for sentence, tree in zip(sentences.tolist(), trees)])
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+def test_a_scorer_ranks_whole_trees(weight):
+    models, sampling, limits = MODELS["small trees"], Sampling(6, 1.2), InsertionLimits(steps=6, nodes=14)
+    plain = SampledInsertionGenerator(models, DICTIONARY, sampling, limits).generate(models, batch(SOURCES))
+    scorer = ByText(longest=16)
+    generator = SampledInsertionGenerator(models, DICTIONARY, sampling, limits, scorer=scorer, weight=weight)
+    ranked = generator.generate(models, batch(SOURCES))
+    scored = 0
+    for sentence, (before, after) in enumerate(zip(plain, ranked)):
+        own = {tuple(each["tokens"].tolist()): each["score"] for each in before}
+        assert own.keys() == {tuple(each["tokens"].tolist()) for each in after}
+        order = []
+        for hypothesis in after:
+            expected = own[tuple(hypothesis["tokens"].tolist())]
+            is_scored = hypothesis["is_complete"] and scorer.reads(hypothesis["tokens"])
+            if is_scored:
+                expected = weight * scorer.log_prob(sentence, hypothesis["tokens"]) + (1 - weight) * expected
+            assert hypothesis["score"] == pytest.approx(expected)
+            order.append((is_scored, hypothesis["score"]))
+            scored += is_scored
+        assert order == sorted(order, reverse=True)
+    assert 0 < scored == len(scorer.asked) < sum(map(len, ranked))
+
+
+def test_only_the_best_tree_of_a_sentence_is_counted(caplog):
+    models = [SlotTable(2, keep=0.0)]
+    generator = SampledInsertionGenerator(models, DICTIONARY, Sampling(4), InsertionLimits(steps=4, nodes=20))
+    with caplog.at_level(logging.WARNING, "tree_fairseq.tree_insertion.parallel_search"):
+        found = generator.generate(models, batch(SOURCES))
+    partial = sum(not ranked[0]["is_complete"] for ranked in found)
+    assert generator.counts["trees"] == len(SOURCES) and partial > 0
+    assert sum(generator.counts[name] for name in ("nodes", "steps", "roots")) == partial
+    assert f"of {len(SOURCES)} trees" in caplog.text

@@ -1,0 +1,169 @@
+"""Several trajectories for each sentence: the best one and sampled ones, side by side in a batch, and their ranking.
+
+In every slot of a sampled trajectory a label, or nothing, is drawn from the models' distribution, sharpened or
+flattened by a temperature. The draws depend on the seed and the words of a sentence alone, not on its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.reranking import LeftToRightScorer
+from tree_fairseq.tree_insertion.search import InsertionGenerator, PartialTrees
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How trajectories are drawn.
+
+    Attributes:
+        samples: trajectories of each sentence; the first one has the best prediction in every slot
+        temperature: of the draws; logits are divided by it
+        seed: of the draws
+    """
+
+    samples: int
+    temperature: float = 1.0
+    seed: int = 1
+
+    def generators(self, sources: Sequence[Sequence[int]]) -> list[np.random.Generator]:
+        """Returns a generator of random numbers for each trajectory of each of some sources."""
+        trials = range(self.samples)
+        return [np.random.default_rng([self.seed, trial, *source]) for source in sources for trial in trials]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The memory of all sentences of a batch; rows that leave the search do not leave it."""
+
+    memory: Any
+
+    def select(self, rows: Tensor) -> _Kept:
+        return self
+
+
+class SampledInsertionGenerator(InsertionGenerator):
+    """Generates several trees for each sentence and ranks the different ones; others come after those that are whole.
+
+    Without a ``scorer``, the score of a tree is the sum of the log-probabilities of all predictions of its trajectory,
+    the best one if several trajectories end in it. With one, it is the sum of ``weight`` times the scorer's
+    log-probability of the tree and of ``1 - weight`` times that sum. Trees that are incomplete, or too long for the
+    scorer, have the first score and come last. Scores are never divided by lengths.
+
+    ``steps`` of all hypotheses of a sentence is the number of steps of its longest trajectory. A scorer reads all trees
+    of a batch in one more pass.
+    """
+
+    def __init__(
+        self,
+        models: Sequence,
+        dictionary: InsertionDictionary,
+        sampling: Sampling,
+        limits: InsertionLimits = InsertionLimits(),
+        keep_steps: bool = False,
+        scorer: LeftToRightScorer | None = None,
+        weight: float = 1.0,
+    ):
+        super().__init__(models, dictionary, limits, normalize_scores=False, keep_steps=keep_steps)
+        self.sampling, self.samples = sampling, sampling.samples
+        self.scorer, self.weight = scorer, weight
+        self._generators: list[np.random.Generator] = []
+
+    def _encode(self, net_input: dict[str, Any]) -> list:
+        tokens = net_input["src_tokens"].tolist()
+        lengths = net_input["src_lengths"].tolist()
+        # Padding is on one of the sides.
+        pad = self.dictionary.pad()
+        sources = [row[:length] if row[-1] == pad else row[-length:] for row, length in zip(tokens, lengths)]
+        self._generators = self.sampling.generators(sources)
+        return [_Kept(memory) for memory in super()._encode(net_input)]
+
+    def read(
+        self, memories: list, partial: PartialTrees, sentences: np.ndarray, device: torch.device
+    ) -> tuple[Tensor, Tensor | None]:
+        """Reads each different tree of a sentence once; many trajectories have the same."""
+        rows, copies = _different(partial, sentences // self.samples)
+        owners = torch.from_numpy(sentences[rows] // self.samples).to(device)
+        own = [kept.memory.select(owners) for kept in memories]
+        different = partial.select(rows)
+        scores, wrong = super().read(own, different, sentences[rows], device)
+        counts = np.bincount(different.slot_rows, minlength=len(rows))
+        starts, counts = (counts.cumsum() - counts)[copies], counts[copies]
+        slots = np.arange(counts.sum()) + np.repeat(starts - (counts.cumsum() - counts), counts)
+        scores = scores.index_select(0, torch.from_numpy(slots).to(device))
+        return scores, None if wrong is None else wrong.index_select(0, torch.from_numpy(copies).to(device))
+
+    def choose(
+        self, scores: Tensor, best: tuple[Tensor, Tensor], partial: PartialTrees, sentences: np.ndarray
+    ) -> tuple[Tensor, Tensor]:
+        """Draws by inverse transform sampling, but for the first trajectory of every sentence."""
+        counts = np.bincount(partial.slot_rows, minlength=len(sentences)).tolist()
+        noise = [self._generators[row].random(count) for row, count in zip(sentences.tolist(), counts)]
+        uniform = torch.from_numpy(np.concatenate(noise)).to(scores.device).unsqueeze(1)  # Z x 1
+        cumulative = (scores.double() / self.sampling.temperature).softmax(dim=1).cumsum(dim=1)
+        drawn = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True).squeeze(1)
+        is_best = torch.from_numpy(sentences % self.samples == 0)[torch.from_numpy(partial.slot_rows)]
+        # Rounding may lead past the last label.
+        is_best = is_best.to(scores.device) | (drawn == scores.size(1))
+        labels = torch.where(is_best, best[1], drawn)
+        return scores.gather(1, labels.unsqueeze(1)).squeeze(1), labels
+
+    def ranked(self, hypotheses: list[dict], net_input: dict[str, Any]) -> list[list[dict]]:
+        """Ranks the different trees of each sentence."""
+        groups = [hypotheses[start : start + self.samples] for start in range(0, len(hypotheses), self.samples)]
+        found = [self._different_trees(group) for group in groups]
+        if self.scorer is None:
+            return found
+        scorer = self.scorer
+        scored = [
+            (sentence, place, self.dictionary.renumbered(hypothesis["tokens"]))
+            for sentence, group in enumerate(found)
+            for place, hypothesis in enumerate(group)
+            if hypothesis["is_complete"] and scorer.reads(hypothesis["tokens"])
+        ]
+        if scored:
+            sentences, places, trees = zip(*scored)
+            log_probs = scorer.score(net_input, torch.tensor(sentences), trees)
+            for sentence, place, log_prob in zip(sentences, places, log_probs.tolist()):
+                hypothesis = found[sentence][place]
+                hypothesis["score"] = self.weight * log_prob + (1 - self.weight) * hypothesis["score"]
+        is_scored = {(sentence, place) for sentence, place, _ in scored}
+        for sentence, group in enumerate(found):
+            order = sorted(
+                range(len(group)), key=lambda place: ((sentence, place) not in is_scored, -group[place]["score"])
+            )
+            found[sentence] = [group[place] for place in order]
+        return found
+
+    def _different_trees(self, hypotheses: list[dict]) -> list[dict]:
+        """The best hypothesis of each tree, complete ones first, then by score."""
+        steps = max(hypothesis["steps"] for hypothesis in hypotheses)
+        trees: dict[str, dict] = {}
+        for hypothesis in sorted(hypotheses, key=lambda each: (not each["is_complete"], -each["score"])):
+            trees.setdefault(self.dictionary.string(hypothesis["tokens"]), {**hypothesis, "steps": steps})
+        return list(trees.values())
+
+
+def _different(partial: PartialTrees, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finds rows with different trees or sentences: the first of each, ascending, and which of them each row equals."""
+    depths = partial.forest.depths
+    ends = partial.lengths.cumsum().tolist()
+    found: dict[tuple, int] = {}
+    rows, copies = [], []
+    start = 0
+    for row, (sentence, end) in enumerate(zip(sentences.tolist(), ends)):
+        key = sentence, partial.labels[start:end].tobytes(), depths[start:end].tobytes()
+        if key not in found:
+            found[key] = len(rows)
+            rows.append(row)
+        copies.append(found[key])
+        start = end
+    return np.array(rows), np.array(copies)
