@@ -184,7 +184,9 @@ COMPUTED = {
     "train_digest": lambda s: [key_of(s, s.raw("train_key"))],
 }
 
-RUN_SETTINGS = "data out toy extra run run_seed variant variant_flags others main_run rows".split()
+RUN_SETTINGS = (
+    "data out toy extra run run_seed variant variant_flags others main_run rows plain_run ranking_run".split()
+)
 """Settings that come from the command line or are different for every run."""
 
 

@@ -178,25 +178,51 @@ class Runner:
         )
 
     def system(self, settings: Settings) -> str:
-        """One model through all stages that were asked for; returns its run."""
+        """One system through all stages that were asked for; returns its run."""
         run = Path(settings.text("run"))
+        read = self.read_by(settings)
+        for model in read.values() or [settings]:
+            self.train(model)
+        settings = settings.at(**{f"{name}_run": model.text("run") for name, model in read.items()})
+        if self.reached("generate"):
+            self.stage_of("generate", settings)
+        if self.reached("score"):
+            self.run_all(settings.at(others=self.others(settings, run), main_run=self.main_run), "score")
+        return str(run)
+
+    def read_by(self, settings: Settings) -> dict[str, Settings]:
+        """The trained models that a system reads instead of one of its own, from lines ``name: options`` of ``reads``.
+
+        Commands find their runs in ``{name_run}``. Flags after ``--`` are for models of the architecture that was asked
+        for alone.
+        """
+        found = {}
+        for scope, line in settings.lines("reads"):
+            name, options = _ROW.fullmatch(line).groups()
+            words = iter(scope.expand(options))
+            given: dict = {setting_name(option): next(words) for option in words}
+            if given.get("arch") != settings.text("arch"):
+                given.update(extra=[], extra_suffix="")
+            found[name] = self.at_seed(settings.at(**given), settings.text("run_seed"))
+        return found
+
+    def train(self, settings: Settings) -> None:
+        """Prepares the data of one model and trains it, as far as that was asked for."""
         self.stages.stage(
             f"preprocess{settings.text('suffix')}",
             lambda: key_of(settings, settings.raw("preprocess_key")),
             lambda: self.preprocess(settings),
         )
         if self.reached("train"):
-            self.same_data(settings, run)
-        for stage in ("train", "generate"):
-            if self.reached(stage):
-                self.stages.stage(
-                    f"{stage}-{run.name}",
-                    lambda stage=stage: key_of(settings, settings.raw(f"{stage}_key")),
-                    lambda stage=stage: self.run_all(settings, stage),
-                )
-        if self.reached("score"):
-            self.run_all(settings.at(others=self.others(settings, run), main_run=self.main_run), "score")
-        return str(run)
+            self.same_data(settings, Path(settings.text("run")))
+            self.stage_of("train", settings)
+
+    def stage_of(self, stage: str, settings: Settings) -> None:
+        """A stage of one run."""
+        name = f"{stage}-{Path(settings.text('run')).name}"
+        self.stages.stage(
+            name, lambda: key_of(settings, settings.raw(f"{stage}_key")), lambda: self.run_all(settings, stage)
+        )
 
     def preprocess(self, settings: Settings) -> None:
         """Runs the stage of that name.

@@ -23,7 +23,9 @@ class LeftToRightScorer:
     """Scores trees by one pass of a left-to-right model, which reads all of their symbols at once."""
 
     def __init__(self, model: LeftToRightModel):
-        self.model = model.eval()
+        # Models that fairseq has made fast for generation return nothing here.
+        model.eval()
+        self.model = model
 
     def reads(self, tokens: Tensor) -> bool:
         """Returns whether the model has positions for a tree and EOS; ``tokens`` is ``[T]``."""
@@ -67,7 +69,7 @@ def load_scorer(task: Any, path: str) -> LeftToRightScorer:
         raise InputError(f"--rerank-path {path} has a model of --task {trained}; {_ADVICE}")
     # A task remembers the kind of the model that it has built last, so this model has a task of its own.
     own = copy.deepcopy(task.cfg)
-    own.eval_accuracy, own.insertion_samples = False, 1
+    own.eval_accuracy, own.insertion_samples, own.partial_states, own.deletion = False, 1, 1, False
     own.insertion_temperature = own.rerank_path = own.rerank_weight = None
     try:
         [model], _ = checkpoint_utils.load_model_ensemble([path], task=type(task).setup_task(own))
