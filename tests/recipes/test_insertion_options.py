@@ -141,6 +141,27 @@ def test_ablations_differ_in_what_they_are_named_for(base):
     assert len(exact) == 5 and all(parsed(command).insertion_oracle == "exact" for command in exact)
 
 
+def test_several_trees_are_ranked_by_the_left_to_right_model_of_the_same_seed(base):
+    arguments = ("--samples", "16", "--seeds", "2,3", "--", "--partial-states", "4")
+    commands = commands_of(base, *arguments)
+    trained = named(commands, "fairseq-train")
+    names = [run_of(command) for command in trained]
+    plain = [run_of(command) for command in named(commands_of(base, *arguments[2:]), "fairseq-train")]
+    assert names[::2] == plain
+    assert names[1::2] == ["insertion_left_to_right-seed2", "insertion_left_to_right-seed3"]
+    assert [parsed(command).partial_states for command in trained] == [4, 1] * 2
+    generated, scored = named(commands, "fairseq-generate"), named(commands, "score")
+    for generate, score, own, ranking in zip(generated, scored, trained[::2], trained[1::2]):
+        options = parsed(generate)
+        assert (options.insertion_samples, options.insertion_temperature, options.rerank_weight) == (16, 1.5, None)
+        checkpoint = f"{value(own, '--save-dir')}/checkpoint_best.pt"
+        assert options.path == value(score, "--checkpoint") == checkpoint
+        assert options.rerank_path == f"{value(ranking, '--save-dir')}/checkpoint_best.pt"
+        assert options.results_path == value(score, "--run") and "samples=16" in score
+        assert options.results_path.rsplit("/", 1)[1] not in names
+    assert len({parsed(command).results_path for command in generated}) == 2
+
+
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
         "prepare": "preprocess.overnight",
@@ -189,6 +210,15 @@ def test_other_decoders_of_a_seed_are_compared(base, tmp_path):
         ),
         (("--out", "x", "--toy", "--domain", "calendar", "--arch", "lstm"), "no settings for --arch lstm"),
         (("--out", "x", "--toy", "--domain", "calendar", "--stage", "bound"), "unknown stage bound"),
+        (("--out", "x", "--toy", "--domain", "calendar", "--samples", "1"), "--samples needs a number"),
+        (
+            ("--out", "x", "--toy", "--domain", "calendar", "--samples", "4", "--arch", "tree_gru"),
+            "--samples needs a tree_insertion",
+        ),
+        (
+            ("--out", "x", "--toy", "--domain", "calendar", "--samples", "4", "--stage", "ablate"),
+            "--samples does not work with --stage ablate",
+        ),
         (
             ("--out", "OUT", "--toy", "--dry-run", "--domain", "calendar", "--arch", "tree_gru", "--stage", "ablate"),
             "needs a tree_insertion",
@@ -265,6 +295,12 @@ def test_a_domain_from_end_to_end(tmp_path):
         "overnight", "--toy", "--domain", "recipes", "--out", tmp_path, "--workers", "1", "--stage", "generate"
     )
     assert again.stderr.count("done before") == 4  # prepare, preprocess, train, generate
+    ranked = recipe("overnight", "--toy", "--domain", "recipes", "--out", tmp_path, "--workers", "1", "--samples", "3")
+    assert ranked.returncode == 0, ranked.stdout[-2000:] + ranked.stderr[-3000:]
+    assert "train-tree_insertion_transformer-seed1: done before" in ranked.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["description"]["run"] == "tree_insertion_transformer-samples3-seed1"
+    assert result["description"]["samples"] == "3" and result["sentences"] == {"test": 15}
 
 
 def test_original_forms_from_left_to_right(tmp_path):
