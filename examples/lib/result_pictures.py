@@ -49,7 +49,8 @@ def draw_result(result: dict) -> Figure:
     colours = {system: COLOURS[k % len(COLOURS)] for k, system in enumerate(systems)}
     for place, (_, draw) in enumerate(chosen, start=1):
         draw(figure.add_subplot(1, len(chosen), place), result, colours)
-    handles = figure.axes[0].get_lines()[: len(systems)]
+    lines = {line.get_label(): line for axes in reversed(figure.axes) for line in axes.get_lines()}
+    handles = [lines[system] for system in systems if system in lines]
     legend = figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
     as_written(legend.get_texts())
     return figure
@@ -58,7 +59,9 @@ def draw_result(result: dict) -> Figure:
 def _draw_curve(axes: Axes, result: dict, colours: dict[str, str]) -> None:
     """A metric of the validation set by updates: the mean over the seeds, where all of them were validated."""
     for system, colour in colours.items():
-        curves = [dict(map(tuple, curve)) for curve in result["measured"]["systems"][system]["curve"]]
+        curves = [dict(map(tuple, curve)) for curve in result["measured"]["systems"][system].get("curve", ())]
+        if not curves:  # the system reads models of others
+            continue
         updates = sorted(set.intersection(*map(set, curves)))
         axes.plot(
             updates, [statistics.fmean(curve[n] for curve in curves) for n in updates], color=colour, label=system

@@ -100,8 +100,9 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
     facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
     if "parts" in result:
         facts["parts"] = _parts(result["parts"], scores)
-    if "curve" in result:
-        facts["curve"] = learning_curve(folder / "train.log", result["curve"]["metric"])
+    log = folder / "train.log"
+    if "curve" in result and log.is_file():  # a system may read the models of others, and train none
+        facts["curve"] = learning_curve(log, result["curve"]["metric"])
     spent = {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
     return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
 

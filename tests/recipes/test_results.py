@@ -192,14 +192,17 @@ def test_a_learning_curve_is_the_mean_over_the_seeds():
         "metrics": {"steps": "steps", "right": "accuracy"},
         "curve": {"metric": "accuracy", "title": "accuracy on $valid$"},
         "against": ["steps", "right"],
-        "measured": {"systems": {"ours": {"metrics": metrics, "curve": curves}}},
+        "measured": {"systems": {"ours": {"metrics": metrics, "curve": curves}, "untrained": {"metrics": metrics}}},
     }
-    curve, against = pictures.draw_result(result).axes
+    figure = pictures.draw_result(result)
+    curve, against = figure.axes
     [line] = curve.get_lines()
     assert line.get_xydata().tolist() == [[100, 60], [200, 70]]  # the second seed alone was validated after 300
     assert (curve.get_xlabel(), curve.get_ylabel()) == ("updates", "accuracy on $valid$")
     assert against.get_lines()[0].get_xydata().tolist() == [[1, 60], [2, 70]]
     assert (against.get_xlabel(), against.get_ylabel()) == ("steps", "accuracy")
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ours", "untrained"]
 
 
 def test_a_log_without_the_metric_of_a_curve_is_named(tmp_path):
