@@ -146,9 +146,13 @@ class SampledInsertionGenerator(InsertionGenerator):
     def _different_trees(self, hypotheses: list[dict]) -> list[dict]:
         """The best hypothesis of each tree, complete ones first, then by score."""
         steps = max(hypothesis["steps"] for hypothesis in hypotheses)
-        trees: dict[str, dict] = {}
+        found: dict[tuple[int, ...], dict] = {}
         for hypothesis in sorted(hypotheses, key=lambda each: (not each["is_complete"], -each["score"])):
-            trees.setdefault(self.dictionary.string(hypothesis["tokens"]), {**hypothesis, "steps": steps})
+            found.setdefault(tuple(hypothesis["tokens"].tolist()), {**hypothesis, "steps": steps})
+        # Many trajectories end in the same nodes, and few of the others differ in the numbers of labels alone.
+        trees: dict[str, dict] = {}
+        for hypothesis in found.values():
+            trees.setdefault(self.dictionary.string(hypothesis["tokens"]), hypothesis)
         return list(trees.values())
 
 
