@@ -159,6 +159,9 @@ def test_other_models_cannot_rank(system, scorer, tmp_path):
     other = changed(scorer, tmp_path / "task.pt", is_translation)
     refused(other, InputError, "task.pt has a model of --task translation; give")
 
+    other = changed(scorer, tmp_path / "bare.pt", lambda state: state.update(cfg=None))
+    refused(other, InputError, "bare.pt has a model of --task None; give")
+
     def has_other_labels(state):
         state["task_state"]["insertion_labels"] = state["task_state"]["insertion_labels"][::-1]
 

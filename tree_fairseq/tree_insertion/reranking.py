@@ -63,8 +63,8 @@ def load_scorer(task: Any, path: str) -> LeftToRightScorer:
     """
     if not Path(path).is_file():
         raise InputError(f"--rerank-path {path}: there is no such file; {_ADVICE}")
-    settings = checkpoint_utils.load_checkpoint_to_cpu(path)["cfg"]
-    trained = getattr(settings["task"], "_name", None)
+    settings = checkpoint_utils.load_checkpoint_to_cpu(path).get("cfg") or {}
+    trained = getattr(settings.get("task"), "_name", None)
     if trained != "tree_insertion":
         raise InputError(f"--rerank-path {path} has a model of --task {trained}; {_ADVICE}")
     # A task remembers the kind of the model that it has built last, so this model has a task of its own.
@@ -81,6 +81,6 @@ def load_scorer(task: Any, path: str) -> LeftToRightScorer:
             "that was trained on that folder"
         ) from error
     if not isinstance(model, LeftToRightModel):
-        arch = getattr(settings["model"], "_name", None)
+        arch = getattr(settings.get("model"), "_name", None)
         raise InputError(f"--rerank-path {path} has --arch {arch}, which does not write from left to right; {_ADVICE}")
     return LeftToRightScorer(model)
