@@ -31,7 +31,7 @@ def nodes_and_depth(tree: Tree) -> tuple[int, int]:
 
 
 def is_larger(pair: tuple[str, str], nodes: int | None, depth: int | None) -> bool:
-    """Whether a side of a pair of bracketed trees has more nodes, or a larger depth; None is no bound."""
+    """Returns whether a tree of a pair, in brackets, has more nodes or a larger depth. None is not checked."""
     for side in pair:
         found = nodes_and_depth(notation_named("bracket").read(side))
         if any(bound is not None and size > bound for size, bound in zip(found, (nodes, depth))):

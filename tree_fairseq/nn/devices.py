@@ -60,7 +60,7 @@ def without_autocast(tensor: Tensor) -> contextlib.AbstractContextManager:
 
 
 def first_tokens(is_token: Tensor) -> Tensor:
-    """The column of the first true element of each row, ``[B, 1]`` int64, of ``[B, N]`` bool; 0 if there is none."""
+    """The column of the first true element of each row, ``[B, 1]`` int64, of ``[B, N]`` bool; 0 if all are false."""
     return is_token.int().argmax(1, keepdim=True)
 
 

@@ -130,7 +130,7 @@ class LineGuard:
         logger.warning("%s%s The hypothesis of this line is empty.", message, "" if message.endswith(".") else ".")
 
     def _read_all(self, task: FairseqTask, read: Callable, lines: Sequence[str], encode_fn: Encode):
-        """Reads the lines that can be read. Raises NothingReadableError if there is none."""
+        """Reads the lines that can be read. Raises NothingReadableError if no line can be read."""
 
         def read_some(places: Sequence[int]):
             first = self._first + (int(places[0]) if len(places) else 0)
