@@ -1,7 +1,8 @@
 """Pictures of the files of ``examples/results``: the differences of all, and the panels that one file asks for.
 
 A file asks for a panel by an entry: ``curve``, the learning curve; ``parts``, the metric by parts of the test set;
-``against``, one metric over another. All pictures need matplotlib.
+``against``, one metric over another; ``sweep``, the metric by a number in which systems differ. All pictures need
+matplotlib.
 """
 
 from __future__ import annotations
@@ -45,12 +46,13 @@ def draw_result(result: dict) -> Figure:
     systems = result["measured"]["systems"]
     chosen = [(name, draw) for name, draw in _DRAWN.items() if name in result]
     columns = max(1, 2 * len(chosen) - 1)
-    figure = new_figure(_WIDTH * len(chosen), _HEIGHT + _LEGEND_ROW * -(-len(systems) // columns))
-    colours = {system: COLOURS[k % len(COLOURS)] for k, system in enumerate(systems)}
+    names = list(result["sweep"]["lines"]) if "sweep" in result else list(systems)
+    colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(names)}
+    figure = new_figure(_WIDTH * len(chosen), _HEIGHT + _LEGEND_ROW * -(-len(names) // columns))
     for place, (_, draw) in enumerate(chosen, start=1):
         draw(figure.add_subplot(1, len(chosen), place), result, colours)
     lines = {line.get_label(): line for axes in reversed(figure.axes) for line in axes.get_lines()}
-    handles = [lines[system] for system in systems if system in lines]
+    handles = [lines[name] for name in names if name in lines]
     legend = figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
     as_written(legend.get_texts())
     return figure
@@ -90,7 +92,22 @@ def _draw_against(axes: Axes, result: dict, colours: dict[str, str]) -> None:
     _finish(axes, result["metrics"][across], result["metrics"][upwards])
 
 
-_DRAWN = {"curve": _draw_curve, "parts": _draw_parts, "against": _draw_against}
+def _draw_sweep(axes: Axes, result: dict, colours: dict[str, str]) -> None:
+    """The first metric by a number in which systems differ: a line through the means over the seeds, a point a seed."""
+    systems, metric = result["measured"]["systems"], next(iter(result["metrics"]))
+    values = sorted({float(value) for line in result["sweep"]["lines"].values() for value in line})
+    places = {value: place for place, value in enumerate(values)}  # equal steps: sizes often grow by factors
+    for name, line in result["sweep"]["lines"].items():
+        found = {places[float(value)]: systems[line[value]]["metrics"][metric] for value in sorted(line, key=float)}
+        means = [statistics.fmean(seeds) for seeds in found.values()]
+        axes.plot(list(found), means, "-", color=colours[name], label=name)
+        for place, seeds in found.items():
+            axes.plot([place] * len(seeds), seeds, "o", markersize=4, alpha=0.6, color=colours[name])
+    axes.set_xticks(range(len(values)), [f"{value:,g}" for value in values])
+    _finish(axes, result["sweep"]["title"], next(iter(result["metrics"].values())))
+
+
+_DRAWN = {"curve": _draw_curve, "parts": _draw_parts, "against": _draw_against, "sweep": _draw_sweep}
 
 
 def _finish(axes: Axes, across: str, upwards: str | None) -> None:

@@ -24,6 +24,8 @@ A file has these entries, and ``measured``, which this program writes:
   ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis
 * ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
 * ``against``, where one metric is drawn over another: the names of both, such as ``steps`` and ``accuracy``
+* ``sweep``, where systems differ in a number, such as that of the pairs that they are trained on: ``title`` of its
+  axis, and ``lines``, by name the system of each number
 * ``headlines``: those of the comparisons that the summary of all files shows; all where not given
 """
 

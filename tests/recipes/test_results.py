@@ -211,3 +211,28 @@ def test_a_log_without_the_metric_of_a_curve_is_named(tmp_path):
     assert results.learning_curve(log, "loss") == [[54, 8.7]]
     with pytest.raises(results.ScoringError, match=r"train\.log: no validation line has 'bleu'; there are loss"):
         results.learning_curve(log, "bleu")
+
+
+def test_a_sweep_has_a_line_through_the_means_and_a_point_for_each_seed():
+    result = {
+        "metrics": {"bleu": "sacreBLEU"},
+        "sweep": {
+            "title": "pairs",
+            "lines": {"trees": {"10000": "trees, 10k", "1000": "trees, 1k"}, "words": {"1000": "words, 1k"}},
+        },
+        "measured": {
+            "systems": {
+                "trees, 1k": {"metrics": {"bleu": [4.0, 6.0]}},
+                "trees, 10k": {"metrics": {"bleu": [20.0, 30.0]}},
+                "words, 1k": {"metrics": {"bleu": [3.0, 4.0]}},
+            }
+        },
+    }
+    figure = pictures.draw_result(result)
+    [axes] = figure.axes
+    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()}
+    assert lines["trees"] == [[0, 5], [1, 25]] and lines["words"] == [[0, 3.5]]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1,000", "10,000"]
+    points = [line.get_ydata().tolist() for line in axes.get_lines() if line.get_marker() == "o"]
+    assert points == [[4, 6], [20, 30], [3, 4]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["trees", "words"]
