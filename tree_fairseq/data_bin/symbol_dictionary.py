@@ -6,6 +6,7 @@ and child are symbols, and the root is on branch 0 of ``<root>``.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import re
@@ -20,7 +21,7 @@ from torch import Tensor
 from tree_fairseq.errors import ArityMismatchError, CorruptFileError, DictionaryMismatchError, SymbolTreeError
 from tree_fairseq.files import require_plain_file
 from tree_fairseq.trees.notations import Notation
-from tree_fairseq.trees.symbols import NULL, SymbolEncoding, parents_and_branches, unknown_symbol
+from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding, parents_and_branches, unknown_symbol
 from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Tree
 
@@ -132,21 +133,36 @@ def build_symbol_dictionary(
     threshold: int,
     nwords: int,
     padding_factor: int,
+    all_arities: bool = False,
 ) -> Dictionary:
     """Returns a dictionary of symbols (and, if joined, of the words of a sequence side) from how often they occur.
 
-    It has all special symbols that a side of trees needs, up to the arity ``degree``.
+    It has all special symbols that a side of trees needs, up to the arity ``degree``. With ``all_arities`` it also has
+    every label that it has with one arity with the others, so that a model may write what training does not show.
     """
     dictionary = Dictionary()
     for symbol, count in sorted(counts.items()):
         dictionary.add_symbol(symbol, count)
     dictionary.finalize(threshold=threshold, nwords=nwords, padding_factor=1)
+    if all_arities:
+        for label in sorted(_labels(dictionary, encoding)):
+            for arity in range(degree + 1):
+                dictionary.add_symbol(encoding.join(label, arity), 0)
     if encoding.binarization == "lcrs":
         dictionary.add_symbol(NULL, 0)
     for arity in range(degree + 1):
         dictionary.add_symbol(unknown_symbol(arity), 0)
     dictionary.pad_to_multiple_(padding_factor)
     return dictionary
+
+
+def _labels(dictionary: Dictionary, encoding: SymbolEncoding) -> set[str]:
+    """Returns the labels of the symbols of a dictionary."""
+    labels = set()
+    for symbol in dictionary.symbols:
+        with contextlib.suppress(ArityMismatchError):
+            labels.add(encoding.split(symbol)[0])
+    return labels - {NULL, UNKNOWN_LABEL}
 
 
 def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str) -> int:

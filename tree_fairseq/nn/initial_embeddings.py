@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 STOCK = ("transformer", "lstm", "fconv", "lightconv")
 """fairseq's models that get the flag, and with them all architectures of theirs."""
-_TABLES = ("embed_tokens", "embed_labels", "embed_brackets")
+_TABLES = ("embed_tokens", "embed_labels", "embed_arities", "embed_brackets")
 _FLAG = "--embedding-init-scale"
 
 

@@ -84,6 +84,11 @@ _SYMBOL_FLAGS: Flags = {
         "help": "lcrs: left-child right-sibling binary trees; none: the trees as they are, with any number of branches "
         + _SHOWN,
     },
+    "--all-arities": {
+        "action": "store_true",
+        "help": "the dictionary has every label with every arity, so that a model with --factored-symbols can write a "
+        "label with as many children as training never shows",
+    },
     "--arity-mark": {
         "default": ARITY_MARK,
         "metavar": "C",

@@ -213,7 +213,13 @@ class SymbolFiles:
         degree = max(text.degree for lang in sides for text in self.texts[lang].values())
         encoding = next(iter(sides.values())).encoding
         dictionary = build_symbol_dictionary(
-            counts, encoding, degree, threshold=threshold, nwords=nwords, padding_factor=self.plan.args.padding_factor
+            counts,
+            encoding,
+            degree,
+            threshold=threshold,
+            nwords=nwords,
+            padding_factor=self.plan.args.padding_factor,
+            all_arities=self.plan.args.all_arities,
         )
         path = str(self.staging.folder("symbols") / f"dict.{name}.txt")
         dictionary.save(path)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.nn.shared_memory import MemoryDecoder
+from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, FactoredOutput
 from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
 from tree_fairseq.tree_positional.positions import TreePositions, paths_of_batch
 
@@ -30,6 +31,13 @@ class TreePositionalDecoder(MemoryDecoder):
             if cfg.query_position:
                 # Always projected: the model must tell the two summed positions apart.
                 self.embed_next_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, always_project=True)
+
+    def build_output_projection(self, cfg, dictionary, embed_tokens) -> None:
+        """fairseq's output layer, or the one with the factors of the embeddings."""
+        if isinstance(embed_tokens, FactoredEmbedding):
+            self.output_projection = FactoredOutput(embed_tokens)
+        else:
+            super().build_output_projection(cfg, dictionary, embed_tokens)
 
     def extract_features(
         self, prev_output_tokens: Tensor, encoder_out: Optional[dict[str, list]], incremental_state=None, **kwargs

@@ -13,8 +13,9 @@ from tree_fairseq.nn.distance_transformer import DistanceBiasTransformer
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.nn.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
-from tree_fairseq.options import option
+from tree_fairseq.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
+from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, has_arities
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch
 
 
@@ -64,6 +65,11 @@ class TreePositionalModelConfig(TreePositionalEncoderConfig):
     query_position: bool = option(
         False, "also give the decoder the position of the next symbol at each step (not in the paper)"
     )
+    factored_symbols: bool = option(
+        False,
+        "the vector of a symbol is the sum of one for its label and one for its arity, which the output shares "
+        "(not in the paper)",
+    )
 
 
 @register_model("tree_positional_transformer")
@@ -88,7 +94,29 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
         cfg.target_symbols = target_side(task).symbols
         if cfg.query_position and cfg.target_symbols is None:
             raise InputError("--query-position needs a target of symbol trees, but this target is a sequence")
+        if cfg.factored_symbols:
+            _require_factors(cfg)
         super().fill_in(cfg, args, task)
+
+    @classmethod
+    def build_embedding(cls, cfg, dictionary, embed_dim, path=None):
+        """fairseq's vectors, or those of labels and arities where the dictionary has symbols of trees."""
+        if cfg.factored_symbols and has_arities(dictionary, cfg.target_symbols.encoding):
+            return FactoredEmbedding(dictionary, cfg.target_symbols.encoding, embed_dim)
+        return super().build_embedding(cfg, dictionary, embed_dim, path)
+
+
+def _require_factors(cfg) -> None:
+    """Refuses options that need a vector for each whole symbol; raises InputError."""
+    if cfg.target_symbols is None:
+        raise InputError("--factored-symbols needs a target of symbol trees, but this target is a sequence")
+    if not (cfg.share_decoder_input_output_embed or cfg.share_all_embeddings):
+        raise InputError(
+            "--factored-symbols: the output has the same factors as the embeddings",
+            hint="Add --share-decoder-input-output-embed.",
+        )
+    names = "encoder_embed_path", "decoder_embed_path", "adaptive_softmax_cutoff"
+    refuse_flags(given_flags(cfg, *names), "--factored-symbols, which has vectors of labels and arities")
 
 
 def _set_tiny_defaults(args) -> None:
