@@ -124,6 +124,23 @@ def test_unknown_symbols_keep_their_arity(corpus, tmp_path):
     assert Manifest.load(tmp_path / "bin").symbols["lf"].splits["train"].unknown == 4
 
 
+@pytest.mark.parametrize("binarization", ["lcrs", "none"])
+def test_a_dictionary_may_have_every_label_with_every_arity(tmp_path, binarization):
+    (tmp_path / "train.nl").write_text("a\nb\n", encoding="utf-8")
+    (tmp_path / "train.lf").write_text("( f x y )\n( g x )\n", encoding="utf-8")
+    data = tmp_path / "bin"
+    preprocess(tmp_path, data, "--all-arities", "--binarization", binarization, splits=("train",))
+    dictionary = Dictionary.load(str(data / "dict.lf.txt"))
+    made = {f"{label}^{arity}" for label in "fgxy" for arity in range(3)}
+    assert {symbol for symbol in dictionary.symbols if "^" in symbol} == made
+    assert stored_programs(data, "train") == programs(tmp_path, "train") and check_folder(data) == []
+    (tmp_path / "test.nl").write_text("a\n", encoding="utf-8")
+    (tmp_path / "test.lf").write_text("( x ( f y ) g )\n", encoding="utf-8")
+    dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
+    preprocess(tmp_path, data, *dictionaries, "--binarization", binarization, splits=("test",))
+    assert stored_programs(data, "test") == programs(tmp_path, "test")
+
+
 def test_splits_are_added_with_the_dictionaries_of_the_folder(corpus, tmp_path):
     data = tmp_path / "bin"
     preprocess(corpus, data, splits=("train", "valid"))

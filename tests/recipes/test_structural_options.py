@@ -55,7 +55,11 @@ def test_full_size_commands_are_fairseq_s_and_the_paper_s(base, name):
     arguments = parsed(train)
     convert_namespace_to_omegaconf(arguments)
     assert arguments.task == "structural_translation"
-    assert arguments.batch_size == (64 if name in ("geo", "atis", "jobs") else 128) and arguments.clip_norm == 10 and arguments.optimizer == "adam"
+    assert (
+        arguments.batch_size == (64 if name in ("geo", "atis", "jobs") else 128)
+        and arguments.clip_norm == 10
+        and arguments.optimizer == "adam"
+    )
     assert (arguments.encoder_layers, arguments.decoder_layers, arguments.encoder_embed_dim) == (4, 4, 256)
     assert arguments.encoder_ffn_embed_dim == (1024 if name in SEMANTIC_PARSING else 512)
     assert arguments.tree_position_dim == 2048 and arguments.tree_levels == 32

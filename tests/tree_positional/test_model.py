@@ -137,7 +137,12 @@ def test_the_query_position_is_that_of_the_next_symbol():
 
 @each_encoding
 @pytest.mark.parametrize(
-    "flags", [*QUERY, ("--parameter-free-tree-positions", "--tree-levels", "3", "--query-position")]
+    "flags",
+    [
+        *QUERY,
+        ("--parameter-free-tree-positions", "--tree-levels", "3", "--query-position"),
+        ("--query-position", "--factored-symbols", "--share-decoder-input-output-embed"),
+    ],
 )
 @pytest.mark.parametrize("target", [True, False])
 def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):

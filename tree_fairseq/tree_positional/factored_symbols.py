@@ -21,8 +21,7 @@ from tree_fairseq.trees.symbols import UNKNOWN_LABEL, SymbolEncoding
 class FactoredEmbedding(nn.Module):
     """Vectors of symbols, ``[V, D]``, from vectors of labels and of arities.
 
-    What has no arity (words, EOS, padding) has a vector of its own. So have the unknown symbols of every arity: they are
-    no label.
+    What has no arity (words, EOS, padding) has a vector of its own. So does the unknown symbol of each arity.
 
     Args:
         dictionary: V symbols
@@ -37,22 +36,25 @@ class FactoredEmbedding(nn.Module):
         label_of = [numbers.setdefault(label, len(numbers)) for label in labels]
         self.num_embeddings, self.embedding_dim, self.padding_idx = len(dictionary), width, dictionary.pad()
         self.embed_labels = nn.Embedding(len(numbers), width, padding_idx=label_of[self.padding_idx])
-        # Row 0 is for what has no arity.
-        self.embed_arities = nn.Embedding(max(arities) + 2, width, padding_idx=0)
+        self.embed_arities = nn.Embedding(max(arities) + 1, width)
         for table in (self.embed_labels, self.embed_arities):
             nn.init.normal_(table.weight, mean=0, std=width**-0.5)
-            nn.init.zeros_(table.weight[table.padding_idx])
+        nn.init.zeros_(self.embed_labels.weight[self.embed_labels.padding_idx])
         self.register_buffer("label_of", torch.tensor(label_of), persistent=False)
         self.register_buffer("arity_of", torch.tensor(arities) + 1, persistent=False)
 
     @property
     def weight(self) -> Tensor:
         """The vectors of all symbols, ``[V, D]``."""
-        return self(torch.arange(self.num_embeddings, device=self.label_of.device))
+        return self.embed_labels.weight[self.label_of] + self._arities()[self.arity_of]
 
     def forward(self, ids: Tensor) -> Tensor:
         """Returns the vectors of ids ``[...]``, as ``[..., D]``."""
-        return self.embed_labels(self.label_of[ids]) + self.embed_arities(self.arity_of[ids])
+        return self.embed_labels(self.label_of[ids]) + self._arities()[self.arity_of[ids]]
+
+    def _arities(self) -> Tensor:
+        """The vectors of arities after one of zeros, which is for what has no arity."""
+        return functional.pad(self.embed_arities.weight, (0, 0, 1, 0))
 
 
 class FactoredOutput(nn.Module):
@@ -73,7 +75,7 @@ def has_arities(dictionary: Dictionary, encoding: SymbolEncoding) -> bool:
 
 
 def factors(dictionary: Dictionary, encoding: SymbolEncoding) -> tuple[list[str], list[int]]:
-    """Returns the label and the arity of each symbol; what has no arity, or no known label, is its own label, with -1."""
+    """Returns the label and the arity of each symbol, and where it has none, itself and -1; so for unknown symbols."""
     labels, arities = [], []
     for symbol in dictionary.symbols:
         try:
