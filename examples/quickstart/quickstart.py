@@ -26,8 +26,8 @@ USAGE = """usage: {script} [options]
   --parser-dir DIR   folder of a Stanza model for your text; without it Stanza downloads its own
   --subset N         the first N pairs of your train
   --updates N        training updates of each model (600)
-  --distance-bias B  linear, tree or both: the encoder's attention has a learned bias by distance, and the transformer
-                     beside it one by linear distance
+  --distance-bias B  the learned bias on the encoder's attention by distance: linear, tree or both (both), and the
+                     transformer beside it has one by linear distance; none: neither has one
   --toy              tiny sizes, to see that everything runs
 """
 SECONDS_BETWEEN_LINES = 10
@@ -68,8 +68,8 @@ def read_options(arguments: list[str]) -> dict[str, str]:
         if not words:
             raise UsageError(f"{word} needs a value")
         found[word[2:]] = words.pop(0)
-    if found.get("distance-bias", "both") not in ("linear", "tree", "both"):
-        raise UsageError(f"--distance-bias {found['distance-bias']}: give linear, tree or both")
+    if found.get("distance-bias", "both") not in ("none", "linear", "tree", "both"):
+        raise UsageError(f"--distance-bias {found['distance-bias']}: give none, linear, tree or both")
     return found
 
 
@@ -228,8 +228,9 @@ class Quickstart:
             "tree_transformer": [*begin, "tree_translation", "--arch", "tree_transformer_tiny"],
             "transformer": [*begin, "translation", "--arch", "transformer"],
         }
-        if "distance-bias" in self.options:
-            models["tree_transformer"] += ["--distance-bias", self.options["distance-bias"]]
+        bias = self.options.get("distance-bias", "both")
+        if bias != "none":
+            models["tree_transformer"] += ["--distance-bias", bias]
             models["transformer"][-1:] = ["transformer_distance_bias", "--distance-bias", "linear"]
         self.say(" ".join([*models["tree_transformer"], *size, *training]))
         self.say(" ".join(models["transformer"]) + ", the rest as above")
@@ -271,6 +272,8 @@ class Quickstart:
             # is in them.
             command = ["fairseq-generate", str(self.out / "data-bin"), "--user-dir", "tree_fairseq", "--task", task]
             command += ["--path", str(self.out / name / "checkpoint_best.pt"), "--beam", "5", "--remove-bpe"]
+            # After so few updates a model may repeat a phrase to the end; two such outputs of 500 cost five BLEU.
+            command += ["--max-len-a", "2", "--max-len-b", "10"]
             command += ["--max-tokens", "4000", "--required-batch-size-multiple", "1"]
             self.run(f"generate-{name}", [*command, "--results-path", str(self.out / name)])
         sides = ["--source", self.source, "--target", self.target]
