@@ -1,8 +1,9 @@
 """Embeddings of symbols as the sum of one for the label and one for the arity: ``--factored-symbols``.
 
 A symbol such as ``sleep^2`` is a unit of a dictionary, so a model that has only seen ``sleep^1`` knows nothing of it.
-With factors, both share the vector of their label, and ``^2`` has a vector that all labels share. The output layer has
-the same factors, so that the probability of a symbol is that of its label times that of its arity:
+With factors, both share the vector of their label, and ``^2`` has a vector that all labels share. In a joined dictionary
+a word of the source and a label that is spelled alike share their vector, too, so that names can be copied. The output
+layer has the same factors, so that the probability of a symbol is that of its label times that of its arity:
 
 .. math:: p(\\ell, a \\mid h) \\propto \\exp(h \\cdot (u_\\ell + v_a))
 """
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import ArityMismatchError
-from tree_fairseq.trees.symbols import UNKNOWN_LABEL, SymbolEncoding
+from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding
 
 
 class FactoredEmbedding(nn.Module):
@@ -77,13 +78,14 @@ def has_arities(dictionary: Dictionary, encoding: SymbolEncoding) -> bool:
 def factors(dictionary: Dictionary, encoding: SymbolEncoding) -> tuple[list[str], list[int]]:
     """Returns the label and the arity of each symbol, and where it has none, itself and -1; so for unknown symbols."""
     labels, arities = [], []
+    special = {NULL, *dictionary.symbols[: dictionary.nspecial]}
     for symbol in dictionary.symbols:
         try:
             label, arity = encoding.split(symbol)
         except ArityMismatchError:
             label, arity = UNKNOWN_LABEL, -1
-        # A written label is never the same as a symbol that has no arity: that has no mark.
-        is_known = label != UNKNOWN_LABEL and symbol != label
-        labels.append(f"{label}{encoding.mark}" if is_known else symbol)
+        is_known = label != UNKNOWN_LABEL and symbol != NULL
+        # What is special is never a word, so a label that is spelled alike is kept apart from it.
+        labels.append((label + encoding.mark if label in special else label) if is_known else symbol)
         arities.append(arity if is_known else -1)
     return labels, arities
