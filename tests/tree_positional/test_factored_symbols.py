@@ -7,14 +7,15 @@ import torch
 
 from tests.nn.tiny import dictionary
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD
-from tests.tree_positional.symbol_pairs import Pairs
+from tests.tree_positional.symbol_pairs import Pairs, task_side
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.initial_embeddings import embedding_tables, scale_embeddings
 from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, FactoredOutput
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding
 
 ENCODING = SymbolEncoding(binarization="none")
-SYMBOLS = ("f^1", "f^2", "g^1", "g^2", "g^0", "word", "<unk>^1", "f", NULL, "<unk:0>", "<unk:1>", "\\s^0")
+SYMBOLS = ("f^1", "f^2", "g^1", "g^2", "g^0", "word", "<unk>^1", "f", NULL, "<unk:0>", "<unk:1>", "<pad>^1")
 FLAGS = ("--factored-symbols", "--share-decoder-input-output-embed", "--query-position")
 
 
@@ -29,7 +30,7 @@ def obvious_logits(features: torch.Tensor, table: FactoredEmbedding, symbols: li
     for number, symbol in enumerate(symbols):
         label, mark, arity = symbol.rpartition("^")
         is_whole = not mark or label == "<unk>"
-        label = symbol if is_whole else label + mark
+        label = symbol if is_whole or label == "<pad>" else label
         row = known.setdefault(label, int(table.label_of[number]))
         assert row == table.label_of[number]
         logit = features @ table.embed_labels.weight[row]
@@ -40,11 +41,9 @@ def obvious_logits(features: torch.Tensor, table: FactoredEmbedding, symbols: li
 
 def test_logits_are_sums_over_label_and_arity_with_their_gradients():
     table, symbols = embedding(), dictionary(*SYMBOLS).symbols
-    # <null> has an arity of its own kind and is written without a mark.
-    kept = [number for number, symbol in enumerate(symbols) if symbol != NULL]
     features = torch.randn(3, 5, 6, dtype=torch.float64, requires_grad=True)
-    ours = FactoredOutput(table)(features)[..., kept]
-    obvious = obvious_logits(features, table, symbols)[..., kept]
+    ours = FactoredOutput(table)(features)
+    obvious = obvious_logits(features, table, symbols)
     torch.testing.assert_close(ours, obvious)
     weights = torch.randn_like(ours)
     parameters = [features, table.embed_labels.weight, table.embed_arities.weight]
@@ -73,12 +72,12 @@ def test_embeddings_are_the_rows_of_the_output():
     assert not table(torch.tensor([PAD])).any() and table.weight.shape == (len(SYMBOLS) + 4, 6)
 
 
-def test_symbols_without_a_label_of_their_own_share_nothing():
+def test_words_share_the_vector_of_their_label_and_special_symbols_share_nothing():
     table, words = embedding(), dictionary(*SYMBOLS)
     rows = {symbol: int(table.label_of[words.index(symbol)]) for symbol in words.symbols}
-    assert rows["f^1"] == rows["f^2"] != rows["g^1"] == rows["g^2"] == rows["g^0"]
-    alone = ["f", "word", "<unk>", "<unk>^1", "<unk:0>", "<unk:1>", NULL, "<s>", "<pad>", "</s>"]
-    assert len({rows[symbol] for symbol in [*alone, "f^1", "g^1", "\\s^0"]}) == len(alone) + 3
+    assert rows["f"] == rows["f^1"] == rows["f^2"] != rows["g^1"] == rows["g^2"] == rows["g^0"]
+    alone = ["word", "<unk>", "<unk>^1", "<unk:0>", "<unk:1>", NULL, "<s>", "<pad>", "<pad>^1", "</s>"]
+    assert len({rows[symbol] for symbol in [*alone, "f", "g^1"]}) == len(alone) + 2
 
 
 def test_what_is_learned_of_one_arity_moves_the_others():
@@ -110,6 +109,19 @@ def test_a_model_has_them_on_both_sides_of_trees(encoding, source):
     again = pairs.model(*FLAGS, seed=3)
     again.load_state_dict(model.state_dict())
     assert torch.equal(again.decoder.embed_tokens.weight, model.decoder.embed_tokens.weight)
+
+
+def test_both_sides_may_share_one_table():
+    pairs = Pairs(False, True, ENCODING)
+    joined = dictionary("a", "w1", *pairs.target.dictionary.symbols[4:])
+    table = SymbolTable.from_symbols(joined.symbols, ENCODING)
+    pairs.task.source_dictionary = pairs.task.target_dictionary = joined
+    pairs.task.target_side = task_side(table)
+    model = pairs.model("--factored-symbols", "--share-all-embeddings")
+    assert model.encoder.embed_tokens is model.decoder.embed_tokens is model.decoder.output_projection.embedding
+    vectors = model.encoder.embed_tokens
+    word, symbol = (vectors.weight[joined.index(text)] for text in ("a", "a^1"))
+    torch.testing.assert_close(symbol - word, vectors.embed_arities.weight[1])
 
 
 def test_small_initial_embeddings_are_those_of_labels_and_arities():
