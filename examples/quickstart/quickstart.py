@@ -273,7 +273,7 @@ class Quickstart:
             command = ["fairseq-generate", str(self.out / "data-bin"), "--user-dir", "tree_fairseq", "--task", task]
             command += ["--path", str(self.out / name / "checkpoint_best.pt"), "--beam", "5", "--remove-bpe"]
             # After so few updates a model may repeat a phrase to the end; two such outputs of 500 cost five BLEU.
-            command += ["--max-len-a", "2", "--max-len-b", "10"]
+            command += ["--max-len-a", "1.5", "--max-len-b", "10"]
             command += ["--max-tokens", "4000", "--required-batch-size-multiple", "1"]
             self.run(f"generate-{name}", [*command, "--results-path", str(self.out / name)])
         sides = ["--source", self.source, "--target", self.target]
