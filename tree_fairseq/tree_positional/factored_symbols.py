@@ -1,9 +1,9 @@
 """Embeddings of symbols as the sum of one for the label and one for the arity: ``--factored-symbols``.
 
 A symbol such as ``sleep^2`` is a unit of a dictionary, so a model that has only seen ``sleep^1`` knows nothing of it.
-With factors, both share the vector of their label, and ``^2`` has a vector that all labels share. In a joined dictionary
-a word of the source and a label that is spelled alike share their vector, too, so that names can be copied. The output
-layer has the same factors, so that the probability of a symbol is that of its label times that of its arity:
+With factors, both share the vector of their label, and ``^2`` has a vector that all labels share. In a joined
+dictionary a word of the source and a label that is spelled alike share their vector, too, so that names can be copied.
+The output layer has the same factors, so the probability of a symbol is that of its label times that of its arity:
 
 .. math:: p(\\ell, a \\mid h) \\propto \\exp(h \\cdot (u_\\ell + v_a))
 """
