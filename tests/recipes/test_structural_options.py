@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -105,6 +107,20 @@ def test_cogs_has_a_setting_of_trees(base):
             "test2",
         ]
         assert value(score, "--primary") == "accuracy_generalization" and "test2=generalization" in score
+        assert "--all-arities" in preprocess and "--joined-dictionary" in preprocess
+        assert arguments.share_all_embeddings and getattr(arguments, "factored_symbols", None) in (None, "tree" in arch)
+
+
+def test_cogs_is_read_as_parses_where_asked(base):
+    flags = ("--setting", "trees", "--parser", "right-branching")
+    commands = printed_commands("cogs", *base, *flags)
+    (preprocess,), (train,) = named(commands, "fairseq-preprocess"), named(commands, "fairseq-train")
+    arguments = parsed(preprocess)
+    assert (arguments.source_modality, arguments.tree_parser) == ("constituency", "right-branching")
+    assert (arguments.target_modality, arguments.target_notation) == ("tree", "variable-free")
+    assert arguments.all_arities and train[1].endswith("/data-bin-right-branching")
+    refused = recipe("cogs", *base, *flags, "--arch", "transformer_semantic_parsing", "--dry-run")
+    assert refused.returncode == 1 and "--parser is for tree_positional_transformer* architectures" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -224,10 +240,10 @@ def test_raw_text_has_a_folder_of_its_own(base):
 
 def test_traversal_and_binarization_reach_preprocessing_and_names(base):
     (preprocess,) = named(
-        commands_of("atis", base, "--traversal", "bfs", "--binarization", "none"), "fairseq-preprocess"
+        commands_of("atis", base, "--traversal", "bfs", "--binarization", "lcrs"), "fairseq-preprocess"
     )
-    assert value(preprocess, "--traversal") == "bfs" and value(preprocess, "--binarization") == "none"
-    assert value(preprocess, "--destdir").endswith("/data-bin-bfs-none")
+    assert value(preprocess, "--traversal") == "bfs" and value(preprocess, "--binarization") == "lcrs"
+    assert value(preprocess, "--destdir").endswith("/data-bin-bfs-lcrs")
 
 
 def test_lines_held_out_are_trained_on_where_asked(base):
@@ -253,26 +269,32 @@ def test_every_seed_has_a_run_and_the_means_come_last(base):
     assert "mean_of_seeds.py" in commands_of("geo", base, "--seeds", "1,2", "--stage", "ablate")[-1][1]
 
 
-def test_ablations_differ_in_what_they_are_named_for(base):
-    commands = commands_of("geo", base, "--stage", "ablate")
+@pytest.mark.parametrize(
+    ("name", "query", "decay", "binarization"),
+    [("geo", ("no", False), "uniform", "lcrs"), ("active_logical", ("yes", True), "paper", "none")],
+)
+def test_ablations_differ_in_what_they_are_named_for(base, name, query, decay, binarization):
+    """Each is the choice that the recipe's own model does not have."""
+    commands = commands_of(name, base, "--stage", "ablate")
     runs = {
-        value(command, "--save-dir").split("/")[-2].split("parsing")[1]: command
+        re.sub(".*(parsing|translation)", "", value(command, "--save-dir").split("/")[-2]): command
         for command in named(commands, "fairseq-train")
     }
     assert set(runs) == {
         "-seed1",
-        "-query-position-seed1",
-        "-decay-init-paper-seed1",
+        f"-query-position-{query[0]}-seed1",
+        f"-decay-init-{decay}-seed1",
         "-parameter-free-seed1",
         "-bfs-seed1",
-        "-none-seed1",
+        f"-{binarization}-seed1",
     }
-    for name, command in runs.items():
+    for run, command in runs.items():
         arguments = parsed(command)
-        assert arguments.query_position is ("query" in name)
-        assert str(arguments.tree_decay_init) == ("paper" if "paper" in name else "uniform")
-        assert arguments.parameter_free_tree_positions is ("free" in name)
-        assert command[1].endswith({"-bfs-seed1": "data-bin-bfs", "-none-seed1": "data-bin-none"}.get(name, "data-bin"))
+        assert arguments.query_position is (query[1] if "query" in run else not query[1])
+        assert (str(arguments.tree_decay_init) == decay) is ("decay" in run)
+        assert arguments.parameter_free_tree_positions is ("free" in run)
+        folder = {"-bfs-seed1": "data-bin-bfs", f"-{binarization}-seed1": f"data-bin-{binarization}"}
+        assert command[1].endswith(folder.get(run, "data-bin"))
     full, *ablations = named(commands, "score")
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
 
