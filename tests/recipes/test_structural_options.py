@@ -153,6 +153,7 @@ def test_sets_beyond_training_are_scored_by_size_for_both_models(base, name, fla
 @pytest.mark.parametrize(
     ("name", "flags", "message"),
     [
+        ("geo", ("--arch", "lstm", "--query-position", "no"), "--query-position is for tree_positional_transformer"),
         ("geo", ("--up-to", "20"), "--up-to is for recipes whose sources and targets are trees"),
         ("for2lam", ("--setting", "SYN-L", "--longer", "5"), "--longer is for the settings of short programs"),
         ("for2lam", ("--longer", "5", "--up-to", "20"), "give --longer or --up-to, not both"),

@@ -117,7 +117,7 @@ def add(sentence: dict, kind: str, value: str) -> None:
 
 
 def best_texts(sentences: dict[int, dict], numbers: Iterable[int]) -> Iterable[str]:
-    """Yields the best hypothesis of each sentence with a number; an empty text where there is none."""
+    """Yields the best hypothesis of each sentence with a number, or an empty text if the sentence has no hypothesis."""
     for number in numbers:
         hypotheses = sentences.get(number, {}).get("hypotheses")
         yield hypotheses[0]["text"] if hypotheses else ""

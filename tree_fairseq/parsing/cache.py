@@ -171,7 +171,7 @@ class SeenKeys:
         self._connection.execute("CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def add(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Adds keys and returns those that are new; raises DiskFullError if there is no room for them."""
+        """Adds keys and returns those that are new; raises DiskFullError if the disk is full."""
         new = set(keys)
         # Neighbours share pages.
         ordered = sorted(new)

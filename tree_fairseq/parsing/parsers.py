@@ -291,7 +291,7 @@ def parser_names() -> list[str]:
 
 
 def registered_parser(name: str) -> Registration:
-    """Returns the parser that ``--tree-parser`` names; raises ParserUnavailableError if there is none."""
+    """Returns the parser that ``--tree-parser`` names; raises ParserUnavailableError if it does not exist."""
     module, _, own_name = name.rpartition(":")
     module = module or ("" if name in _REGISTRY else _BUILT_IN.get(name, ""))
     if module:
