@@ -78,79 +78,89 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each.add_argument("--limit", type=int, help="only the first examples of every split")
         each.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     for name, corpus in utterances.CORPORA.items():
-        each = parsers[name]
-        each.add_argument(
-            "--valid",
-            type=int,
-            default=corpus.valid,
-            help="validation examples to draw from train if dev.txt is not the validation set (default: %(default)s)",
-        )
-        each.add_argument("--keep-valid", action="store_true", help="keep the validation examples in training, too")
-        each.add_argument(
-            "--notation",
-            choices=sorted(NOTATIONS),
-            default=corpus.notation,
-            help="notation of the logical forms (default: %(default)s)",
-        )
-        each.add_argument(
-            "--recombine",
-            type=int,
-            default=0,
-            metavar="N",
-            help="add N pairs by data recombination (Jia and Liang 2016)",
-        )
-        each.add_argument(
-            "--recombine-by",
-            type=recombination_kinds,
-            default=KINDS,
-            metavar="KIND,...",
-            help=f"how: entities, phrases, concat2, concat3, ... (default: {','.join(KINDS)})",
-        )
-        each.add_argument(
-            "--permute",
-            type=int,
-            default=0,
-            metavar="N",
-            help="add N training pairs with the children of and, or in another order",
-        )
-    recipes = parsers["ifttt"]
-    recipes.add_argument(
+        _add_utterance_arguments(parsers[name], corpus)
+    _add_ifttt_arguments(parsers["ifttt"])
+    _add_cogs_arguments(parsers["cogs"])
+    _add_active_logical_arguments(parsers["active_logical"])
+    return parser.parse_args(arguments)
+
+
+def _add_utterance_arguments(parser: argparse.ArgumentParser, corpus: utterances.Corpus) -> None:
+    parser.add_argument(
+        "--valid",
+        type=int,
+        default=corpus.valid,
+        help="validation examples to draw from train if dev.txt is not the validation set (default: %(default)s)",
+    )
+    parser.add_argument("--keep-valid", action="store_true", help="keep the validation examples in training, too")
+    parser.add_argument(
+        "--notation",
+        choices=sorted(NOTATIONS),
+        default=corpus.notation,
+        help="notation of the logical forms (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--recombine", type=int, default=0, metavar="N", help="add N pairs by data recombination (Jia and Liang 2016)"
+    )
+    parser.add_argument(
+        "--recombine-by",
+        type=recombination_kinds,
+        default=KINDS,
+        metavar="KIND,...",
+        help=f"how: entities, phrases, concat2, concat3, ... (default: {','.join(KINDS)})",
+    )
+    parser.add_argument(
+        "--permute",
+        type=int,
+        default=0,
+        metavar="N",
+        help="add N training pairs with the children of and, or in another order",
+    )
+
+
+def _add_ifttt_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--text", choices=sorted(ifttt.TEXTS), default="title", help="text of recipes (default: %(default)s)"
     )
-    recipes.add_argument(
+    parser.add_argument(
         "--arguments",
         choices=ARGUMENTS,
         default="all",
         help="parameters of programs: with values, names only, or none (default: %(default)s)",
     )
-    parsers["cogs"].add_argument(
+
+
+def _add_cogs_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--targets",
         choices=cogs.TARGETS,
         default=cogs.VARIABLE_FREE,
         help="kind of logical forms (default: %(default)s)",
     )
-    parsers["cogs"].add_argument(
+    parser.add_argument(
         "--original-forms",
         type=Path,
         metavar="DIR",
         help="write the test sets to another folder, too, with original forms in the place of variable-free ones",
     )
-    parsers["cogs"].add_argument(
+    parser.add_argument(
         "--generalization-sample",
         type=int,
         metavar="N",
         help="draw N examples of the generalization set as test2, evenly from its categories",
     )
-    parsers["active_logical"].add_argument(
+
+
+def _add_active_logical_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--direction",
         choices=active_logical.DIRECTIONS,
         default="both",
         help="both: the published mixture (default: %(default)s)",
     )
-    parsers["active_logical"].add_argument(
+    parser.add_argument(
         "--deeper", type=int, metavar="N", help="make test2: N pairs of test with further adjectives, and so deeper"
     )
-    return parser.parse_args(arguments)
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
