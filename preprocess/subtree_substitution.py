@@ -1,0 +1,206 @@
+"""More training pairs by subtree substitution (Yang et al. 2022): a phrase and its subtree in the place of others.
+
+    tree-fairseq parse DIR/train.nl DIR/train.trees
+    python -m preprocess.subtree_substitution --text DIR --source nl --target lf --notation variable-free
+        --parses DIR/train.trees --count 20000
+
+A noun phrase of one sentence takes the place of a noun phrase of another, and its part of the logical form that of the
+other's; clauses likewise. So a phrase moves to places where training never has it, and phrases nest deeper than in
+training. `preprocess.phrase_alignment` finds which constituent is which subtree: nothing is written by hand about the
+language or the forms but the labels of the constituents. Only training pairs are read. Pairs that are made can be
+changed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+from preprocess.command import prepare_data_set
+from preprocess.corpora import CorpusError, read_lines, read_pairs, write_pairs
+from preprocess.logical_forms import Example
+from preprocess.logical_places import node_at, replaced
+from preprocess.phrase_alignment import Parsed, Phrase, aligned_phrases, said_symbols, symbol_classes
+from tree_fairseq.trees.notations import NOTATIONS, Notation, notation_named
+from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+LABELS = ("NP", "SBAR")
+Kind = tuple[str, str, str]
+"""What phrases have in common that may be exchanged: the label of the constituent, the class of the symbol at the root of its
+subtree, and the punctuation mark at its end."""
+Place = tuple[Parsed, Phrase]
+PATIENCE = 10_000
+"""Drawing stops after this number of draws that gave nothing new."""
+
+
+class Substitution:
+    """Makes pairs out of parsed training pairs.
+
+    Args:
+        pairs: the training set
+        labels: constituents of these labels are exchanged for others of the same label
+        longest: bound of the words of a new utterance
+        generator: the only source of randomness
+    """
+
+    def __init__(
+        self, pairs: Sequence[Parsed], labels: Sequence[str], longest: int, generator: random.Random
+    ) -> None:
+        self.labels, self.longest, self.generator = labels, longest, generator
+        self.symbol_of = said_symbols(pairs)
+        self.class_of = symbol_classes(pair.form for pair in pairs)
+        self.inside = {word for pair in pairs for word in pair.words[1:]}
+        # Phrases that may go elsewhere, by kind and number of words, and by label those that may be replaced.
+        self.guests: dict[Kind, dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
+        self.hosts: dict[str, list[Place]] = defaultdict(list)
+        for pair in pairs:
+            self.add(pair)
+
+    def kind(self, pair: Parsed, phrase: Phrase) -> Kind:
+        """Returns the kind of a phrase of a pair."""
+        last = node_at(pair.parse, phrase.constituent).leaves()[-1]
+        return phrase.label, self.class_of[phrase.symbol], "" if last.isalnum() else last
+
+    def add(self, pair: Parsed) -> None:
+        """Adds the phrases of a pair to those that are drawn."""
+        for phrase in aligned_phrases(pair, self.symbol_of):
+            if phrase.label in self.labels:
+                size = len(node_at(pair.parse, phrase.constituent).leaves())
+                self.guests[self.kind(pair, phrase)][size].append((pair, phrase))
+                if phrase.subtree:
+                    self.hosts[phrase.label].append((pair, phrase))
+
+    def make(self) -> Optional[Parsed]:
+        """Draws a pair, with labels and sizes of phrases equally often; None if what was drawn gives none."""
+        labels = [label for label in self.labels if self.hosts[label]]
+        if not labels:
+            return None
+        host, hole = self.generator.choice(self.hosts[self.generator.choice(labels)])
+        guests = self.guests[self.kind(host, hole)]
+        size = self.generator.choice(sorted(guests))
+        guest, phrase = self.generator.choice(guests[size])
+        constituent = node_at(guest.parse, phrase.constituent)
+        if len(host.words) - len(node_at(host.parse, hole.constituent).leaves()) + size > self.longest:
+            return None
+        parse = replaced(host.parse, hole.constituent, self.without_capital(constituent))
+        if host.words[0][0].isupper():
+            parse = with_capital(parse)
+        return Parsed(parse, replaced(host.form, hole.subtree, node_at(guest.form, phrase.subtree)))
+
+    def without_capital(self, constituent: Tree) -> Tree:
+        """Returns the constituent with a first word as the inside of utterances has it: *the* for *The*, but *Emma*."""
+        first, *rest = constituent.leaves()
+        small = first[:1].lower() + first[1:]
+        return constituent.map_leaves([small, *rest]) if small in self.inside and first not in self.inside else constituent
+
+
+def with_capital(parse: Tree) -> Tree:
+    """Returns the parse with a capital letter at the beginning."""
+    first, *rest = parse.leaves()
+    return parse.map_leaves([first[:1].upper() + first[1:], *rest])
+
+
+def substitute(
+    examples: Sequence[Example],
+    parses: Sequence[Tree],
+    count: int,
+    notation: Notation,
+    labels: Sequence[str] = LABELS,
+    longest: Optional[int] = None,
+    seed: int = 1,
+) -> list[Example]:
+    """Returns ``count`` new pairs with different utterances, none of them an utterance of ``examples``.
+
+    Args:
+        examples: the training set
+        parses: the parse of each utterance
+        count: number of pairs
+        notation: that of the logical forms
+        labels: constituents of these labels are exchanged
+        longest: bound of the words of a new utterance; None is the longest of ``examples``
+        seed: seed of all draws; the same arguments give the same pairs
+
+    Raises:
+        CorpusError: the training set does not give so many
+    """
+    pairs = [Parsed(parse, notation.read(example.target)) for example, parse in zip(examples, parses)]
+    longest = max(len(pair.words) for pair in pairs) if longest is None else longest
+    substitution = Substitution(pairs, labels, longest, random.Random(f"substitution {seed}"))
+    phrases = ", ".join(f"{len(substitution.hosts[label])} {label}" for label in labels)
+    logger.info("%d pairs; constituents that are aligned with a subtree: %s", len(pairs), phrases)
+    seen, made, fruitless = {" ".join(pair.words) for pair in pairs}, [], 0
+    while len(made) < count:
+        fruitless += 1
+        if fruitless > PATIENCE:
+            raise CorpusError(
+                f"{len(pairs)} training pairs give only {len(made)} new ones by exchanging {', '.join(labels)}, not "
+                f"{count}: ask for fewer, or for other labels"
+            )
+        pair = substitution.make()
+        if pair is None or (source := " ".join(pair.words)) in seen:
+            continue
+        fruitless = 0
+        seen.add(source)
+        made.append(Example(source, notation.write(pair.form)))
+        substitution.add(pair)
+    return made
+
+
+def read_parses(path: Path, sentences: Sequence[str]) -> list[Tree]:
+    """Reads the parses of sentences, one a line.
+
+    Raises:
+        CorpusError: their number or a parse's words are not those of the sentences; names file and line
+        TreeFormatError: a line is not made of trees
+    """
+    forests = [read_forest(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
+    if len(forests) != len(sentences):
+        raise CorpusError(f"{path} has {len(forests)} parses for {len(sentences)} sentences: parse the same file again")
+    for number, (forest, sentence) in enumerate(zip(forests, sentences), 1):
+        if len(forest) != 1 or forest[0].leaves() != sentence.split():
+            raise CorpusError(f"{path}:{number}: this is not the parse of {sentence!r}: parse the same file again")
+    return [parse for [parse] in forests]
+
+
+def enlarge(args: argparse.Namespace) -> dict[str, int]:
+    """Adds new pairs to the training set of a folder; returns its new size."""
+    prefix, languages = args.text / "train", (args.source, args.target)
+    pairs = list(read_pairs(f"{prefix}.{args.source}", f"{prefix}.{args.target}"))
+    examples = [Example(*pair) for pair in pairs]
+    parses = read_parses(args.parses, [example.source for example in examples])
+    made = substitute(
+        examples, parses, args.count, notation_named(args.notation), args.labels, args.longest, args.seed
+    )
+    return {"train": write_pairs(prefix, languages, [*pairs, *(example.pair for example in made)])}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m preprocess.subtree_substitution", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--text", type=Path, required=True, help="folder of train.SOURCE and train.TARGET, which grow")
+    parser.add_argument("--source", default="nl", help="suffix of the utterances (default: %(default)s)")
+    parser.add_argument("--target", default="lf", help="suffix of the logical forms (default: %(default)s)")
+    parser.add_argument("--notation", choices=sorted(NOTATIONS), required=True, help="notation of the logical forms")
+    parser.add_argument("--parses", type=Path, required=True, help="bracketed parses of train.SOURCE, one a line")
+    parser.add_argument("--count", type=int, required=True, help="number of new pairs")
+    parser.add_argument(
+        "--labels", nargs="+", default=LABELS, help=f"constituents to exchange (default: {' '.join(LABELS)})"
+    )
+    parser.add_argument("--longest", type=int, help="bound of the words of a new utterance (default: as in train)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
+    args = parser.parse_args(arguments)
+    return prepare_data_set("subtree_substitution", str(args.text), lambda: enlarge(args))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
