@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from os.path import commonprefix
 from typing import NamedTuple, Optional
 
 from preprocess.logical_places import Path, positions
@@ -59,8 +60,10 @@ def said_symbols(pairs: Iterable[Parsed]) -> dict[str, str]:
     for word, counts in together.items():
         always = [symbol for symbol, count in counts.items() if count >= MOSTLY * with_word[word]]
         if always:
-            # A word that occurs once has several symbols as rare as it, and its own may be spelled alike.
-            symbol_of[word] = min(always, key=lambda symbol: (with_symbol[symbol], symbol != word, symbol))
+            # A word that occurs once has several symbols as rare as it, of which its own may begin as it does.
+            symbol_of[word] = min(
+                always, key=lambda symbol: (with_symbol[symbol], -len(commonprefix((symbol, word))), symbol)
+            )
     said: Counter[str] = Counter()
     for words, symbols in sets:
         said.update(symbols & {symbol_of[word] for word in words if word in symbol_of})

@@ -58,38 +58,46 @@ class Substitution:
         self.symbol_of = said_symbols(pairs)
         self.class_of = symbol_classes(pair.form for pair in pairs)
         self.inside = {word for pair in pairs for word in pair.words[1:]}
-        # Phrases that may go elsewhere, by kind and number of words, and by label those that may be replaced.
-        self.guests: dict[Kind, dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
+        # Phrases that may go elsewhere, by kind and then by number of words, and by kind and then by each of their words
+        # that have a symbol; phrases that may be replaced, by label.
+        self.of_size: dict[Kind, dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
+        self.with_word: dict[Kind, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
         self.hosts: dict[str, list[Place]] = defaultdict(list)
         for pair in pairs:
             self.add(pair)
 
     def kind(self, pair: Parsed, phrase: Phrase) -> Kind:
         """Returns the kind of a phrase of a pair."""
-        last = node_at(pair.parse, phrase.constituent).leaves()[-1]
+        last = words_of(pair, phrase)[-1]
         return phrase.label, self.class_of[phrase.symbol], "" if last.isalnum() else last
 
     def add(self, pair: Parsed) -> None:
         """Adds the phrases of a pair to those that are drawn."""
         for phrase in aligned_phrases(pair, self.symbol_of):
             if phrase.label in self.labels:
-                size = len(node_at(pair.parse, phrase.constituent).leaves())
-                self.guests[self.kind(pair, phrase)][size].append((pair, phrase))
+                kind, words = self.kind(pair, phrase), words_of(pair, phrase)
+                self.of_size[kind][len(words)].append((pair, phrase))
+                for word in {*words} & {*self.symbol_of}:
+                    self.with_word[kind][word].append((pair, phrase))
                 if phrase.subtree:
                     self.hosts[phrase.label].append((pair, phrase))
 
     def make(self) -> Optional[Parsed]:
-        """Draws a pair, with labels and sizes of phrases equally often; None if what was drawn gives none."""
+        """Draws a pair; None if what was drawn gives none.
+
+        The phrase to insert is drawn by its size or by one of its words, and all sizes and words are equally probable.
+        So phrases nest, and words that training has once come to all places.
+        """
         labels = [label for label in self.labels if self.hosts[label]]
         if not labels:
             return None
         host, hole = self.generator.choice(self.hosts[self.generator.choice(labels)])
-        guests = self.guests[self.kind(host, hole)]
-        size = self.generator.choice(sorted(guests))
-        guest, phrase = self.generator.choice(guests[size])
-        constituent = node_at(guest.parse, phrase.constituent)
-        if len(host.words) - len(node_at(host.parse, hole.constituent).leaves()) + size > self.longest:
+        guests = self.generator.choice((self.of_size, self.with_word))[self.kind(host, hole)]
+        guest, phrase = self.generator.choice(guests[self.generator.choice(sorted(guests))])
+        size = len(host.words) - len(words_of(host, hole)) + len(words_of(guest, phrase))
+        if size > self.longest:
             return None
+        constituent = node_at(guest.parse, phrase.constituent)
         parse = replaced(host.parse, hole.constituent, self.without_capital(constituent))
         if host.words[0][0].isupper():
             parse = with_capital(parse)
@@ -100,6 +108,11 @@ class Substitution:
         first, *rest = constituent.leaves()
         small = first[:1].lower() + first[1:]
         return constituent.map_leaves([small, *rest]) if small in self.inside and first not in self.inside else constituent
+
+
+def words_of(pair: Parsed, phrase: Phrase) -> list[str]:
+    """Returns the words of a phrase."""
+    return node_at(pair.parse, phrase.constituent).leaves()
 
 
 def with_capital(parse: Tree) -> Tree:

@@ -96,8 +96,7 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
         write_json(diary, hours)
     if status != 0:
         raise ScoringError(f"this command failed: {shlex.join(command)}")
-    name = json.loads((out / "result.json").read_text(encoding="utf-8"))["description"]["run"]
-    [folder] = {path.parent for path in out.rglob(f"runs/{name}/{SCORE_FILE}")}
+    folder = _folder_of_run(out)
     scores = read_scores(folder / SCORE_FILE)
     facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
     if "parts" in result:
@@ -107,6 +106,14 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
         facts["curve"] = learning_curve(log, result["curve"]["metric"])
     spent = {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
     return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+
+
+def _folder_of_run(out: Path) -> Path:
+    """Returns the folder of the run that ``result.json`` is about. Runs on other data may have the same name."""
+    top = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    named = {path.parent for path in out.rglob(f"runs/{top['description']['run']}/{SCORE_FILE}")}
+    [folder] = {run for run in named if read_scores(run / SCORE_FILE).get("checkpoint") == top.get("checkpoint")}
+    return folder
 
 
 def learning_curve(log: Path, metric: str) -> list[list[float]]:

@@ -150,6 +150,18 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
 
 
+def test_runs_of_one_name_on_other_data_are_told_apart(tmp_path):
+    for subset, digest in (("1000", "a"), ("3000", "b")):
+        folder = tmp_path / subset / "runs" / "transformer"
+        folder.mkdir(parents=True)
+        text = json.dumps({"metric": "bleu", "score": 1, "checkpoint": {"sha256": digest}})
+        (folder / results.SCORE_FILE).write_text(text, encoding="utf-8")
+    for subset, digest in (("3000", "b"), ("1000", "a")):
+        top = {"description": {"run": "transformer"}, "checkpoint": {"sha256": digest}}
+        (tmp_path / "result.json").write_text(json.dumps(top), encoding="utf-8")
+        assert results._folder_of_run(tmp_path) == tmp_path / subset / "runs" / "transformer"
+
+
 def test_outcomes_of_runs_are_compared(tmp_path):
     def runs(name: str, *outcomes: str) -> list[Path]:
         for seed, digits in enumerate(outcomes):

@@ -1,0 +1,135 @@
+"""Subtree substitution: new pairs are sound, are made of training pairs alone, and are the same every time."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from preprocess.cogs import load
+from preprocess.cogs_forms import with_variables, without_variables
+from preprocess.corpora import CorpusError
+from preprocess.logical_forms import Example
+from preprocess.subtree_substitution import main, read_parses, substitute
+from tests.preprocess.test_phrase_alignment import MORE, PAIRS
+from tree_fairseq.trees.bracket import read_tree, write_forest
+from tree_fairseq.trees.notations import notation_named
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+NOTATION = notation_named("variable-free")
+PARSES = [read_tree(parse) for parse, _ in (*PAIRS, *MORE)]
+EXAMPLES = [Example(" ".join(parse.leaves()), form) for parse, (_, form) in zip(PARSES, (*PAIRS, *MORE))]
+
+
+def made(count, **options):
+    return substitute(EXAMPLES, PARSES, count, NOTATION, **options)
+
+
+def is_sound(example):
+    """Whether the form is that of the sentence, as the converter to COGS's own forms finds."""
+    return without_variables(with_variables(example.target, example.source)) == example.target
+
+
+def test_new_pairs_are_sound_and_differ():
+    found = made(300, longest=20)
+    assert len({example.source for example in found}) == 300
+    assert not {example.source for example in found} & {example.source for example in EXAMPLES}
+    assert [example for example in found if not is_sound(example)] == []
+    assert max(len(example.source.split()) for example in found) in (19, 20)
+    longest = max(len(parse.leaves()) for parse in PARSES)
+    assert all(len(example.source.split()) <= longest for example in made(50))
+
+
+def test_phrases_reach_places_that_training_lacks():
+    forms = {example.source: example.target for example in made(600, longest=16)}
+    # Training has neither a subject with a modifier, nor modifiers within modifiers, nor clauses three deep.
+    assert any(form.split(" , ")[0].count("nmod") for form in forms.values())
+    assert any("nmod . in = " in form.split("nmod . in = ", 1)[-1] for form in forms.values())
+    assert any(form.count("ccomp") > 2 for form in forms.values())
+    assert any(source.startswith("Paula ") for source in forms)
+    assert all("LAMBDA" not in form and "shark" not in form for form in forms.values())
+
+
+def test_a_sentence_begins_with_a_capital_letter_and_has_none_inside():
+    for example in made(300, longest=16):
+        first, *rest = example.source.split()
+        assert first[0].isupper() and not {"The", "A"} & {*rest}
+
+
+def test_the_same_arguments_give_the_same_pairs():
+    assert made(40, seed=3) == made(40, seed=3) != made(40, seed=4)
+
+
+def test_labels_are_those_that_are_exchanged():
+    assert {example.target.count("ccomp") for example in made(12, labels=("SBAR",), longest=30)} >= {1, 2, 3, 4}
+    with pytest.raises(CorpusError, match="give only 0 new ones by exchanging PRT, not 1: ask for fewer"):
+        made(1, labels=("PRT",))
+
+
+def test_a_clause_with_a_full_stop_is_not_put_inside():
+    # A parser may attach the full stop to the clause.
+    parse = read_tree(
+        "(S (NP (NNP Emma)) (VP (VBD said) (SBAR (IN that) (S (NP (DT the) (NN cat)) (VP (VBD slept))) (. .))))"
+    )
+    pair = Example("Emma said that the cat slept .", "say ( agent = Emma , ccomp = sleep ( agent = * cat ) )")
+    found = substitute([*EXAMPLES, pair], [*PARSES, parse], 300, NOTATION, longest=20)
+    assert all("." not in example.source.split()[:-1] for example in found)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for side, lines in zip(("nl", "lf"), zip(*(example.pair for example in EXAMPLES))):
+        (tmp_path / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (tmp_path / "parses").write_text("".join(f"{write_forest((parse,))}\n" for parse in PARSES), encoding="utf-8")
+    return tmp_path
+
+
+def run(folder, count, *options):
+    command = ["--text", folder, "--notation", "variable-free", "--parses", folder / "parses", "--count", count]
+    return main([str(word) for word in (*command, *options)])
+
+
+def test_the_command_adds_pairs_behind_the_others(folder, capsys, caplog):
+    caplog.set_level("INFO")
+    before = [(folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("nl", "lf")]
+    assert run(folder, 25, "--longest", 14, "--seed", 2) == 0
+    after = [(folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("nl", "lf")]
+    assert [lines[: len(old)] for lines, old in zip(after, before)] == before
+    assert list(zip(*(lines[len(old) :] for lines, old in zip(after, before)))) == [
+        example.pair for example in made(25, longest=14, seed=2)
+    ]
+    assert "constituents that are aligned with a subtree: " in caplog.text and "train" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[:-1], "parses for"),
+        (lambda lines: [lines[1], *lines[1:]], ":1: this is not the parse of 'The cat ate a cake .'"),
+        (lambda lines: [*lines[:2], "", *lines[3:]], ":3: this is not the parse of "),
+        (lambda lines: [*lines[:1], "(S (NN cat)", *lines[2:]], "parses:2"),
+    ],
+)
+def test_parses_of_other_sentences_are_refused(folder, capsys, change, message):
+    lines = (folder / "parses").read_text(encoding="utf-8").splitlines()
+    (folder / "parses").write_text("".join(f"{line}\n" for line in change(lines)), encoding="utf-8")
+    before = (folder / "train.nl").read_text(encoding="utf-8")
+    assert run(folder, 5) == 1
+    assert message in capsys.readouterr().err
+    assert (folder / "train.nl").read_text(encoding="utf-8") == before
+
+
+def test_pairs_of_cogs_are_sound(tmp_path):
+    if not (SHARED / "data/cogs").is_dir() or not (SHARED / "models/stanza-en-gum").is_dir():
+        pytest.skip("COGS or a Stanza model is not in ../shared")
+    from tree_fairseq.commands import parse
+
+    train = random.Random(1).sample(load(SHARED / "data/cogs")["train"], 100)
+    (tmp_path / "train.nl").write_text("".join(f"{example.source}\n" for example in train), encoding="utf-8")
+    arguments = [str(tmp_path / name) for name in ("train.nl", "parses")]
+    model = ["--parser-dir", str(SHARED / "models/stanza-en-gum"), "--tree-device", "cpu", "--no-progress-bar"]
+    assert not parse.main([*arguments, *model, "--parse-cache", str(tmp_path / "cache")])
+    parses = read_parses(tmp_path / "parses", [example.source for example in train])
+    found = substitute(train, parses, 100, NOTATION, longest=30)
+    assert sum(is_sound(example) for example in found if "." in example.source) >= 99
