@@ -103,10 +103,11 @@ def aligned_phrases(pair: Parsed, symbol_of: Mapping[str, str]) -> list[Phrase]:
 
 
 def symbol_classes(forms: Iterable[Tree]) -> dict[str, str]:
-    """Returns one symbol of its class for each symbol: two symbols are of a class if training has both below a third.
+    """Returns a class, which is one of its symbols, for each symbol that a form has below another one.
 
-    Classes with a common symbol are one class. So ``*``, ``cake`` and ``Emma`` are of one class, since all are below
-    ``theme=``; ``ccomp=``, which is below verbs, is of another one.
+    Two symbols are of a class if there are forms with both below the same symbol, and classes with a common symbol are
+    one class. So ``*``, ``cake`` and ``Emma`` are of one class, since all are below ``theme=``; ``ccomp=``, which is
+    below verbs, is of another one.
     """
     link: dict[str, str] = {}  # each symbol to one of its class, in the end to the same one
 
@@ -117,15 +118,12 @@ def symbol_classes(forms: Iterable[Tree]) -> dict[str, str]:
 
     first: dict[str, str] = {}  # a symbol that is below another
     for node in chain.from_iterable(form.preorder() for form in forms):
-        end(node.label)
         for child in node.children:
             link[end(child.label)] = end(first.setdefault(node.label, child.label))
     return {symbol: end(symbol) for symbol in list(link)}
 
 
-def _by_symbols(
-    tree: Tree, symbol: Callable[[Tree], Optional[str]]
-) -> dict[Symbols, list[tuple[Path, Tree]]]:
+def _by_symbols(tree: Tree, symbol: Callable[[Tree], Optional[str]]) -> dict[Symbols, list[tuple[Path, Tree]]]:
     """Returns the nodes in preorder, grouped by the symbols that they and all below them say."""
     nodes = list(positions(tree))
     said: dict[Path, Symbols] = {}

@@ -18,6 +18,7 @@ import logging
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Optional
 
@@ -26,16 +27,16 @@ from preprocess.corpora import CorpusError, read_lines, read_pairs, write_pairs
 from preprocess.logical_forms import Example
 from preprocess.logical_places import node_at, replaced
 from preprocess.phrase_alignment import Parsed, Phrase, aligned_phrases, said_symbols, symbol_classes
-from tree_fairseq.trees.notations import NOTATIONS, Notation, notation_named
 from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.notations import NOTATIONS, Notation, notation_named
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
 LABELS = ("NP", "SBAR")
 Kind = tuple[str, str, str]
-"""What phrases have in common that may be exchanged: the label of the constituent, the class of the symbol at the root of its
-subtree, and the punctuation mark at its end."""
+"""What phrases that may be exchanged have in common: the label of the constituent, the class of the symbol at the root
+of its subtree, and the punctuation mark at its end."""
 Place = tuple[Parsed, Phrase]
 PATIENCE = 10_000
 """Drawing stops after this number of draws that gave nothing new."""
@@ -51,15 +52,19 @@ class Substitution:
         generator: the only source of randomness
     """
 
-    def __init__(
-        self, pairs: Sequence[Parsed], labels: Sequence[str], longest: int, generator: random.Random
-    ) -> None:
+    def __init__(self, pairs: Sequence[Parsed], labels: Sequence[str], longest: int, generator: random.Random) -> None:
         self.labels, self.longest, self.generator = labels, longest, generator
         self.symbol_of = said_symbols(pairs)
         self.class_of = symbol_classes(pair.form for pair in pairs)
         self.inside = {word for pair in pairs for word in pair.words[1:]}
-        # Phrases that may go elsewhere, by kind and then by number of words, and by kind and then by each of their words
-        # that have a symbol; phrases that may be replaced, by label.
+        # A symbol that is never below another one, such as a name that is a whole utterance, has no class of its own.
+        classes: dict[str, Counter[str]] = {label: Counter() for label in labels}
+        for phrase in chain.from_iterable(aligned_phrases(pair, self.symbol_of) for pair in pairs):
+            if phrase.label in labels and phrase.symbol in self.class_of:
+                classes[phrase.label][self.class_of[phrase.symbol]] += 1
+        self.usual_class = {label: max(sorted(counts), key=counts.get, default="") for label, counts in classes.items()}
+        # Phrases that may go elsewhere, by kind and number of words, and by kind and each of their words that has a
+        # symbol; phrases that may be replaced, by label.
         self.of_size: dict[Kind, dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
         self.with_word: dict[Kind, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
         self.hosts: dict[str, list[Place]] = defaultdict(list)
@@ -69,7 +74,8 @@ class Substitution:
     def kind(self, pair: Parsed, phrase: Phrase) -> Kind:
         """Returns the kind of a phrase of a pair."""
         last = words_of(pair, phrase)[-1]
-        return phrase.label, self.class_of[phrase.symbol], "" if last.isalnum() else last
+        symbols = self.class_of.get(phrase.symbol, self.usual_class[phrase.label])
+        return phrase.label, symbols, "" if last.isalnum() else last
 
     def add(self, pair: Parsed) -> None:
         """Adds the phrases of a pair to those that are drawn."""
@@ -107,7 +113,9 @@ class Substitution:
         """Returns the constituent with a first word as the inside of utterances has it: *the* for *The*, but *Emma*."""
         first, *rest = constituent.leaves()
         small = first[:1].lower() + first[1:]
-        return constituent.map_leaves([small, *rest]) if small in self.inside and first not in self.inside else constituent
+        return (
+            constituent.map_leaves([small, *rest]) if small in self.inside and first not in self.inside else constituent
+        )
 
 
 def words_of(pair: Parsed, phrase: Phrase) -> list[str]:
@@ -189,9 +197,7 @@ def enlarge(args: argparse.Namespace) -> dict[str, int]:
     pairs = list(read_pairs(f"{prefix}.{args.source}", f"{prefix}.{args.target}"))
     examples = [Example(*pair) for pair in pairs]
     parses = read_parses(args.parses, [example.source for example in examples])
-    made = substitute(
-        examples, parses, args.count, notation_named(args.notation), args.labels, args.longest, args.seed
-    )
+    made = substitute(examples, parses, args.count, notation_named(args.notation), args.labels, args.longest, args.seed)
     return {"train": write_pairs(prefix, languages, [*pairs, *(example.pair for example in made)])}
 
 

@@ -126,8 +126,8 @@ def test_cogs_is_read_as_parses_where_asked(base):
 def test_cogs_exchanges_phrases_for_every_model(base):
     flags = ("--setting", "trees", "--substitute", "300")
     folders = set()
-    for options in ((), ("--text", "raw", "--arch", "transformer_semantic_parsing")):
-        commands = printed_commands("cogs", *base, *flags, "--parser-dir", base[1], *options)
+    for more_options in ((), ("--text", "raw", "--arch", "transformer_semantic_parsing")):
+        commands = printed_commands("cogs", *base, *flags, "--parser-dir", base[1], *more_options)
         (parse,), (more,) = named(commands, "parse"), named(commands, "preprocess.subtree_substitution")
         assert value(parse, "--parser-dir") == base[1] and value(more, "--parses") == parse[3]
         assert (value(more, "--count"), value(more, "--longest"), value(more, "--notation")) == (
@@ -140,11 +140,11 @@ def test_cogs_exchanges_phrases_for_every_model(base):
     assert folder.endswith("/trees/substitute-300-40/text")
     longer = printed_commands("cogs", *base, *flags, "--substitute-longest", "20")
     assert value(named(longer, "preprocess.subtree_substitution")[0], "--longest") == "20"
-    for options, message in (
+    for wrong, message in (
         (("--substitute-longest", "20"), "--substitute-longest is for --substitute"),
         (("--substitute", "many"), "--substitute needs a number of pairs"),
     ):
-        refused = recipe("cogs", *base, "--setting", "trees", *options, "--dry-run")
+        refused = recipe("cogs", *base, "--setting", "trees", *wrong, "--dry-run")
         assert refused.returncode == 1 and message in refused.stderr
 
 
