@@ -14,7 +14,7 @@ from itertools import chain
 from os.path import commonprefix
 from typing import NamedTuple, Optional
 
-from preprocess.logical_places import Path, positions
+from preprocess.logical_places import Path, node_at, positions
 from tree_fairseq.trees.tree import Tree
 
 MOSTLY = 0.95
@@ -22,6 +22,9 @@ MOSTLY = 0.95
 
 Symbols = tuple[str, ...]
 """Said symbols in alphabetical order, each as often as it occurs."""
+
+Frame = tuple[str, ...]
+"""The tag of a word and the labels of its symbol's children: ``("VBD", "agent=", "theme=")``."""
 
 
 class Parsed(NamedTuple):
@@ -43,6 +46,15 @@ class Phrase(NamedTuple):
     symbol: str
     constituent: Path
     subtree: Path
+
+
+class Head(NamedTuple):
+    """A word and a node with children that says the same: the word, the paths of both, and the frame."""
+
+    word: str
+    leaf: Path
+    node: Path
+    frame: Frame
 
 
 def said_symbols(pairs: Iterable[Parsed]) -> dict[str, str]:
@@ -99,6 +111,23 @@ def aligned_phrases(pair: Parsed, symbol_of: Mapping[str, str]) -> list[Phrase]:
                 highest.setdefault(node.label, path)
         subtree, node = others[-1]
         found += [Phrase(label, node.label, path, subtree) for label, path in highest.items()]
+    return found
+
+
+def aligned_heads(pair: Parsed, symbol_of: Mapping[str, str]) -> list[Head]:
+    """Returns the words whose symbol has children, where both the utterance and the form have the symbol once."""
+    leaves = {path: node.label for path, node in positions(pair.parse) if node.is_leaf and node.label in symbol_of}
+    words = Counter(symbol_of[word] for word in leaves.values())
+    nodes: dict[str, list[tuple[Path, Tree]]] = defaultdict(list)
+    for path, node in positions(pair.form):
+        nodes[node.label].append((path, node))
+    found = []
+    for leaf, word in leaves.items():
+        same = nodes[symbol_of[word]]
+        if words[symbol_of[word]] == len(same) == 1 and same[0][1].children:
+            [(path, node)] = same
+            frame = (node_at(pair.parse, leaf[:-1]).label, *(child.label for child in node.children))
+            found.append(Head(word, leaf, path, frame))
     return found
 
 

@@ -4,10 +4,14 @@
     python -m preprocess.subtree_substitution --text DIR --source nl --target lf --notation variable-free
         --parses DIR/train.trees --count 20000
 
-A noun phrase of one sentence takes the place of a noun phrase of another, and its part of the logical form that of the
-other's; clauses likewise. So a phrase moves to places where training never has it, and phrases nest deeper than in
-training. `preprocess.phrase_alignment` finds which constituent is which subtree: nothing is written by hand about the
-language or the forms but the labels of the constituents. Only training pairs are read. Pairs that are made can be
+* A noun phrase of one sentence takes the place of a noun phrase of another, and its part of the logical form that of
+  the other's; clauses likewise. So a phrase moves to places where training never has it, and phrases nest deeper than
+  in training.
+* A word takes the place of another that training has in all frames that the first one has: *blessed*, only seen with
+  subject and object, that of *helped* in *A cake was helped by Emma*, and ``bless`` that of ``help``.
+
+`preprocess.phrase_alignment` finds which constituent is which subtree, and the frames: nothing is written by hand about
+the language or the forms but the labels of the constituents. Only training pairs are read. Pairs that are made can be
 changed again.
 """
 
@@ -17,16 +21,25 @@ import argparse
 import logging
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, read_lines, read_pairs, write_pairs
 from preprocess.logical_forms import Example
 from preprocess.logical_places import node_at, replaced
-from preprocess.phrase_alignment import Parsed, Phrase, aligned_phrases, said_symbols, symbol_classes
+from preprocess.phrase_alignment import (
+    Frame,
+    Head,
+    Parsed,
+    Phrase,
+    aligned_heads,
+    aligned_phrases,
+    said_symbols,
+    symbol_classes,
+)
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, Notation, notation_named
 from tree_fairseq.trees.tree import Tree
@@ -37,7 +50,7 @@ LABELS = ("NP", "SBAR")
 Kind = tuple[str, str, str]
 """What phrases that may be exchanged have in common: the label of the constituent, the class of the symbol at the root
 of its subtree, and the punctuation mark at its end."""
-Place = tuple[Parsed, Phrase]
+Occurrence = tuple[Parsed, Phrase]
 PATIENCE = 10_000
 """Drawing stops after this number of draws that gave nothing new."""
 
@@ -57,7 +70,7 @@ class Substitution:
         self.symbol_of = said_symbols(pairs)
         self.class_of = symbol_classes(pair.form for pair in pairs)
         self.inside = {word for pair in pairs for word in pair.words[1:]}
-        # A symbol that is never below another one, such as a name that is a whole utterance, has no class of its own.
+        # A leaf that is never below another symbol, such as a name that is an utterance, may be of the usual class.
         classes: dict[str, Counter[str]] = {label: Counter() for label in labels}
         for phrase in chain.from_iterable(aligned_phrases(pair, self.symbol_of) for pair in pairs):
             if phrase.label in labels and phrase.symbol in self.class_of:
@@ -65,20 +78,30 @@ class Substitution:
         self.usual_class = {label: max(sorted(counts), key=counts.get, default="") for label, counts in classes.items()}
         # Phrases that may go elsewhere, by kind and number of words, and by kind and each of their words that has a
         # symbol; phrases that may be replaced, by label.
-        self.of_size: dict[Kind, dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
-        self.with_word: dict[Kind, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
-        self.hosts: dict[str, list[Place]] = defaultdict(list)
+        self.of_size: dict[Kind, dict[int, list[Occurrence]]] = defaultdict(lambda: defaultdict(list))
+        self.with_word: dict[Kind, dict[str, list[Occurrence]]] = defaultdict(lambda: defaultdict(list))
+        self.hosts: dict[str, list[Occurrence]] = defaultdict(list)
+        # Heads by word and frame, and the words whose place each word may take.
+        self.heads: dict[str, dict[Frame, list[tuple[Parsed, Head]]]] = defaultdict(lambda: defaultdict(list))
         for pair in pairs:
             self.add(pair)
+        frames = {word: {*self.heads[word]} for word in sorted(self.heads)}
+        places = {
+            word: [other for other in frames if other != word and frames[word] <= frames[other]] for word in frames
+        }
+        self.places = {word: others for word, others in places.items() if others}
 
     def kind(self, pair: Parsed, phrase: Phrase) -> Kind:
         """Returns the kind of a phrase of a pair."""
         last = words_of(pair, phrase)[-1]
-        symbols = self.class_of.get(phrase.symbol, self.usual_class[phrase.label])
+        is_name = phrase.symbol not in self.class_of and node_at(pair.form, phrase.subtree).is_leaf
+        symbols = self.usual_class[phrase.label] if is_name else self.class_of.get(phrase.symbol, phrase.symbol)
         return phrase.label, symbols, "" if last.isalnum() else last
 
     def add(self, pair: Parsed) -> None:
-        """Adds the phrases of a pair to those that are drawn."""
+        """Adds the phrases and heads of a pair to those that are drawn."""
+        for head in aligned_heads(pair, self.symbol_of):
+            self.heads[head.word][head.frame].append((pair, head))
         for phrase in aligned_phrases(pair, self.symbol_of):
             if phrase.label in self.labels:
                 kind, words = self.kind(pair, phrase), words_of(pair, phrase)
@@ -91,14 +114,19 @@ class Substitution:
     def make(self) -> Optional[Parsed]:
         """Draws a pair; None if what was drawn gives none.
 
-        The phrase to insert is drawn by its size or by one of its words, and all sizes and words are equally probable.
-        So phrases nest, and words that training has once come to all places.
+        Phrases are drawn by their size or by one of their words, and all sizes and words are equally probable; so are
+        all words that take the place of others. So phrases nest, and words that training has once come to all places.
         """
+        way = self.generator.choice((self.of_size, self.with_word, None))
+        return self.with_other_word() if way is None else self.with_other_phrase(way)
+
+    def with_other_phrase(self, drawn_by: Mapping[Kind, Mapping[Any, Sequence[Occurrence]]]) -> Optional[Parsed]:
+        """Draws a pair and a phrase of it to be replaced, and another phrase of its kind."""
         labels = [label for label in self.labels if self.hosts[label]]
         if not labels:
             return None
         host, hole = self.generator.choice(self.hosts[self.generator.choice(labels)])
-        guests = self.generator.choice((self.of_size, self.with_word))[self.kind(host, hole)]
+        guests = drawn_by[self.kind(host, hole)]
         guest, phrase = self.generator.choice(guests[self.generator.choice(sorted(guests))])
         size = len(host.words) - len(words_of(host, hole)) + len(words_of(guest, phrase))
         if size > self.longest:
@@ -108,6 +136,16 @@ class Substitution:
         if host.words[0][0].isupper():
             parse = with_capital(parse)
         return Parsed(parse, replaced(host.form, hole.subtree, node_at(guest.form, phrase.subtree)))
+
+    def with_other_word(self) -> Optional[Parsed]:
+        """Draws a word, a word whose place it may take, a frame of that one, and a pair with it."""
+        if not self.places:
+            return None
+        word = self.generator.choice(list(self.places))
+        frames = self.heads[self.generator.choice(self.places[word])]
+        pair, head = self.generator.choice(frames[self.generator.choice(sorted(frames))])
+        node = Tree(self.symbol_of[word], node_at(pair.form, head.node).children)
+        return Parsed(replaced(pair.parse, head.leaf, Tree(word)), replaced(pair.form, head.node, node))
 
     def without_capital(self, constituent: Tree) -> Tree:
         """Returns the constituent with a first word as the inside of utterances has it: *the* for *The*, but *Emma*."""
@@ -157,6 +195,7 @@ def substitute(
     substitution = Substitution(pairs, labels, longest, random.Random(f"substitution {seed}"))
     phrases = ", ".join(f"{len(substitution.hosts[label])} {label}" for label in labels)
     logger.info("%d pairs; constituents that are aligned with a subtree: %s", len(pairs), phrases)
+    logger.info("%d of %d words can take the place of others", len(substitution.places), len(substitution.heads))
     seen, made, fruitless = {" ".join(pair.words) for pair in pairs}, [], 0
     while len(made) < count:
         fruitless += 1
