@@ -101,7 +101,8 @@ class Substitution:
     def add(self, pair: Parsed) -> None:
         """Adds the phrases and heads of a pair to those that are drawn."""
         for head in aligned_heads(pair, self.symbol_of):
-            self.heads[head.word][head.frame].append((pair, head))
+            if any(head.leaf):  # the first word may have a capital letter
+                self.heads[head.word][head.frame].append((pair, head))
         for phrase in aligned_phrases(pair, self.symbol_of):
             if phrase.label in self.labels:
                 kind, words = self.kind(pair, phrase), words_of(pair, phrase)
@@ -201,8 +202,8 @@ def substitute(
         fruitless += 1
         if fruitless > PATIENCE:
             raise CorpusError(
-                f"{len(pairs)} training pairs give only {len(made)} new ones by exchanging {', '.join(labels)}, not "
-                f"{count}: ask for fewer, or for other labels"
+                f"{len(pairs)} training pairs give only {len(made)} new ones by exchanging words and "
+                f"{', '.join(labels)}, not {count}: ask for fewer, or for other labels"
             )
         pair = substitution.make()
         if pair is None or (source := " ".join(pair.words)) in seen:

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from preprocess.logical_places import node_at, positions
-from preprocess.phrase_alignment import MOSTLY, Parsed, aligned_phrases, said_symbols, symbol_classes
+from preprocess.phrase_alignment import MOSTLY, Parsed, aligned_heads, aligned_phrases, said_symbols, symbol_classes
 from tree_fairseq.trees.bracket import read_tree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -120,6 +120,29 @@ def test_what_is_not_sure_is_left_out(pairs):
     # An utterance that says less than its form is not aligned at all.
     less = Parsed(pairs[1].parse, READER.read("eat ( agent = dog , theme = cake )"))
     assert not aligned_phrases(less, symbol_of)
+
+
+def test_heads_have_the_tag_and_the_children_of_their_symbol(pairs):
+    symbol_of = said_symbols(pairs)
+
+    def frames(pair):
+        return {head.word: head.frame for head in aligned_heads(pair, symbol_of)}
+
+    assert frames(pairs[0])["ate"] == ("VBD", "agent=", "theme=") and "cake" not in frames(pairs[0])
+    assert frames(pairs[2])["dog"] == ("NN", "nmod.in=")
+    assert frames(pairs[4])["seen"] == ("VBN", "theme=", "agent=")
+    # One cat of two is not the symbol's only one.
+    twice = Parsed(
+        read_tree(
+            "(S (NP (DT a) (NN cat)) (VP (VBD saw) (NP (NP (DT a) (NN cat)) (PP (IN in) (NP (DT a) (NN car))))))"
+        ),
+        READER.read("see ( agent = cat , theme = cat ( nmod . in = car ) )"),
+    )
+    assert {*frames(twice)} == {"saw", "in"}
+    for pair in pairs:
+        for head in aligned_heads(pair, symbol_of):
+            assert node_at(pair.parse, head.leaf).label == head.word
+            assert node_at(pair.form, head.node).label == symbol_of[head.word]
 
 
 def naive_symbols(pairs):

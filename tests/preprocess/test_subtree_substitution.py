@@ -11,7 +11,8 @@ from preprocess.cogs import load
 from preprocess.cogs_forms import with_variables, without_variables
 from preprocess.corpora import CorpusError
 from preprocess.logical_forms import Example
-from preprocess.subtree_substitution import main, read_parses, substitute
+from preprocess.phrase_alignment import Parsed
+from preprocess.subtree_substitution import Substitution, main, read_parses, substitute
 from tests.preprocess.test_phrase_alignment import MORE, PAIRS
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.notations import notation_named
@@ -62,9 +63,26 @@ def test_the_same_arguments_give_the_same_pairs():
 
 
 def test_labels_are_those_that_are_exchanged():
-    assert {example.target.count("ccomp") for example in made(12, labels=("SBAR",), longest=30)} >= {1, 2, 3, 4}
-    with pytest.raises(CorpusError, match="give only 0 new ones by exchanging PRT, not 1: ask for fewer"):
-        made(1, labels=("PRT",))
+    assert {example.target.count("ccomp") for example in made(30, labels=("SBAR",), longest=30)} >= {1, 2, 3, 4}
+    with pytest.raises(CorpusError, match="give only 0 new ones by exchanging words and PRT, not 1: ask for fewer"):
+        substitute(EXAMPLES[:3], PARSES[:3], 1, NOTATION, labels=("PRT",))
+
+
+def test_a_word_takes_the_place_of_those_that_have_its_frames():
+    # "kissed" has one frame, which "ate" has, too; "ate" has another one, "slept" only others.
+    parse = read_tree("(S (NP (DT A) (NN dog)) (VP (VBD kissed) (NP (DT the) (NN cat))) (. .))")
+    pair = Example("A dog kissed the cat .", "kiss ( agent = dog , theme = * cat )")
+    omitted = read_tree("(S (NP (NNP Emma)) (VP (VBD ate)) (. .))")
+    more = [*EXAMPLES, pair, Example("Emma ate .", "eat ( agent = Emma )")]
+    found = substitute(more, [*PARSES, parse, omitted], 900, NOTATION, longest=16)
+    assert any(example.target.startswith("kiss ( agent = ") and "theme" not in example.target for example in found)
+    assert all(is_sound(example) for example in found)
+    words = Substitution(
+        [Parsed(tree, NOTATION.read(one.target)) for tree, one in zip([*PARSES, parse, omitted], more)],
+        ("NP",), 16, random.Random(1),
+    )  # fmt: skip
+    assert "ate" in words.places["kissed"] and "slept" not in words.places["kissed"]
+    assert "kissed" not in words.places.get("ate", []) and "slept" not in words.places.get("ate", [])
 
 
 def test_a_clause_with_a_full_stop_is_not_put_inside():
