@@ -152,9 +152,9 @@ class Substitution:
         """Returns the constituent with a first word as the inside of utterances has it: *the* for *The*, but *Emma*."""
         first, *rest = constituent.leaves()
         small = first[:1].lower() + first[1:]
-        return (
-            constituent.map_leaves([small, *rest]) if small in self.inside and first not in self.inside else constituent
-        )
+        if small not in self.inside or first in self.inside:
+            return constituent
+        return constituent.map_leaves([small, *rest])
 
 
 def words_of(pair: Parsed, phrase: Phrase) -> list[str]:
