@@ -72,7 +72,8 @@ class Substitution:
         self.inside = {word for pair in pairs for word in pair.words[1:]}
         # A leaf that is never below another symbol, such as a name that is an utterance, may be of the usual class.
         classes: dict[str, Counter[str]] = {label: Counter() for label in labels}
-        for phrase in chain.from_iterable(aligned_phrases(pair, self.symbol_of) for pair in pairs):
+        aligned = [aligned_phrases(pair, self.symbol_of) for pair in pairs]
+        for phrase in chain.from_iterable(aligned):
             if phrase.label in labels and phrase.symbol in self.class_of:
                 classes[phrase.label][self.class_of[phrase.symbol]] += 1
         self.usual_class = {label: max(sorted(counts), key=counts.get, default="") for label, counts in classes.items()}
@@ -83,8 +84,8 @@ class Substitution:
         self.hosts: dict[str, list[Occurrence]] = defaultdict(list)
         # Heads by word and frame, and the words whose place each word may take.
         self.heads: dict[str, dict[Frame, list[tuple[Parsed, Head]]]] = defaultdict(lambda: defaultdict(list))
-        for pair in pairs:
-            self.add(pair)
+        for pair, phrases in zip(pairs, aligned):
+            self._add(pair, phrases)
         frames = {word: {*self.heads[word]} for word in sorted(self.heads)}
         places = {
             word: [other for other in frames if other != word and frames[word] <= frames[other]] for word in frames
@@ -100,10 +101,13 @@ class Substitution:
 
     def add(self, pair: Parsed) -> None:
         """Adds the phrases and heads of a pair to those that are drawn."""
+        self._add(pair, aligned_phrases(pair, self.symbol_of))
+
+    def _add(self, pair: Parsed, phrases: Sequence[Phrase]) -> None:
         for head in aligned_heads(pair, self.symbol_of):
             if any(head.leaf):  # the first word may have a capital letter
                 self.heads[head.word][head.frame].append((pair, head))
-        for phrase in aligned_phrases(pair, self.symbol_of):
+        for phrase in phrases:
             if phrase.label in self.labels:
                 kind, words = self.kind(pair, phrase), words_of(pair, phrase)
                 self.of_size[kind][len(words)].append((pair, phrase))

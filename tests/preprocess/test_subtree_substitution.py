@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -85,14 +86,21 @@ def test_a_word_takes_the_place_of_those_that_have_its_frames():
     assert "kissed" not in words.places.get("ate", []) and "slept" not in words.places.get("ate", [])
 
 
-def test_a_clause_with_a_full_stop_is_not_put_inside():
+def test_a_clause_with_a_full_stop_is_put_at_the_end_alone():
     # A parser may attach the full stop to the clause.
     parse = read_tree(
         "(S (NP (NNP Emma)) (VP (VBD said) (SBAR (IN that) (S (NP (DT the) (NN cat)) (VP (VBD slept))) (. .))))"
     )
     pair = Example("Emma said that the cat slept .", "say ( agent = Emma , ccomp = sleep ( agent = * cat ) )")
     found = substitute([*EXAMPLES, pair], [*PARSES, parse], 300, NOTATION, longest=20)
-    assert all("." not in example.source.split()[:-1] for example in found)
+    assert [example.source.split().index(".") - len(example.source.split()) for example in found] == [-1] * 300
+
+
+def test_a_sentence_that_is_parsed_as_a_noun_phrase_is_not_put_inside():
+    parse = read_tree("(ROOT (NP (DT A) (NN dog) (VBD liked) (NP (DT a) (NN cat))))")
+    pair = Example("A dog liked a cat", "like ( agent = dog , theme = cat )")
+    found = substitute([*EXAMPLES, pair], [*PARSES, parse], 600, NOTATION, longest=16)
+    assert not [example for example in found if re.search(r"(agent|theme|nmod \. in) = like ", example.target)]
 
 
 @pytest.fixture

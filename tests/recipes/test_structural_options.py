@@ -9,7 +9,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq  # noqa: F401  registers tasks and architectures
-from tests.recipes.commands import ROOT, STRUCTURAL, compared, printed_commands, recipe, settings_of
+from tests.recipes.commands import ROOT, STRUCTURAL, compared, library, printed_commands, recipe, settings_of
 
 SEMANTIC_PARSING = ("geo", "atis", "jobs", "ifttt")
 TREE_TO_TREE = ("active_logical", "coffeescript_javascript", "for2lam")
@@ -140,6 +140,14 @@ def test_cogs_exchanges_phrases_for_every_model(base):
     assert folder.endswith("/trees/substitute-300-40/text")
     longer = printed_commands("cogs", *base, *flags, "--substitute-longest", "20")
     assert value(named(longer, "preprocess.subtree_substitution")[0], "--longest") == "20"
+
+    def key(*more):
+        settings = settings_of("cogs", *base, "--setting", "trees", *more)
+        return library("runner").key_of(settings, settings.raw("prepare_key"))
+
+    # Another parser finds other phrases, so the pairs are made again; without further pairs it changes nothing here.
+    assert key("--substitute", "300", "--parser-dir", base[1]) != key("--substitute", "300")
+    assert key("--parser", "stanza", "--parser-dir", base[1]) == key("--parser", "stanza")
     for wrong, message in (
         (("--substitute-longest", "20"), "--substitute-longest is for --substitute"),
         (("--substitute", "many"), "--substitute needs a number of pairs"),

@@ -164,7 +164,7 @@ class TextPlan:
         return [key for key in inputs if key[1] == lang]
 
     def _model(self, request: SideRequest, inputs: Mapping, staging: Staging) -> Optional[Path]:
-        """Returns the file of a request's model, which is learned now if there is none."""
+        """Returns the file of a request's model, and learns the model first if the request asks for that."""
         if not request.must_learn:
             return None if request.file is None else Path(request.file)
         path = staging.folder(_FOLDER) / self._name(request)

@@ -66,7 +66,7 @@ class SideRequest:
 
     @property
     def must_learn(self) -> bool:
-        """Whether there is no model yet."""
+        """Whether the model is still to be learned."""
         return self.learn is not None and self.file is None
 
 
