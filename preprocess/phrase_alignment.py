@@ -4,10 +4,14 @@ A *symbol of a word* is the rarest symbol that is in (nearly) every form whose u
 ``eat``, *the* and ``*``, *that* and ``ccomp=``. A symbol counts as said if (nearly) every form that has it comes with
 one of its words. Function words without a symbol (*a*, *was*), and symbols without a word (``theme=``), count for
 nothing. A constituent and a subtree are aligned if their words and nodes have the same said symbols, as often.
+
+A *lone word* is an utterance of one word. Lone words whose forms differ in one name are of one kind, as *cake*,
+``LAMBDA a . cake ( a )``, and *shark*, ``LAMBDA a . shark ( a )``.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -24,7 +28,11 @@ Symbols = tuple[str, ...]
 """Said symbols in alphabetical order, each as often as it occurs."""
 
 Frame = tuple[str, ...]
-"""The tag of a word and the labels of its symbol's children: ``("VBD", "agent=", "theme=")``."""
+"""The tag of a word, the label above its symbol, and those below: ``("VBD", "ccomp=", "agent=", "theme=")``. The label
+above a root is empty."""
+
+FormWithGap = tuple[tuple[int, ...], tuple[Optional[str], ...]]
+"""A form without a name: the numbers of children in preorder, and the parts of labels, None in place of the name."""
 
 
 class Parsed(NamedTuple):
@@ -49,12 +57,19 @@ class Phrase(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A word and a node with children that says the same: the word, the paths of both, and the frame."""
+    """A word and the node that says the same: the word, the paths of both, and the frame."""
 
     word: str
     leaf: Path
     node: Path
     frame: Frame
+
+
+class LoneWord(NamedTuple):
+    """The name of a word that is an utterance, and its form without the name, which is its kind."""
+
+    name: str
+    kind: FormWithGap
 
 
 def said_symbols(pairs: Iterable[Parsed]) -> dict[str, str]:
@@ -115,7 +130,7 @@ def aligned_phrases(pair: Parsed, symbol_of: Mapping[str, str]) -> list[Phrase]:
 
 
 def aligned_heads(pair: Parsed, symbol_of: Mapping[str, str]) -> list[Head]:
-    """Returns the words whose symbol has children, where both the utterance and the form have the symbol once."""
+    """Returns the words that have a symbol, where both the utterance and the form have the symbol once."""
     leaves = {path: node.label for path, node in positions(pair.parse) if node.is_leaf and node.label in symbol_of}
     words = Counter(symbol_of[word] for word in leaves.values())
     nodes: dict[str, list[tuple[Path, Tree]]] = defaultdict(list)
@@ -124,11 +139,24 @@ def aligned_heads(pair: Parsed, symbol_of: Mapping[str, str]) -> list[Head]:
     found = []
     for leaf, word in leaves.items():
         same = nodes[symbol_of[word]]
-        if words[symbol_of[word]] == len(same) == 1 and same[0][1].children:
+        if words[symbol_of[word]] == len(same) == 1:
             [(path, node)] = same
-            frame = (node_at(pair.parse, leaf[:-1]).label, *(child.label for child in node.children))
-            found.append(Head(word, leaf, path, frame))
+            tag = node_at(pair.parse, leaf[:-1]).label
+            above = node_at(pair.form, path[:-1]).label if path else ""
+            found.append(Head(word, leaf, path, (tag, above, *(child.label for child in node.children))))
     return found
+
+
+def lone_words(pairs: Iterable[Parsed]) -> dict[str, LoneWord]:
+    """Returns the lone words that are of one kind with others.
+
+    The name of a word is the part of its form without which most other forms of lone words are the same.
+    """
+    forms = {pair.words[0]: pair.form for pair in pairs if len(pair.words) == 1}
+    found = {word: [LoneWord(name, kind) for name, kind in _gaps(form)] for word, form in forms.items()}
+    sizes = Counter(lone.kind for choices in found.values() for lone in choices)
+    most = {word: max(choices, key=lambda lone: sizes[lone.kind]) for word, choices in found.items()}
+    return {word: lone for word, lone in most.items() if sizes[lone.kind] > 1}
 
 
 def symbol_classes(forms: Iterable[Tree]) -> dict[str, str]:
@@ -150,6 +178,15 @@ def symbol_classes(forms: Iterable[Tree]) -> dict[str, str]:
         for child in node.children:
             link[end(child.label)] = end(first.setdefault(node.label, child.label))
     return {symbol: end(symbol) for symbol in list(link)}
+
+
+def _gaps(form: Tree) -> list[tuple[str, FormWithGap]]:
+    """Returns the names in the labels of a form, each with the form without it."""
+    nodes = list(form.preorder())
+    children = tuple(len(node.children) for node in nodes)
+    parts = [part for node in nodes for part in re.split(r"(\W+)", node.label)]
+    names = sorted({part for part in parts if re.fullmatch(r"\w+", part)})
+    return [(name, (children, tuple(None if part == name else part for part in parts))) for name in names]
 
 
 def _by_symbols(tree: Tree, symbol: Callable[[Tree], Optional[str]]) -> dict[Symbols, list[tuple[Path, Tree]]]:

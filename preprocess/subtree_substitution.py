@@ -5,14 +5,16 @@
         --parses DIR/train.trees --count 20000
 
 * A noun phrase of one sentence takes the place of a noun phrase of another, and its part of the logical form that of
-  the other's; clauses likewise. So a phrase moves to places where training never has it, and phrases nest deeper than
-  in training.
+  the other's; clauses likewise. So a phrase moves to places where training never has it.
+* Phrases of several sentences nest, deeper than in training: *a cake in the house* and *the house on a table* make *a
+  cake in the house on a table*.
 * A word takes the place of another that training has in all frames that the first one has: *blessed*, only seen with
-  subject and object, that of *helped* in *A cake was helped by Emma*, and ``bless`` that of ``help``.
+  subject and object, that of *helped* in *A cake was helped by Emma*, and ``bless`` that of ``help``. To be an
+  utterance is a frame, too: *shark* takes the place of *cake* because training has both alone, with forms of one kind.
 
 `preprocess.phrase_alignment` finds which constituent is which subtree, and the frames: nothing is written by hand about
-the language or the forms but the labels of the constituents. Only training pairs are read. Pairs that are made can be
-changed again.
+the language or the forms but the labels of the constituents. Only training pairs are read, and each new pair is made of
+training pairs alone.
 """
 
 from __future__ import annotations
@@ -20,9 +22,8 @@ from __future__ import annotations
 import argparse
 import logging
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Optional
 
@@ -33,10 +34,12 @@ from preprocess.logical_places import node_at, replaced
 from preprocess.phrase_alignment import (
     Frame,
     Head,
+    LoneWord,
     Parsed,
     Phrase,
     aligned_heads,
     aligned_phrases,
+    lone_words,
     said_symbols,
     symbol_classes,
 )
@@ -67,80 +70,102 @@ class Substitution:
 
     def __init__(self, pairs: Sequence[Parsed], labels: Sequence[str], longest: int, generator: random.Random) -> None:
         self.labels, self.longest, self.generator = labels, longest, generator
-        self.symbol_of = said_symbols(pairs)
+        symbol_of = said_symbols(pairs)
         self.class_of = symbol_classes(pair.form for pair in pairs)
-        self.inside = {word for pair in pairs for word in pair.words[1:]}
-        # A leaf that is never below another symbol, such as a name that is an utterance, may be of the usual class.
-        classes: dict[str, Counter[str]] = {label: Counter() for label in labels}
-        aligned = [aligned_phrases(pair, self.symbol_of) for pair in pairs]
-        for phrase in chain.from_iterable(aligned):
-            if phrase.label in labels and phrase.symbol in self.class_of:
-                classes[phrase.label][self.class_of[phrase.symbol]] += 1
-        self.usual_class = {label: max(sorted(counts), key=counts.get, default="") for label, counts in classes.items()}
+        self.words_inside = {word for pair in pairs for word in pair.words[1:]}
         # Phrases that may go elsewhere, by kind and number of words, and by kind and each of their words that has a
-        # symbol; phrases that may be replaced, by label.
+        # symbol; phrases with another one of their kind inside, by kind; phrases that may be replaced, by label.
         self.of_size: dict[Kind, dict[int, list[Occurrence]]] = defaultdict(lambda: defaultdict(list))
         self.with_word: dict[Kind, dict[str, list[Occurrence]]] = defaultdict(lambda: defaultdict(list))
+        self.around: dict[Kind, list[tuple[Parsed, Phrase, Phrase]]] = defaultdict(list)
         self.hosts: dict[str, list[Occurrence]] = defaultdict(list)
         # Heads by word and frame, and the words whose place each word may take.
         self.heads: dict[str, dict[Frame, list[tuple[Parsed, Head]]]] = defaultdict(lambda: defaultdict(list))
-        for pair, phrases in zip(pairs, aligned):
-            self._add(pair, phrases)
-        frames = {word: {*self.heads[word]} for word in sorted(self.heads)}
-        places = {
-            word: [other for other in frames if other != word and frames[word] <= frames[other]] for word in frames
-        }
-        self.places = {word: others for word, others in places.items() if others}
+        for pair in pairs:
+            self._add_heads(pair, symbol_of)
+            self._add_phrases(pair, symbol_of)
+        lone = lone_words(pairs)
+        self.name_of = {**symbol_of, **{word: name for word, (name, _) in lone.items()}}
+        # The name of a lone word takes the place of a symbol only where the two are the same for the other word.
+        heads = {word: frames for word, frames in self.heads.items() if self.name_of[word] == symbol_of[word]}
+        self.places = places_of_words(heads, lone)
 
     def kind(self, pair: Parsed, phrase: Phrase) -> Kind:
         """Returns the kind of a phrase of a pair."""
         last = words_of(pair, phrase)[-1]
-        is_name = phrase.symbol not in self.class_of and node_at(pair.form, phrase.subtree).is_leaf
-        symbols = self.usual_class[phrase.label] if is_name else self.class_of.get(phrase.symbol, phrase.symbol)
-        return phrase.label, symbols, "" if last.isalnum() else last
+        return phrase.label, self.class_of.get(phrase.symbol, phrase.symbol), "" if last.isalnum() else last
 
-    def add(self, pair: Parsed) -> None:
-        """Adds the phrases and heads of a pair to those that are drawn."""
-        self._add(pair, aligned_phrases(pair, self.symbol_of))
-
-    def _add(self, pair: Parsed, phrases: Sequence[Phrase]) -> None:
-        for head in aligned_heads(pair, self.symbol_of):
-            if any(head.leaf):  # the first word may have a capital letter
+    def _add_heads(self, pair: Parsed, symbol_of: Mapping[str, str]) -> None:
+        for head in aligned_heads(pair, symbol_of):
+            # A lone word has no place in a sentence; the capital letter of a first word may be that of the sentence.
+            if any(head.leaf) or len(pair.words) > 1 and head.word in self.words_inside:
                 self.heads[head.word][head.frame].append((pair, head))
-        for phrase in phrases:
-            if phrase.label in self.labels:
-                kind, words = self.kind(pair, phrase), words_of(pair, phrase)
-                self.of_size[kind][len(words)].append((pair, phrase))
-                for word in {*words} & {*self.symbol_of}:
-                    self.with_word[kind][word].append((pair, phrase))
-                if phrase.subtree:
-                    self.hosts[phrase.label].append((pair, phrase))
+
+    def _add_phrases(self, pair: Parsed, symbol_of: Mapping[str, str]) -> None:
+        phrases = [phrase for phrase in aligned_phrases(pair, symbol_of) if phrase.label in self.labels]
+        kinds = [self.kind(pair, phrase) for phrase in phrases]
+        for phrase, kind in zip(phrases, kinds):
+            words = words_of(pair, phrase)
+            self.of_size[kind][len(words)].append((pair, phrase))
+            for word in {*words} & {*symbol_of}:
+                self.with_word[kind][word].append((pair, phrase))
+            if phrase.subtree:
+                self.hosts[phrase.label].append((pair, phrase))
+            self.around[kind] += [
+                (pair, phrase, other)
+                for other, other_kind in zip(phrases, kinds)
+                if other_kind == kind and is_inside(other, phrase)
+            ]
 
     def make(self) -> Optional[Parsed]:
         """Draws a pair; None if what was drawn gives none.
 
-        Phrases are drawn by their size or by one of their words, and all sizes and words are equally probable; so are
-        all words that take the place of others. So phrases nest, and words that training has once come to all places.
+        Words take the place of others in half of the pairs, and phrases nest in a quarter. Phrases are drawn by their
+        size or by one of their words. All sizes, words and frames are equally probable, so that those come to all
+        places which training has once.
         """
-        way = self.generator.choice((self.of_size, self.with_word, None))
-        return self.with_other_word() if way is None else self.with_other_phrase(way)
-
-    def with_other_phrase(self, drawn_by: Mapping[Kind, Mapping[Any, Sequence[Occurrence]]]) -> Optional[Parsed]:
-        """Draws a pair and a phrase of it to be replaced, and another phrase of its kind."""
+        if self.generator.random() < 0.5:
+            return self.with_other_word()
         labels = [label for label in self.labels if self.hosts[label]]
         if not labels:
             return None
         host, hole = self.generator.choice(self.hosts[self.generator.choice(labels)])
-        guests = drawn_by[self.kind(host, hole)]
-        guest, phrase = self.generator.choice(guests[self.generator.choice(sorted(guests))])
-        size = len(host.words) - len(words_of(host, hole)) + len(words_of(guest, phrase))
+        nests = self.generator.random() < 0.5
+        guest = self._nested(host, hole) if nests else self._drawn(self.kind(host, hole))
+        size = len(host.words) - len(words_of(host, hole)) + len(guest.words)
         if size > self.longest:
             return None
-        constituent = node_at(guest.parse, phrase.constituent)
-        parse = replaced(host.parse, hole.constituent, self.without_capital(constituent))
+        parse = replaced(host.parse, hole.constituent, guest.parse)
         if host.words[0][0].isupper():
             parse = with_capital(parse)
-        return Parsed(parse, replaced(host.form, hole.subtree, node_at(guest.form, phrase.subtree)))
+        return Parsed(parse, replaced(host.form, hole.subtree, guest.form))
+
+    def _drawn(self, kind: Kind) -> Parsed:
+        """Draws a phrase; returns its constituent and its subtree."""
+        drawn_by: Mapping[Kind, Mapping[Any, Sequence[Occurrence]]] = self.generator.choice(
+            (self.of_size, self.with_word)
+        )
+        phrases = drawn_by[kind] or self.of_size[kind]  # a phrase may have no word with a symbol
+        pair, phrase = self.generator.choice(phrases[self.generator.choice(sorted(phrases))])
+        return Parsed(self.without_capital(node_at(pair.parse, phrase.constituent)), node_at(pair.form, phrase.subtree))
+
+    def _nested(self, host: Parsed, hole: Phrase) -> Parsed:
+        """Draws a phrase, and phrases around it until the host has a number of words that is drawn first."""
+        kind = self.kind(host, hole)
+        nested = self._drawn(kind)
+        outside = len(host.words) - len(words_of(host, hole))
+        most = self.generator.randint(min(outside, self.longest), self.longest)
+        while self.around[kind]:
+            pair, outer, inner = self.generator.choice(self.around[kind])
+            size = len(words_of(pair, outer)) - len(words_of(pair, inner)) + len(nested.words)
+            if outside + size > most:
+                break
+            parse = replaced(
+                node_at(pair.parse, outer.constituent), inner.constituent[len(outer.constituent) :], nested.parse
+            )
+            form = replaced(node_at(pair.form, outer.subtree), inner.subtree[len(outer.subtree) :], nested.form)
+            nested = Parsed(self.without_capital(parse), form)
+        return nested
 
     def with_other_word(self) -> Optional[Parsed]:
         """Draws a word, a word whose place it may take, a frame of that one, and a pair with it."""
@@ -149,16 +174,40 @@ class Substitution:
         word = self.generator.choice(list(self.places))
         frames = self.heads[self.generator.choice(self.places[word])]
         pair, head = self.generator.choice(frames[self.generator.choice(sorted(frames))])
-        node = Tree(self.symbol_of[word], node_at(pair.form, head.node).children)
+        node = Tree(self.name_of[word], node_at(pair.form, head.node).children)
         return Parsed(replaced(pair.parse, head.leaf, Tree(word)), replaced(pair.form, head.node, node))
 
     def without_capital(self, constituent: Tree) -> Tree:
         """Returns the constituent with a first word as the inside of utterances has it: *the* for *The*, but *Emma*."""
         first, *rest = constituent.leaves()
         small = first[:1].lower() + first[1:]
-        if small not in self.inside or first in self.inside:
+        if small not in self.words_inside or first in self.words_inside:
             return constituent
         return constituent.map_leaves([small, *rest])
+
+
+def places_of_words(heads: Mapping[str, Mapping[Frame, object]], lone: Mapping[str, LoneWord]) -> dict[str, list[str]]:
+    """Returns for each word the words with heads whose place it may take, if there are any.
+
+    Args:
+        heads: by word, its frames
+        lone: the result of `lone_words`
+    """
+    frames: dict[str, set[object]] = {
+        word: {*heads.get(word, ())} | ({lone[word].kind} if word in lone else set())
+        for word in sorted({*heads, *lone})
+    }
+    places = {
+        word: [other for other in frames if other != word and other in heads and own <= frames[other]]
+        for word, own in frames.items()
+    }
+    return {word: others for word, others in places.items() if others}
+
+
+def is_inside(inner: Phrase, outer: Phrase) -> bool:
+    """Whether a phrase and its subtree are parts of another and its subtree."""
+    parts = (inner.constituent, outer.constituent), (inner.subtree, outer.subtree)
+    return all(len(below) > len(above) and below[: len(above)] == above for below, above in parts)
 
 
 def words_of(pair: Parsed, phrase: Phrase) -> list[str]:
@@ -200,7 +249,7 @@ def substitute(
     substitution = Substitution(pairs, labels, longest, random.Random(f"substitution {seed}"))
     phrases = ", ".join(f"{len(substitution.hosts[label])} {label}" for label in labels)
     logger.info("%d pairs; constituents that are aligned with a subtree: %s", len(pairs), phrases)
-    logger.info("%d of %d words can take the place of others", len(substitution.places), len(substitution.heads))
+    logger.info("%d words can take the place of others", len(substitution.places))
     seen, made, fruitless = {" ".join(pair.words) for pair in pairs}, [], 0
     while len(made) < count:
         fruitless += 1
@@ -215,7 +264,6 @@ def substitute(
         fruitless = 0
         seen.add(source)
         made.append(Example(source, notation.write(pair.form)))
-        substitution.add(pair)
     return made
 
 

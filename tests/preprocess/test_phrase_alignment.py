@@ -8,7 +8,15 @@ from collections import Counter
 import pytest
 
 from preprocess.logical_places import node_at, positions
-from preprocess.phrase_alignment import MOSTLY, Parsed, aligned_heads, aligned_phrases, said_symbols, symbol_classes
+from preprocess.phrase_alignment import (
+    MOSTLY,
+    Parsed,
+    aligned_heads,
+    aligned_phrases,
+    lone_words,
+    said_symbols,
+    symbol_classes,
+)
 from tree_fairseq.trees.bracket import read_tree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -35,8 +43,11 @@ PAIRS = (
         "hope ( agent = dog , ccomp = say ( agent = Emma , ccomp = eat ( agent = * car , theme = cake ) ) )",
     ),
     ("(NP (NNP Paula))", "Paula"),
+    ("(NP (NNP Emma))", "Emma"),
     ("(NP (NN shark))", "LAMBDA a . shark ( a )"),
+    ("(NP (NN cake))", "LAMBDA a . cake ( a )"),
     ("(S (NP (NNP Emma)) (VP (VBD slept)) (. .))", "sleep ( agent = Emma )"),
+    ("(VP (VB crawl))", "LAMBDA a . LAMBDA e . crawl . agent ( e , a )"),
 )
 NOUNS = ("cat", "dog", "cake", "car")
 # Enough sentences to tell the symbols of words apart
@@ -107,7 +118,7 @@ def test_noun_phrases_and_clauses_are_aligned(pairs):
 def test_what_is_not_sure_is_left_out(pairs):
     symbol_of = said_symbols(pairs)
     # LAMBDA is said by no word, so a noun alone is no part of another form.
-    assert not aligned_phrases(pairs[7], symbol_of)
+    assert not aligned_phrases(pairs[8], symbol_of)
     # Which of two cats is which cannot be told, but the phrase that only one of them is in can.
     twice = Parsed(
         read_tree(
@@ -128,9 +139,11 @@ def test_heads_have_the_tag_and_the_children_of_their_symbol(pairs):
     def frames(pair):
         return {head.word: head.frame for head in aligned_heads(pair, symbol_of)}
 
-    assert frames(pairs[0])["ate"] == ("VBD", "agent=", "theme=") and "cake" not in frames(pairs[0])
-    assert frames(pairs[2])["dog"] == ("NN", "nmod.in=")
-    assert frames(next(pair for pair in pairs if pair.words[2:] == ["was", "seen", "."]))["seen"] == ("VBN", "theme=")
+    assert frames(pairs[0])["ate"] == ("VBD", "", "agent=", "theme=") and frames(pairs[0])["cake"] == ("NN", "theme=")
+    assert frames(pairs[2])["dog"] == ("NN", "*", "nmod.in=")
+    assert frames(pairs[3])["slept"] == ("VBD", "ccomp=", "agent=")
+    seen = next(pair for pair in pairs if pair.words[2:] == ["was", "seen", "."])
+    assert frames(seen)["seen"] == ("VBN", "", "theme=")
     # One cat of two is not the symbol's only one.
     twice = Parsed(
         read_tree(
@@ -138,11 +151,24 @@ def test_heads_have_the_tag_and_the_children_of_their_symbol(pairs):
         ),
         READER.read("see ( agent = cat , theme = cat ( nmod . in = car ) )"),
     )
-    assert {*frames(twice)} == {"saw", "in"}
+    assert {*frames(twice)} == {"saw", "in", "car"}
     for pair in pairs:
         for head in aligned_heads(pair, symbol_of):
             assert node_at(pair.parse, head.leaf).label == head.word
             assert node_at(pair.form, head.node).label == symbol_of[head.word]
+
+
+def test_lone_words_are_of_a_kind_if_their_forms_differ_in_one_name(pairs):
+    lone = lone_words(pairs)
+    assert {word: name for word, (name, _) in lone.items()} == {
+        word: word for word in ("Paula", "Emma", "shark", "cake")
+    }
+    assert lone["Paula"].kind == lone["Emma"].kind != lone["shark"].kind == lone["cake"].kind
+    # The form of another verb makes a kind, whose name is a part of a label.
+    more = [*pairs, Parsed(read_tree("(VP (VB walk))"), READER.read("LAMBDA a . LAMBDA e . walk . agent ( e , a )"))]
+    assert lone_words(more)["crawl"] == ("crawl", lone_words(more)["walk"].kind)
+    theme = [*pairs, Parsed(read_tree("(VP (VB grow))"), READER.read("LAMBDA a . LAMBDA e . grow . theme ( e , a )"))]
+    assert not {"crawl", "grow"} & {*lone_words(theme)}
 
 
 def naive_symbols(pairs):

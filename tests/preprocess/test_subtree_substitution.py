@@ -49,8 +49,36 @@ def test_phrases_reach_places_that_training_lacks():
     assert any(form.split(" , ")[0].count("nmod") for form in forms.values())
     assert any("nmod . in = " in form.split("nmod . in = ", 1)[-1] for form in forms.values())
     assert any(form.count("ccomp") > 2 for form in forms.values())
-    assert any(source.startswith("Paula ") for source in forms)
-    assert all("LAMBDA" not in form and "shark" not in form for form in forms.values())
+    assert any(source.startswith("Paula ") for source in forms) and any(" Paula " in source for source in forms)
+    assert any("= shark" in form for form in forms.values()) and any("* shark" in form for form in forms.values())
+    # No other verb is an utterance, so it is not known which one has the place of this one.
+    assert all("LAMBDA" not in form and "crawl" not in form for form in forms.values())
+
+
+def test_phrases_nest_as_deep_as_there_are_words():
+    forms = [example.target for example in made(600, longest=40)]
+    for role in ("nmod", "ccomp"):
+        depths = [form.count(role) for form in forms]
+        assert all(depths.count(depth) > 1 for depth in range(2, 9)), role
+
+
+def test_a_lone_word_takes_the_place_of_its_kind():
+    alone = ("(VP (VB walk))", "LAMBDA a . LAMBDA e . walk . agent ( e , a )")
+    to = [
+        (
+            f"(S {subject} (VP (VBD {verb}) (S (VP (TO to) (VP (VB {other}))))) (. .))",
+            f"{symbol} ( agent = {noun} , xcomp = {other} ( agent = {noun} ) )",
+        )
+        for subject, noun in (("(NP (NNP Emma))", "Emma"), ("(NP (DT A) (NN dog))", "dog"))
+        for verb, symbol in (("wanted", "want"), ("hoped", "hope"))
+        for other in ("walk", "sleep")
+    ]
+    more = [alone, *to * 5]
+    parses = [read_tree(parse) for parse, _ in more]
+    pairs = [Example(" ".join(parse.leaves()), form) for parse, (_, form) in zip(parses, more)]
+    found = substitute([*EXAMPLES, *pairs], [*PARSES, *parses], 600, NOTATION)
+    assert Example("Emma wanted to crawl .", "want ( agent = Emma , xcomp = crawl ( agent = Emma ) )") in found
+    assert all("crawl." not in example.target and "crawled" not in example.source for example in found)
 
 
 def test_a_sentence_begins_with_a_capital_letter_and_has_none_inside():
