@@ -82,10 +82,9 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
     depend on what else the machine has to do.
     """
     diary = out / "hours.json"
-    hours = json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
     command = command_of(result, system, seed, data, out, local)
     key = shlex.join(command_of(result, system, seed, None, out)[3:])
-    entry = hours.setdefault(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
+    entry = _hours(diary).get(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
     begin, processor_begin = time.monotonic(), _processor_seconds()
     status = subprocess.run(command).returncode
     if not entry["finished"]:
@@ -93,7 +92,8 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
         entry["processor_hours"] += (_processor_seconds() - processor_begin) / 3600
         entry["finished"] = status == 0
         out.mkdir(parents=True, exist_ok=True)
-        write_json(diary, hours)
+        # Another call may have written while this one was training.
+        write_json(diary, {**_hours(diary), key: entry})
     if status != 0:
         raise ScoringError(f"this command failed: {shlex.join(command)}")
     folder = _folder_of_run(out)
@@ -106,6 +106,11 @@ def train(result: dict, system: str, seed: int, data: Path | None, out: Path, lo
         facts["curve"] = learning_curve(log, result["curve"]["metric"])
     spent = {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
     return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+
+
+def _hours(diary: Path) -> dict:
+    """Returns the hours of all runs that a diary has."""
+    return json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
 
 
 def _folder_of_run(out: Path) -> Path:
