@@ -132,6 +132,23 @@ def test_the_query_position_is_that_of_the_next_symbol():
     torch.testing.assert_close(logits(plain, inputs), logits(asking, inputs))
 
 
+@pytest.mark.parametrize("learned", [(), ("--encoder-learned-pos", "--decoder-learned-pos")])
+def test_sequence_positions_are_those_of_the_stock_transformer(learned):
+    """Without tree positions, nothing else is left of the model but fairseq's."""
+    pairs = Pairs(True, True)
+    model = pairs.model("--sequence-positions", *learned).double()
+    stock = pairs.model(*stock_flags(), *learned, arch="transformer", seed=2).double()
+    model.load_state_dict(stock.state_dict())
+    inputs = pairs.net_input()
+    with_trees = logits(model, inputs)
+    for side in (model.encoder, model.decoder):
+        for weight in side.embed_positions.projection.parameters():
+            torch.nn.init.zeros_(weight)
+    expected = logits(stock, {name: inputs[name] for name in ("src_tokens", "src_lengths", "prev_output_tokens")})
+    torch.testing.assert_close(logits(model, inputs), expected)
+    assert not torch.allclose(with_trees, expected, atol=1e-3)
+
+
 # Incremental decoding
 
 
@@ -142,6 +159,8 @@ def test_the_query_position_is_that_of_the_next_symbol():
         *QUERY,
         ("--parameter-free-tree-positions", "--tree-levels", "3", "--query-position"),
         ("--query-position", "--factored-symbols", "--share-decoder-input-output-embed"),
+        ("--sequence-positions",),
+        ("--sequence-positions", "--decoder-learned-pos"),
     ],
 )
 @pytest.mark.parametrize("target", [True, False])

@@ -19,7 +19,8 @@ class TreePositionalDecoder(MemoryDecoder):
     """fairseq's transformer decoder, with tree positions if the target is symbol trees (``cfg.target_symbols``).
 
     A column gets the position of its symbol; START gets the root's. With ``--query-position`` the decoder adds the
-    position of the next open node, which the arities of the symbols so far determine.
+    position of the next open node, which the arities of the symbols so far determine; with ``--sequence-positions`` the
+    column's own, as fairseq's decoder does.
     """
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, **kwargs):
@@ -27,7 +28,8 @@ class TreePositionalDecoder(MemoryDecoder):
         self.symbols = cfg.target_symbols
         self.embed_next_positions = None
         if self.symbols is not None and self.embed_positions is not None:
-            self.embed_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg)
+            sequence = self.embed_positions if cfg.sequence_positions else None
+            self.embed_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, sequence=sequence)
             if cfg.query_position:
                 # Always projected: the model must tell the two summed positions apart.
                 self.embed_next_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, always_project=True)

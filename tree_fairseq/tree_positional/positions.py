@@ -56,6 +56,11 @@ class TreePositionsConfig(FairseqDataclass):
         "initial raw values of the P decays: 'paper' draws them from U(-sqrt(3/P), sqrt(3/P)), so that "
         "half of the decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76",
     )
+    sequence_positions: bool = option(
+        False,
+        "symbols of trees also get the position in the sequence that a transformer without trees gives them "
+        "(not in the paper)",
+    )
 
 
 class TreePositions(nn.Module):
@@ -65,14 +70,28 @@ class TreePositions(nn.Module):
     positions to return, ``[B, T, D]``, are put into ``given`` beforehand. Encodings as wide as the model have no
     projection, unless ``always_project``.
 
+    Args:
+        branches: n
+        width: D
+        config: options of positions
+        always_project: project also encodings that are as wide as the model
+        sequence: fairseq's positions of a sequence, which are added
+
     Raises:
         InputError: the encoding is too narrow for one copy of the path
     """
 
-    max_positions = sys.maxsize
-
-    def __init__(self, branches: int, width: int, config: TreePositionsConfig, always_project: bool = False):
+    def __init__(
+        self,
+        branches: int,
+        width: int,
+        config: TreePositionsConfig,
+        always_project: bool = False,
+        sequence: Optional[nn.Module] = None,
+    ):
         super().__init__()
+        self.sequence = sequence
+        self.max_positions = sys.maxsize if sequence is None else sequence.max_positions
         self.branches, self.levels, self.width = branches, config.tree_levels, width
         self.copies = _copies(branches, config)
         self.raw_decays = None if config.parameter_free_tree_positions else nn.Parameter(torch.empty(self.copies))
@@ -136,15 +155,22 @@ class TreePositions(nn.Module):
         return positions.to(self._like.dtype).view(*paths.shape[:-1], self.width)
 
     def forward(self, tokens: Tensor, incremental_state: Optional[dict[str, Any]] = None) -> Tensor:
-        """Returns the given positions, once."""
+        """Returns the given positions, once; with those of the sequence where the model has them."""
         positions, self.given = self.given, None
-        return positions
+        if self.sequence is None:
+            return positions
+        return positions + self.sequence(tokens, incremental_state=incremental_state)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds initial weights to the checkpoint of a model with sequence positions."""
-        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
+        """Adds initial weights to the checkpoint of a stock model, whose positions are kept where this one has them."""
+        own = self.state_dict()
+        add_initial_weights(
+            state_dict, {f"{name}.{key}": weight for key, weight in own.items() if not key.startswith("sequence.")}
+        )
         for key in _SEQUENCE_POSITIONS:
-            state_dict.pop(f"{name}.{key}", None)
+            weight = state_dict.pop(f"{name}.{key}", None)
+            if weight is not None and f"sequence.{key}" in own:
+                state_dict[f"{name}.sequence.{key}"] = weight
 
 
 def _copies(branches: int, config: TreePositionsConfig) -> int:
