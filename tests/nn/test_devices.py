@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import platform
+
+import pytest
 import torch
 from fairseq import utils
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.nn.tiny import PAD, build, net_input, pairs, stack, stock_flags, tiny_task
+from tests.nn.tiny import PAD, build, dictionary, net_input, pairs, stack, stock_flags, tiny_task
 from tests.training_steps.modes import NoConstants, OneDevice
-from tree_fairseq.nn.devices import PaddingAssumed, padded_on_the_right, padding_assumed, without_autocast
+from tree_fairseq.nn.devices import (
+    PaddingAssumed,
+    has_fast_bfloat16,
+    padded_on_the_right,
+    padding_assumed,
+    without_autocast,
+)
+from tree_fairseq.nn.tasks import AutocastTranslationConfig, AutocastTranslationTask
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 3))
@@ -55,3 +65,24 @@ def test_a_device_without_autocast():
     numbers = torch.ones(2, 2, device="meta")
     with without_autocast(numbers):
         assert (numbers @ numbers).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("machine", "capability", "is_fast"),
+    [
+        ("x86_64", "AVX2", False),
+        ("AMD64", "DEFAULT", False),
+        ("x86_64", "AVX512", True),
+        ("x86_64", "AVX512_BF16", True),
+        ("aarch64", "DEFAULT", True),
+        ("arm64", "SVE256", True),
+    ],
+)
+def test_autocast_warns_of_processors_that_are_slow_in_bfloat16(monkeypatch, caplog, machine, capability, is_fast):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert has_fast_bfloat16() is is_fast
+    for autocast in (True, False):
+        caplog.clear()
+        AutocastTranslationTask(AutocastTranslationConfig(cpu_autocast=autocast), dictionary("a"), dictionary("b"))
+        assert ("no AVX-512" in caplog.text) == (autocast and not is_fast)

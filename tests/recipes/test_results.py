@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -148,6 +149,21 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
     assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
+
+
+def test_hours_of_a_training_beside_this_one_stay(tmp_path, monkeypatch):
+    result = {"recipe": "cogs", "systems": {"one": {}}}
+    other = {"other": {"hours": 1.0, "finished": True}}
+
+    def train_while_another_ends(command):
+        results.write_json(tmp_path / "hours.json", other)
+        return SimpleNamespace(returncode=1)
+
+    monkeypatch.setattr(results.subprocess, "run", train_while_another_ends)
+    with pytest.raises(results.ScoringError, match="this command failed"):
+        results.train(result, "one", 1, None, tmp_path)
+    hours = json.loads((tmp_path / "hours.json").read_text(encoding="utf-8"))
+    assert len(hours) == 2 and hours.items() > other.items()
 
 
 def test_runs_of_one_name_on_other_data_are_told_apart(tmp_path):

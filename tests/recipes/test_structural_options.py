@@ -92,8 +92,12 @@ def test_cogs_has_a_setting_of_trees(base):
     for arch, task in (
         ("tree_positional_transformer_semantic_parsing", "structural_translation"),
         ("transformer_semantic_parsing", "translation"),
+        ("treeformer_cogs", "translation"),
     ):
         commands = printed_commands("cogs", *base, "--setting", "trees", "--arch", arch)
+        assert {parsed(command).beam for command in named(commands, "fairseq-generate")} == {1}
+        (average,) = named(commands, "average")
+        assert value(average, "--inputs").endswith("/checkpoint_last.pt") and "--last-epochs" not in average
         (train,), (score,) = named(commands, "fairseq-train"), named(commands, "score")
         arguments = parsed(train)
         assert (arguments.arch, arguments.task, arguments.max_update) == (arch, task, 30_000)
@@ -132,12 +136,12 @@ def test_cogs_exchanges_phrases_for_every_model(base):
         assert value(parse, "--parser-dir") == base[1] and value(more, "--parses") == parse[3]
         assert (value(more, "--count"), value(more, "--longest"), value(more, "--notation")) == (
             "300",
-            "40",
+            "60",
             "variable-free",
         )
         folders.add(value(more, "--text"))
     (folder,) = folders
-    assert folder.endswith("/trees/substitute-300-40/text")
+    assert folder.endswith("/trees/substitute-300-60/text")
     longer = printed_commands("cogs", *base, *flags, "--substitute-longest", "20")
     assert value(named(longer, "preprocess.subtree_substitution")[0], "--longest") == "20"
 
@@ -154,6 +158,17 @@ def test_cogs_exchanges_phrases_for_every_model(base):
     ):
         refused = recipe("cogs", *base, "--setting", "trees", *wrong, "--dry-run")
         assert refused.returncode == 1 and message in refused.stderr
+
+
+def test_sequence_positions_are_for_tree_positions(base):
+    flags = ("--setting", "trees", "--sequence-positions", "yes")
+    commands = printed_commands("cogs", *base, *flags)
+    (train,) = named(commands, "fairseq-train")
+    assert parsed(train).sequence_positions and "-sequence-positions-seed1/" in value(train, "--save-dir")
+    (plain,) = named(printed_commands("cogs", *base, *flags[:2]), "fairseq-train")
+    assert not parsed(plain).sequence_positions and "-sequence-" not in value(plain, "--save-dir")
+    refused = recipe("cogs", *base, *flags, "--arch", "treeformer_cogs", "--dry-run")
+    assert refused.returncode == 1 and "--sequence-positions is for tree_positional_transformer*" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ to leave out a mask that would hide nothing.
 from __future__ import annotations
 
 import contextlib
+import platform
 
 import torch
 from torch import Tensor
@@ -49,6 +50,12 @@ _ANSWERS = {Tensor.any: _Yes(), Tensor.all: _No()}
 def padding_assumed(tokens: Tensor) -> contextlib.AbstractContextManager:
     """The mode for batches on a device, and nothing for those on the CPU, which knows its values."""
     return contextlib.nullcontext() if tokens.device.type == "cpu" else PaddingAssumed()
+
+
+def has_fast_bfloat16() -> bool:
+    """Whether the CPU multiplies matrices in bfloat16 by instructions of its own; False for x86 without AVX-512."""
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return not is_x86 or torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 
 def without_autocast(tensor: Tensor) -> contextlib.AbstractContextManager:

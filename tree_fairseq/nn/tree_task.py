@@ -1,6 +1,7 @@
 """The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
 
 import contextlib
+import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,10 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.errors import DictionaryMismatchError
-from tree_fairseq.nn.devices import padding_assumed
+from tree_fairseq.nn.devices import has_fast_bfloat16, padding_assumed
 from tree_fairseq.options import option
+
+logger = logging.getLogger(__name__)
 
 
 def trees_read(model) -> tuple[str, ...]:
@@ -90,6 +93,10 @@ class TreeTask(FairseqTask):
 
     def __init__(self, cfg, *args, **kwargs):
         super().__init__(cfg, *args, **kwargs)
+        if self.cfg.cpu_autocast and not has_fast_bfloat16():
+            logger.warning(
+                "this CPU has no AVX-512, so --cpu-autocast makes training several times slower: leave it out here"
+            )
         self.trees_of_models: set[str] = set()  # names of those that the models built so far read
 
     def folder_of(self, split: str, epoch: int) -> Path:
