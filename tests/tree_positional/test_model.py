@@ -132,21 +132,20 @@ def test_the_query_position_is_that_of_the_next_symbol():
     torch.testing.assert_close(logits(plain, inputs), logits(asking, inputs))
 
 
-@pytest.mark.parametrize("learned", [(), ("--encoder-learned-pos", "--decoder-learned-pos")])
-def test_sequence_positions_are_those_of_the_stock_transformer(learned):
-    """Without tree positions, nothing else is left of the model but fairseq's."""
+@pytest.mark.parametrize("flags", [(), ("--encoder-learned-pos", "--decoder-learned-pos")])
+def test_a_model_with_sequence_positions_starts_as_the_stock_transformer(flags):
     pairs = Pairs(True, True)
-    model = pairs.model("--sequence-positions", *learned).double()
-    stock = pairs.model(*stock_flags(), *learned, arch="transformer", seed=2).double()
+    model = pairs.model("--sequence-positions", "--query-position", *flags).double()
+    stock = pairs.model(*stock_flags(), *flags, arch="transformer", seed=2).double()
     model.load_state_dict(stock.state_dict())
     inputs = pairs.net_input()
-    with_trees = logits(model, inputs)
-    for side in (model.encoder, model.decoder):
-        for weight in side.embed_positions.projection.parameters():
-            torch.nn.init.zeros_(weight)
     expected = logits(stock, {name: inputs[name] for name in ("src_tokens", "src_lengths", "prev_output_tokens")})
     torch.testing.assert_close(logits(model, inputs), expected)
-    assert not torch.allclose(with_trees, expected, atol=1e-3)
+    positions = model.encoder.embed_positions, model.decoder.embed_positions, model.decoder.embed_next_positions
+    for module in positions:
+        torch.nn.init.xavier_uniform_(module.projection.weight)
+        assert not torch.allclose(logits(model, inputs), expected, atol=1e-3)
+        torch.nn.init.zeros_(module.projection.weight)
 
 
 # Incremental decoding
@@ -170,6 +169,9 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
         flags = ()
     pairs = Pairs(True, target, encoding, sizes=(9, 5, 12, 8, 3))
     model = pairs.model(*flags).double()
+    for name, weight in model.named_parameters():
+        if name.endswith("projection.weight"):
+            torch.nn.init.xavier_uniform_(weight)  # with --sequence-positions it starts at zero
     inputs = pairs.net_input()
     # One source for all: they are hypotheses of a beam.
     for part in ("parents", "branches"):

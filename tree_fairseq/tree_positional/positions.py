@@ -58,8 +58,8 @@ class TreePositionsConfig(FairseqDataclass):
     )
     sequence_positions: bool = option(
         False,
-        "symbols of trees also get the position in the sequence that a transformer without trees gives them "
-        "(not in the paper)",
+        "symbols of trees also get the positions of a transformer without trees; projections of tree positions start "
+        "at zero, so the model starts as that transformer (not in the paper)",
     )
 
 
@@ -96,7 +96,7 @@ class TreePositions(nn.Module):
         self.copies = _copies(branches, config)
         self.raw_decays = None if config.parameter_free_tree_positions else nn.Parameter(torch.empty(self.copies))
         encoding_width = branches * self.levels * self.copies
-        is_projected = always_project or encoding_width != width
+        is_projected = always_project or config.sequence_positions or encoding_width != width
         self.projection = nn.Linear(encoding_width, width) if is_projected else None
         # Empty: it only follows the model's dtype and device.
         self.register_buffer("_like", torch.empty(0), persistent=False)
@@ -105,7 +105,8 @@ class TreePositions(nn.Module):
             bound = math.sqrt(3 / self.copies)
             nn.init.uniform_(self.raw_decays, *((-bound, bound) if config.tree_decay_init == "paper" else (0.7, 0.999)))
         if self.projection is not None:
-            nn.init.xavier_uniform_(self.projection.weight)
+            initialise = nn.init.zeros_ if config.sequence_positions else nn.init.xavier_uniform_
+            initialise(self.projection.weight)
             nn.init.zeros_(self.projection.bias)
 
     def level_weights(self, levels: int) -> Tensor:
