@@ -38,7 +38,7 @@ def test_a_run_with_the_bias_is_another_run(tmp_path, name, options, kind):
         (
             "geo",
             ("--arch", "lstm"),
-            "--distance-bias is for tree_positional_transformer* and transformer_distance_bias*",
+            "--distance-bias is for tree_positional_transformer*, transformer_distance_bias* and treeformer*",
         ),
         ("sst5", ("--arch", "lstm_classifier_tiny"), "--distance-bias is for tree_transformer_classifier*"),
         ("overnight", ("--domain", "calendar", "--distance-bias", "both"), "--distance-bias both: give linear"),

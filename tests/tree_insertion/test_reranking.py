@@ -29,7 +29,8 @@ def test_a_batch_of_trees_is_scored_as_each_symbol_alone(variant):
             with torch.no_grad():
                 logits, _ = model(**own, prev_output_tokens=previous)
             total += float(logits[0, -1].log_softmax(0)[token])
-        assert log_prob == pytest.approx(total, abs=1e-9)
+        # fairseq takes the softmax of attention weights that it returns in single precision.
+        assert log_prob == pytest.approx(total, abs=1e-5)
     assert found.dtype == torch.float64 and len(set(found.tolist())) == len(TREES)
 
 

@@ -1,5 +1,6 @@
 """Classifiers that read token sequences: fairseq's transformer and its bidirectional LSTM."""
 
+import contextlib
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Optional
@@ -13,6 +14,7 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.classification.document_distances import text_rows
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.nn.devices import has_fast_bfloat16, without_autocast
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.options import option
@@ -39,13 +41,18 @@ def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
     def turn(states: Tensor) -> Tensor:
         return states.gather(0, backward.unsqueeze(2).expand_as(states))
 
+    # Without AVX-512, oneDNN has no LSTM in bfloat16, but autocast asks it for one.
+    is_possible = texts.device.type != "cpu" or has_fast_bfloat16()
+    precision = contextlib.nullcontext() if is_possible else without_autocast(texts)
     for layer in range(lstm.num_layers):
         if layer:
             texts = functional.dropout(texts, lstm.dropout, lstm.training)
         directions = []
         for suffix, inputs in (("", texts), ("_reverse", turn(texts))):
             weights = [getattr(lstm, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
-            directions.append(torch.lstm(inputs, (start, start), weights, True, 1, 0.0, lstm.training, False, False)[0])
+            with precision:
+                found = torch.lstm(inputs, (start, start), weights, True, 1, 0.0, lstm.training, False, False)
+            directions.append(found[0])
         ahead, behind = directions
         texts = torch.cat([ahead, turn(behind)], dim=2)  # N x B x 2D
     return torch.cat([states[lengths - 1, rows] for states in directions], dim=1)
