@@ -55,7 +55,7 @@ def table(result: dict) -> str:
     spent, heading = ("processor_hours", "processor hours") if is_processor else ("hours", "hours")
     rows = [["", *result["metrics"].values(), f"{heading} a run"], ["---"] * (len(result["metrics"]) + 2)]
     for name, system in measured["systems"].items():
-        hours = statistics.fmean(system[spent])
+        hours = _mean_hours(result, name, spent)
         rows.append([name, *(figures(system["metrics"][metric]) for metric in result["metrics"]), f"{hours:.2f}"])
     lines = [*map(_row, rows), ""]
     for pair in measured["comparisons"]:
@@ -130,11 +130,15 @@ def _difference(row: dict) -> str:
 
 def _cost(result: dict, pair: dict) -> str:
     """Hours of processors of a run over those of the baseline."""
-    sides = [result["measured"]["systems"][pair[side]] for side in ("system", "baseline")]
-    if not all("processor_hours" in side for side in sides):
-        return "not measured"
-    ours, theirs = (statistics.fmean(side["processor_hours"]) for side in sides)
-    return f"{ours / theirs:.1f} times"
+    ours, theirs = (_mean_hours(result, pair[side], "processor_hours") for side in ("system", "baseline"))
+    return f"{ours / theirs:.1f} times" if ours and theirs else "not measured"
+
+
+def _mean_hours(result: dict, name: str, spent: str) -> float | None:
+    """The mean hours of a system's runs and of those whose models it reads; None if not all were measured."""
+    others = result["systems"][name].get("models_of", ())
+    found = [result["measured"]["systems"][each].get(spent) for each in (name, *others)]
+    return sum(map(statistics.fmean, found)) if all(found) else None
 
 
 def _row(cells: Sequence[str]) -> str:

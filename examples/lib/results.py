@@ -14,7 +14,8 @@ A file has these entries, and ``measured``, which this program writes:
 * ``title``; ``data``, which files ``--data`` takes, where the recipe does not make them
 * ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
 * ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``; with ``{seed}`` in the flags, the
-  recipe's ``--seed`` is left out
+  recipe's ``--seed`` is left out; ``models_of``, the other systems whose models a system reads, if it does: their
+  hours are added to its own
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; or ``outcomes``, the test

@@ -91,6 +91,20 @@ def test_settings_are_the_paper_s(tmp_path):
     assert settings("wmt14_en_de", "tree_transformer_wmt_en_de_big") == (20000, 524288, 1024)
 
 
+@pytest.mark.parametrize(("name", "setting"), [("multi30k_en_de", "distances"), ("iwslt14_en_de", "sample")])
+def test_small_settings_train_tree_and_stock_models_alike(tmp_path, name, setting):
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--setting", setting)
+    (tree,), (stock,) = (training(name, *base, *more) for more in ((), ("--arch", "transformer")))
+    assert (parsed(tree).arch, parsed(stock).arch) == ("tree_transformer", "transformer")
+    assert parsed(tree).encoder_layers == 2 and parsed(tree).decoder_embed_dim == 128
+    assert tree[1] == stock[1] and f"/out/{setting}" in tree[1]
+    run = tree.index("--save-dir")
+    ours, theirs = (command[command.index("--encoder-layers") : run] for command in (tree, stock))
+    assert ours == theirs
+    generating = [command for command in printed_commands(name, *base) if command[0] == "fairseq-generate"]
+    assert {command[command.index("--max-len-a") + 1] for command in generating} == {"1.5"}
+
+
 @pytest.mark.parametrize(("name", "arch"), [(name, arch) for name, arches in STOCK.items() for arch in arches])
 def test_baselines_build_and_share_the_folder(tmp_path, name, arch):
     (command,) = training(name, "--toy", "--out", tmp_path, "--arch", arch)

@@ -27,6 +27,9 @@ def test_a_file_says_everything_that_is_needed(name, capsys):
     result = tables.read_result(name)
     assert (EXAMPLES / result["recipe"] / "run.sh").is_file() and len(set(result["seeds"])) >= 3
     assert {system for pair in result["comparisons"] for system in pair} <= set(result["systems"])
+    assert {other for system in result["systems"].values() for other in system.get("models_of", ())} <= set(
+        result["systems"]
+    )
     assert results.main([name, "--data", "x", "--dry-run"]) == 0
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
     assert len(commands) == len(result["systems"]) * len(result["seeds"])
@@ -69,6 +72,7 @@ def test_the_summary_has_the_headlines():
         "title": "A task",
         "recipe": "geo",
         "compared": {"bleu": "BLEU", "chrf": "chrF"},
+        "systems": {"stock": {}, "ours": {}, "theirs": {"models_of": ["stock"]}, "other": {}},
         "comparisons": [["ours", "stock"], ["theirs", "stock"], ["other", "stock"]],
         "measured": {
             "systems": {
@@ -87,7 +91,7 @@ def test_the_summary_has_the_headlines():
     task = "| [A task](../examples/geo/README.md) |"
     assert tables.summary([result]).splitlines()[2:] == [
         f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes | 1.5 times |",
-        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p < 0.001) | no, it costs | 0.5 times |",
+        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p < 0.001) | no, it costs | 1.5 times |",
         f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
     assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
