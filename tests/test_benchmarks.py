@@ -156,7 +156,7 @@ def test_the_gathered_chart_equals_the_chart(project_once):
     chart = Chart(16, ChartConfig(treeformer_height=4))
     states = torch.randn(6, 2, 16)
     cells = chart.cells(torch.zeros(2, 6, dtype=torch.bool))
-    gathered = gathered_chart.encode(states, chart.weight[0], chart.query[0], 4, project_once)  # B x C / B x D
+    gathered = gathered_chart.encode(states, chart.composition()[0], chart.query[0], 4, project_once)  # B x C / B x D
     torch.testing.assert_close(gathered.transpose(0, 1), chart(states, cells))
 
 

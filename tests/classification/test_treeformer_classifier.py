@@ -87,7 +87,7 @@ def test_the_baseline_has_no_chart_s_weights():
     extra = {
         name: weight.numel() for name, weight in with_chart.state_dict().items() if name not in without.state_dict()
     }
-    assert extra == {"summary.chart.weight": 64 * 128, "summary.chart.query": 64}
+    assert extra == {"summary.chart.deviation": 64 * 128, "summary.chart.query": 64}
 
 
 def test_numbers_are_read_off_one_score():

@@ -103,14 +103,14 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     named = {name for line in lines for name in line.split(", ")}
     model, stock = weights(tuned.folder / "checkpoint_last.pt"), weights(stock_trained.best)
     biases = {f"decoder.layers.{layer}.encoder_attn.phrase_bias.weight" for layer in range(2)}
-    assert named == set(model) - set(stock) == {"encoder.chart.weight", "encoder.chart.query", *biases}
+    assert named == set(model) - set(stock) == {"encoder.chart.deviation", "encoder.chart.query", *biases}
     for name, weight in stock.items():
         torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
     # As the chart is initialised: phrases are the mean of their parts.
-    [composition] = model["encoder.chart.weight"]
-    for part in composition.split(64, dim=1):
-        torch.testing.assert_close(part.diagonal(), torch.full((64,), 0.5), rtol=0, atol=0.1)
-    assert model["decoder.layers.0.encoder_attn.phrase_bias.weight"].tolist() == pytest.approx([-3] * 4)
+    deviation = model["encoder.chart.deviation"] / 64
+    assert deviation.square().mean().sqrt() == pytest.approx(0.1 / 8, rel=0.1)
+    biases = model["decoder.layers.0.encoder_attn.phrase_bias.weight"].tolist()
+    assert biases == pytest.approx([-3 - math.log(9)] * 4)  # phrases of up to 10 tokens
     assert valid_losses(tuned.log)[-1] == pytest.approx(min(valid_losses(stock_trained.log)), rel=0.02)
 
 
@@ -181,8 +181,8 @@ def test_batches_do_not_change_translations(trained, output):
 def test_the_average_of_checkpoints_translates(trained, tmp_path):
     path = tmp_path / "average.pt"
     assert average.main(["--inputs", str(trained.folder), "--last-epochs", "2", "--output", str(path)]) == 0
-    ends = [weights(trained.folder / f"checkpoint{epoch}.pt")["encoder.chart.weight"] for epoch in (2, 3)]
-    torch.testing.assert_close(weights(path)["encoder.chart.weight"], torch.stack(ends).mean(0))
+    ends = [weights(trained.folder / f"checkpoint{epoch}.pt")["encoder.chart.deviation"] for epoch in (2, 3)]
+    torch.testing.assert_close(weights(path)["encoder.chart.deviation"], torch.stack(ends).mean(0))
     assert len(hypotheses(generate(trained, path=path))) == 16
 
 

@@ -38,7 +38,11 @@ def batches(draw):
 
 
 variants = st.fixed_dictionaries(
-    {"treeformer_level_weights": st.booleans(), "treeformer_heads": st.sampled_from([1, 2, 4])}
+    {
+        "treeformer_level_weights": st.booleans(),
+        "treeformer_heads": st.sampled_from([1, 2, 4]),
+        "treeformer_composition_init": st.sampled_from(["mean", "random"]),
+    }
 )
 
 
@@ -46,7 +50,7 @@ def direct(chart: Chart, states: torch.Tensor, spans) -> torch.Tensor:
     """The triple loop, sentence by sentence, in the order of cells."""
     rows = []
     for sentence, (first, end) in enumerate(spans):
-        encoded = direct_chart.encode(states[first:end, sentence], chart.weight, chart.query, chart.height)
+        encoded = direct_chart.encode(states[first:end, sentence], chart.composition(), chart.query, chart.height)
         rows += [encoded[start, length] for start, length in sorted(encoded, key=lambda cell: cell[::-1])]
     return torch.stack(rows)
 
@@ -80,7 +84,7 @@ def test_values_and_gradients_equal_the_triple_loop(batch, height, options, seed
 
 
 def test_the_backward_pass_is_that_of_finite_differences():
-    chart = chart_of(4, treeformer_heads=2).double()
+    chart = chart_of(4, treeformer_heads=2, treeformer_composition_init="random").double()
     cells = chart.cells(padding_of([(0, 5), (2, 5)], 5))
     states = torch.randn(5, 2, WIDTH, dtype=torch.double, requires_grad=True)
 
@@ -96,7 +100,7 @@ def test_weights_of_splits_are_those_of_the_triple_loop(n, height, options):
     chart = chart_of(height, **options).double()
     states = torch.randn(n + 1, 1, WIDTH, dtype=torch.double)
     splits = chart.splits(states, chart.cells(padding_of([(1, n + 1)], n + 1)))
-    expected = direct_chart.split_weights(states[1:, 0], chart.weight, chart.query, height)
+    expected = direct_chart.split_weights(states[1:, 0], chart.composition(), chart.query, height)
     assert len(splits) == min(height, n + 1) - 1
     for (start, length), shares in expected.items():
         torch.testing.assert_close(splits[length - 2][start + 1, 0], shares)
@@ -179,7 +183,7 @@ def test_attention_to_phrases_is_shared_among_their_tokens():
 
 
 def test_the_paper_s_chart_is_one_matrix_and_one_query():
-    chart = chart_of(10, width=512)
+    chart = chart_of(10, width=512, treeformer_composition_init="random")
     assert {name: tuple(weight.shape) for name, weight in chart.state_dict().items()} == {
         "weight": (1, 512, 1024),
         "query": (1, 512),
@@ -209,14 +213,33 @@ def test_phrases_start_as_the_mean_of_their_parts():
     torch.testing.assert_close(pair, states[4:6, 0].mean(0), rtol=0, atol=0.6)
 
 
+def test_a_step_of_adam_moves_a_composed_vector_by_no_more_than_about_the_rate():
+    chart = chart_of(10, width=128)
+    before, rate = chart.composition().detach(), 1e-2
+    optimizer = torch.optim.Adam(chart.parameters(), lr=rate)
+    chart.composition().sum().backward()  # all elements move the same way, which moves vectors most
+    optimizer.step()
+    moved = torch.linalg.matrix_norm(chart.composition().detach()[0] - before[0], ord=2)
+    assert 0.5 * rate < moved < 1.5 * rate
+
+
+@pytest.mark.parametrize("kinds", [("mean", "random"), ("random", "mean")])
+def test_a_composition_of_the_other_kind_is_taken_over(kinds):
+    first, second = (chart_of(4, seed, treeformer_composition_init=kind) for seed, kind in enumerate(kinds))
+    state_dict = {f"chart.{name}": weight for name, weight in first.state_dict().items()}
+    second.upgrade_state_dict_named(state_dict, "chart")
+    second.load_state_dict({name[len("chart.") :]: weight for name, weight in state_dict.items()})
+    torch.testing.assert_close(second.composition(), first.composition())
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_finite_and_close(dtype):
     chart = chart_of(8, width=64)
     cells = chart.cells(padding_of([(0, 12), (4, 12)], 12))
     states = torch.randn(12, 2, 64)
     states[:, 1] *= 300  # their squares are beyond half precision
-    rounded = [tensor.to(dtype) for tensor in (states, chart.weight.detach(), chart.query.detach())]
-    chart.weight.data, chart.query.data = (tensor.float() for tensor in rounded[1:])
+    rounded = [tensor.to(dtype) for tensor in (states, chart.deviation.detach(), chart.query.detach())]
+    chart.deviation.data, chart.query.data = (tensor.float() for tensor in rounded[1:])
     expected = chart(rounded[0].float(), cells)
     inputs = rounded[0].requires_grad_()
     half = chart.to(dtype)
@@ -237,7 +260,7 @@ def test_autocast_composes_in_half_precision():
     assert output.dtype == torch.bfloat16
     torch.testing.assert_close(output.float(), chart(states, cells), rtol=0.1, atol=0.1)
     output.float().sum().backward()
-    assert states.grad.dtype == chart.weight.grad.dtype == torch.float32
+    assert states.grad.dtype == chart.deviation.grad.dtype == torch.float32
 
 
 def test_the_backward_pass_keeps_little_more_than_the_cells():
@@ -252,7 +275,8 @@ def test_the_backward_pass_keeps_little_more_than_the_cells():
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         output = chart(states, cells)
     weights = {weight.untyped_storage().data_ptr() for weight in chart.parameters()}
-    assert sum(size for pointer, size in kept.items() if pointer not in weights) < 1.5 * output.nbytes
+    others = sum(size for pointer, size in kept.items() if pointer not in weights)
+    assert others < 1.5 * output.nbytes + chart.composition().nbytes  # one matrix for the whole batch
 
 
 def test_normalised_memory():

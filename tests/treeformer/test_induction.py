@@ -47,7 +47,7 @@ def test_trees_are_the_recursion_over_the_loops_of_the_paper(flags, left_pad):
         chart = model.encoder.chart
         weights = {
             cell: shares.mean(0).tolist()
-            for cell, shares in direct_chart.split_weights(states, chart.weight, chart.query, n).items()
+            for cell, shares in direct_chart.split_weights(states, chart.composition(), chart.query, n).items()
         }
         leaves = [f"w{k}" for k in range(n)]
         assert found.tree([[leaf] for leaf in leaves]) == recursive(weights, leaves, list(range(n)), n)

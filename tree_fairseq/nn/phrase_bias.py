@@ -1,10 +1,12 @@
 """A learned bias on the decoder's attention to nodes or phrases, which the papers do not have.
 
 Cross-attention adds one number a head to the logits of memory positions that represent a phrase, not a single token.
-It starts at -3: n phrases together then get about n / 20 of the attention that n words get. So the model starts close
-to a transformer that attends to words alone, and learns how much of the phrases each head uses.
+It starts at -3, less ln m where there are about m phrases for each token: all phrases together then get about a
+twentieth of the attention that the tokens get. So the model starts close to a transformer that attends to words alone,
+and learns how much of the phrases each head uses.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,17 +27,19 @@ class PhraseBiasConfig(FairseqDataclass):
     initial_phrase_bias: float = option(
         -3.0,
         "initial value of a learned bias, one a head and layer, on the decoder's attention to nodes or phrases; the "
-        "model starts close to a transformer that attends to words alone (not in the papers)",
+        "model starts close to a transformer that attends to words alone (not in the papers); in a Treeformer less "
+        "ln(h - 1), because there are up to h - 1 phrases for each token",
     )
     no_phrase_bias: bool = option(False, "no such bias, as in the papers")
 
 
 class PhraseBias(nn.Module):
-    """The bias of one attention."""
+    """The bias of one attention, to about so many phrases for each token."""
 
-    def __init__(self, num_heads: int, config: PhraseBiasConfig):
+    def __init__(self, num_heads: int, config: PhraseBiasConfig, phrases_per_token: int = 1):
         super().__init__()
-        self.weight = nn.Parameter(torch.full((num_heads,), float(config.initial_phrase_bias)))
+        initial = config.initial_phrase_bias - math.log(phrases_per_token)
+        self.weight = nn.Parameter(torch.full((num_heads,), initial))
 
     def forward(self, is_phrase: Tensor) -> Tensor:
         """Biases ``[B, H, S]``: the head's number where ``is_phrase``, ``[B, S]`` bool, zero elsewhere."""

@@ -103,10 +103,10 @@ def _next(closed: Tensor) -> Tensor:
 class ChartCrossAttention(SharedMemoryAttention):
     """Decoder cross-attention to tokens and phrases."""
 
-    def __init__(self, embed_dim: int, num_heads: int, config: PhraseBiasConfig, **kwargs):
+    def __init__(self, embed_dim: int, num_heads: int, config: PhraseBiasConfig, height: int, **kwargs):
         super().__init__(embed_dim, num_heads, **kwargs)
         if not config.no_phrase_bias:
-            self.phrase_bias = PhraseBias(num_heads, config)
+            self.phrase_bias = PhraseBias(num_heads, config, phrases_per_token=height - 1)
 
     def is_phrase(self, structure: ChartCells) -> Tensor:
         """The cells of more than one token."""

@@ -40,8 +40,8 @@ class ChartConfig(FairseqDataclass):
     )
     treeformer_composition_init: ChoiceEnum(["mean", "random"]) = option(
         "mean",
-        "initial composition: 'mean' makes a phrase the mean of its parts, so that attention to phrases is useful from "
-        "the first update on; 'random' is the paper's",
+        "how the composition starts and learns: with 'mean' a phrase starts as the mean of its parts, and slow steps "
+        "lead away from it, so that attention to phrases is useful from the first update on; 'random' is the paper's",
     )
     treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
 
@@ -50,6 +50,11 @@ class Chart(nn.Module):
     """Encodes a phrase by composing the two parts at every split point and pooling over split points (eqs. 1 and 2).
 
     Composition is a matrix of D * 2D, pooling is attention with a learned query of D, and all levels share both.
+
+    A composition that starts as a mean is the mean of the two parts plus 1 / D times a parameter, the deviation. The
+    tokens of a phrase go through the matrix up to h - 1 times, so a small change of the matrix changes long phrases
+    exponentially. Adam moves each element of a parameter by about the learning rate; with the factor 1 / D, an update
+    moves a composed vector by about the learning rate, too.
 
     Raises:
         InputError: the height is below 2, or the number of heads does not divide the width
@@ -69,29 +74,30 @@ class Chart(nn.Module):
                 hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
             )
         sets = self.height - 1 if config.treeformer_level_weights else 1
-        self.weight = nn.Parameter(torch.empty(sets, width, 2 * width))
-        self.query = nn.Parameter(torch.empty(self.heads, width))
+        matrix = nn.Parameter(torch.empty(sets, width, 2 * width))
+        is_mean = config.treeformer_composition_init == "mean"
+        # A random half preserves norms: two children, averaged over nearly equal splits, sum up to a token's length.
+        nn.init.normal_(matrix, std=_NOISE * width**0.5 if is_mean else width**-0.5)
+        self.register_parameter("deviation", matrix if is_mean else None)
+        self.register_parameter("weight", None if is_mean else matrix)
+        self.query = nn.Parameter(nn.init.normal_(torch.empty(self.heads, width), std=width**-0.5))
         self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
-        if config.treeformer_composition_init == "mean":
-            nn.init.normal_(self.weight, std=_NOISE * width**-0.5)
-            with torch.no_grad():
-                self.weight += torch.eye(width).repeat(1, 2) / 2
-        else:
-            # Each half preserves norms. Two children, averaged over nearly equal splits, sum up to a token's length.
-            nn.init.normal_(self.weight, std=width**-0.5)
-        nn.init.normal_(self.query, std=width**-0.5)
+
+    def composition(self) -> Tensor:
+        """The matrix of each set, ``[G, D, 2 * D]``."""
+        return self.weight if self.deviation is None else _from_deviation(self.deviation)
 
     def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns states and weight in one dtype, and scorers of children, ``[G, 2, H, D]``, in float32 or better."""
-        device = states.device.type
+        device, weight = states.device.type, self.composition()
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             states = states.to(torch.get_autocast_dtype(device))
         wide = torch.promote_types(states.dtype, torch.float32)
-        sets, width, _ = self.weight.shape
+        sets, width, _ = weight.shape
         with without_autocast(states):
-            scorers = (self.query.to(wide) @ self.weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
+            scorers = (self.query.to(wide) @ weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
             scorers = scorers.view(sets, self.heads, 2, width).transpose(1, 2).contiguous()
-        return states, self.weight.to(states.dtype), scorers
+        return states, weight.to(states.dtype), scorers
 
     def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
         """Encodes tokens and phrases as ``[S, B, D]``, from states ``[N, B, D]`` of tokens; padding is ignored.
@@ -126,8 +132,31 @@ class Chart(nn.Module):
         return ChartCells.build(padding, self.height, outside)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds initial weights to the checkpoint of a model without a chart."""
-        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
+        """Adds initial weights to the checkpoint of a model without a chart; takes compositions of both kinds."""
+        own = self.state_dict()
+        for kept, other, converted in (
+            ("deviation", "weight", _to_deviation),
+            ("weight", "deviation", _from_deviation),
+        ):
+            if kept in own and f"{name}.{other}" in state_dict:
+                state_dict[f"{name}.{kept}"] = converted(state_dict.pop(f"{name}.{other}"))
+        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in own.items()})
+
+
+def _mean(like: Tensor) -> Tensor:
+    """The composition of two parts to their mean, ``[D, 2 * D]``."""
+    width = like.size(1)
+    return torch.eye(width, dtype=like.dtype, device=like.device).repeat(1, 2) / 2
+
+
+def _from_deviation(deviation: Tensor) -> Tensor:
+    """The composition matrices of deviations, ``[G, D, 2 * D]``."""
+    return _mean(deviation) + deviation / deviation.size(1)
+
+
+def _to_deviation(composition: Tensor) -> Tensor:
+    """The inverse of `_from_deviation`."""
+    return (composition - _mean(composition)) * composition.size(1)
 
 
 class ChartSummary(nn.Module):

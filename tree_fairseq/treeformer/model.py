@@ -74,7 +74,7 @@ ENCODER = register_encoder(
         reads=(SEQUENCE,),
         build=TreeformerEncoder,
         memory=MemoryType(
-            attention=lambda cfg, **kwargs: ChartCrossAttention(config=cfg, **kwargs),
+            attention=lambda cfg, **kwargs: ChartCrossAttention(config=cfg, height=cfg.treeformer_height, **kwargs),
             parts=lambda encoder_out: (encoder_out["cell_states"][0], encoder_out["cells"][0]),
             describe=_weights_of_tokens,
         ),
