@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from tree_fairseq.classification import sequence_classifiers
 from tree_fairseq.classification.sequence_classifiers import last_states
 from tree_fairseq.python_versions import zip_equal
 
@@ -47,6 +48,15 @@ def test_dropout_is_between_layers_and_in_training_alone():
     assert not torch.equal(last_states(lstm, texts, lengths), last_states(lstm, texts, lengths))
     lstm.eval()
     torch.testing.assert_close(last_states(lstm, texts, lengths), packed_last_states(lstm, texts, lengths))
+
+
+def test_autocast_leaves_single_precision_where_the_processor_has_no_lstm_in_bfloat16(monkeypatch):
+    monkeypatch.setattr(sequence_classifiers, "has_fast_bfloat16", lambda: False)
+    lstm, texts, lengths = nn.LSTM(3, 4, num_layers=2, bidirectional=True), torch.randn(5, 2, 3), torch.tensor([5, 3])
+    with torch.autocast("cpu", torch.bfloat16):
+        found = last_states(lstm, texts, lengths)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, last_states(lstm, texts, lengths))
 
 
 class _Written(TorchDispatchMode):
