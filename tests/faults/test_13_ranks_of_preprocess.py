@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -165,6 +166,29 @@ def test_a_paused_rank_goes_on(text, expected, tmp_path, parse_log, rank, second
     os.kill(processes[rank].pid, signal.SIGCONT)
     finish(processes)
     check(tmp_path / "out", expected, parse_log)
+
+
+def test_a_rank_that_waits_on_a_killed_attempt_joins_the_next_one(tmp_path, monkeypatch):
+    """Also if it looks while rank 0 is about to write its attempt."""
+    monkeypatch.setattr(ranks, "_POLL_SECONDS", 0.01)
+    folder, write = tmp_path / "ranks", ranks.write_json
+    folder.mkdir()
+    write(folder / "attempt.json", {"attempt": "killed", "command": "command"})
+
+    def write_slowly(path: Path, content: object) -> None:
+        time.sleep(0.2)
+        write(path, content)
+
+    helper = threading.Thread(target=ranks.help_parsing, args=(folder, "command", 1, lambda text: None))
+    helper.start()
+    while not (folder / "hello-1.json").exists():
+        time.sleep(0.01)
+    monkeypatch.setattr(ranks, "write_json", write_slowly)
+    with ranks.LeadingRank(folder, "command", 2) as leading:
+        assert helper.is_alive()
+        leading.dismiss()
+    helper.join(10)
+    assert not helper.is_alive() and not folder.exists()
 
 
 @pytest.mark.parametrize("rank", [0, 3])

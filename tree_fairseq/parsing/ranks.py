@@ -53,7 +53,7 @@ Fill = Callable[[SharedText], None]
 
 
 class LeadingRank:
-    """Rank 0, in a ``with`` block; ``folder`` is made for it and removed in the end.
+    """Rank 0, in a ``with`` block; ``folder``, which may be that of a killed attempt, is removed in the end.
 
     ``command`` tells this work from any other; ranks of another command wait for their own.
     """
@@ -64,7 +64,10 @@ class LeadingRank:
         self._attempt, self._texts = uuid.uuid4().hex, 0
 
     def __enter__(self) -> LeadingRank:
-        self._folder.mkdir(parents=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # Ranks that came first may wait on a killed attempt. They end when they find no attempt, so there always is one.
+        for text in self._folder.glob("text-*.json"):
+            text.unlink()
         write_json(self._folder / _ATTEMPT, {"attempt": self._attempt, "command": self._command})
         return self
 

@@ -90,8 +90,11 @@ def build_folder(
         manifest = plan.start_manifest()
     with reporting_full_disk(staging.path, needed), staging:
         folder = staging.path / RANKS
-        remove_folder(folder)  # that of a killed attempt, on whose leading rank others may be waiting
-        leading = LeadingRank(folder, staging.command_digest, world_size) if world_size > 1 else None
+        if world_size > 1:
+            leading = LeadingRank(folder, staging.command_digest, world_size)
+        else:
+            leading = None
+            remove_folder(folder)  # that of a killed attempt, on whose leading rank others may be waiting
         with leading or contextlib.nullcontext() as staging.ranks:
             if not staging.is_ready:
                 output = staging.new_output()
