@@ -65,7 +65,7 @@ class LeadingRank:
 
     def __enter__(self) -> LeadingRank:
         self._folder.mkdir(parents=True, exist_ok=True)
-        # Ranks that came first may wait on a killed attempt. They end when they find no attempt, so there always is one.
+        # Ranks that came first may wait on a killed attempt. They end when they find none, so there always is one.
         for text in self._folder.glob("text-*.json"):
             text.unlink()
         write_json(self._folder / _ATTEMPT, {"attempt": self._attempt, "command": self._command})
