@@ -228,7 +228,8 @@ def test_a_rank_meets_a_full_disk(text, expected, tmp_path, parse_log):
     kill(processes)
     assert not (folder / "bin").exists()
     finish([start(text, folder, rank, 2) for rank in range(2)])
-    check(folder, expected, parse_log, batches_lost=3)
+    # Rank 1 may begin with its shards of the killed attempt, some of which are now those of rank 0.
+    check(folder, expected, parse_log, batches_lost=6)
 
 
 def test_ranks_with_other_options_do_not_wait_for_ever(text, expected, tmp_path, parse_log, monkeypatch):
