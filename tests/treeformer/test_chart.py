@@ -265,8 +265,8 @@ def test_autocast_composes_in_half_precision():
 
 def test_the_backward_pass_keeps_little_more_than_the_cells():
     chart, kept = chart_of(10, width=128), {}
-    cells = chart.cells(padding_of([(0, 30)] * 2, 30))
-    states = torch.randn(30, 2, 128, requires_grad=True)
+    cells = chart.cells(padding_of([(0, 30)] * 4, 30))
+    states = torch.randn(30, 4, 128, requires_grad=True)
 
     def keep(tensor):
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
@@ -275,8 +275,7 @@ def test_the_backward_pass_keeps_little_more_than_the_cells():
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         output = chart(states, cells)
     weights = {weight.untyped_storage().data_ptr() for weight in chart.parameters()}
-    others = sum(size for pointer, size in kept.items() if pointer not in weights)
-    assert others < 1.5 * output.nbytes + chart.composition().nbytes  # one matrix for the whole batch
+    assert sum(size for pointer, size in kept.items() if pointer not in weights) < 1.5 * output.nbytes
 
 
 def test_normalised_memory():

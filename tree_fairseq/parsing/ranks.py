@@ -103,12 +103,12 @@ class LeadingRank:
         return read_json(self._folder / f"{name}.json") == self._attempt
 
 
-def help_parsing(folder: Path, command: str, rank: int, fill: Fill) -> None:
+def help_parsing(folder: Path, command: str, rank: int, world_size: int, fill: Fill) -> None:
     """Parses the shards of this rank, of everything that rank 0 announces, until that needs no more parses.
 
     Raises what the parser raises, and InputError if rank 0 works at another command.
     """
-    for attempt, name, found in _announced(folder, command, rank):
+    for attempt, name, found in _announced(folder, command, rank, world_size):
         text = _from_json(found, rank)
         try:
             if file_sha256(text.job.input) != found["sha256"]:
@@ -124,8 +124,11 @@ def help_parsing(folder: Path, command: str, rank: int, fill: Fill) -> None:
     logger.info("rank %d: rank 0 has all parses", rank)
 
 
-def _announced(folder: Path, command: str, rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yields the attempt, number and contents of each announced text, until rank 0 has removed the folder."""
+def _announced(folder: Path, command: str, rank: int, world_size: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yields the attempt, number and contents of each announced text, until rank 0 has removed the folder.
+
+    A killed attempt with another number of ranks has other shares, so its texts are left alone.
+    """
     attempt, number, patience = None, 1, Patience()
     while True:
         state = read_json(folder / _ATTEMPT)
@@ -135,7 +138,8 @@ def _announced(folder: Path, command: str, rank: int) -> Iterator[tuple[str, int
             if state["attempt"] != attempt:
                 attempt, number = state["attempt"], 1
                 _note(folder / f"hello-{rank}.json", attempt)
-            if (found := read_json(folder / f"text-{number}.json")) is not None:
+            found = read_json(folder / f"text-{number}.json")
+            if found is not None and found["job"]["world_size"] == world_size:
                 yield state["attempt"], number, found
                 number, patience = number + 1, Patience()
                 continue

@@ -8,6 +8,7 @@ moved to the destination in the end. ``fairseq-preprocess`` makes token files an
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import shutil
@@ -82,7 +83,8 @@ def build_folder(
     staging = Staging(plan.destination, plan.command(inputs), plan.args.parse_cache)
     if rank > 0:
         with ProcessPool(plan.args.workers) as pool:
-            help_parsing(staging.path / RANKS, staging.command_digest, rank, lambda text: fill_cache(text, pool))
+            fill = functools.partial(fill_cache, pool=pool)
+            help_parsing(staging.path / RANKS, staging.command_digest, rank, world_size, fill)
         return
     if not staging.is_ready:
         clear_published(plan.destination)
