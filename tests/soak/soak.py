@@ -161,7 +161,8 @@ class Soak:
                     self._problem(f"the {name} training hangs after update {training.updates()}")
                     training.kill()
                     self._progress[name] = (self._progress[name][0], time.time())
-            if "broken" in running and faults and self._filler is None:
+            # One fault at a time: a process that loads for the validation is missed only when the next one begins.
+            if "broken" in running and faults and not self._hurt:
                 if due is None and self.broken.updates() >= faults[0].update:
                     due = time.time() + faults[0].delay
                 if due is not None and time.time() >= due and self._disturb(faults[0].kind):

@@ -58,6 +58,41 @@ def test_the_disturbed_training_is_the_unbroken_one(data_bin, tmp_path):
     assert outcome["compared"] > 30 and outcome["loss_difference"] == outcome["weight_difference"] == 0
 
 
+def test_a_fault_waits_for_the_end_of_the_one_before(tmp_path):
+    """A training may go on for some updates before it misses a loading process, and come by the next fault."""
+
+    class Slow(Training):
+        """Does an update whenever it is asked for its status, and ends by itself 5 updates after it was hurt."""
+
+        update = end = 0
+
+        def status(self):
+            self.update += 1
+            self.furthest = max(self.furthest, self.update)
+            return 0 if self.update == 30 else 1 if self.update == self.end else None
+
+        def updates(self):
+            return self.update
+
+        def start(self):
+            self.update, self.end = 5, 0
+
+    course = Course([tmp_path], 30, 0.001, [Fault(8, 0.0, "training"), Fault(10, 0.0, "worker")])
+    soak = Soak(course, tmp_path)
+    soak.unbroken, soak.broken = (Slow(tmp_path / name, [], (0.0, 1.0)) for name in ("unbroken", "broken"))
+
+    def disturb(kind):
+        soak._event(kind, update=soak.broken.update)
+        soak.broken.end, soak._hurt = soak.broken.update + 5, True
+        return True
+
+    soak._begin, soak._disturb, soak._sample = 0.0, disturb, lambda: None
+    soak._watch()
+    assert soak.outcome.problems == []
+    events = [(event["kind"], event["update"]) for event in soak.outcome.events if event.get("training") != "unbroken"]
+    assert events == [("training", 8), ("end", 13), ("worker", 10), ("end", 15), ("end", 30)]
+
+
 def test_a_difference_is_noticed(tmp_path):
     """The comparison, on records that disagree, or of which one is shorter."""
     soak = Soak(Course([tmp_path], 3, 1.0, []), tmp_path)
