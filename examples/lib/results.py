@@ -15,7 +15,8 @@ A file has these entries, and ``measured``, which this program writes:
 * ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
 * ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``; with ``{seed}`` in the flags, the
   recipe's ``--seed`` is left out; ``models_of``, the other systems whose models a system reads, if it does: their
-  hours are added to its own
+  hours are added to its own; ``starts_from``, a system before it whose last checkpoint, of the same seed, its training
+  starts from
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; or ``outcomes``, the test
@@ -44,6 +45,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 
 from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
@@ -61,29 +63,47 @@ from tree_fairseq.scoring.significance import Resampling
 
 
 def command_of(
-    result: dict, system: str, seed: int, data: Path | None, out: Path, local: Sequence[str] = ()
+    result: dict,
+    system: str,
+    seed: int,
+    data: Path | None,
+    out: Path,
+    local: Sequence[str] = (),
+    start: Path | None = None,
 ) -> list[str]:
-    """Returns the command of a recipe that trains and scores a system with a seed; ``local`` are options of it that
-    only this machine needs."""
+    """Returns the command of a recipe that trains and scores a system with a seed.
+
+    ``local`` are options of it that only this machine needs, ``start`` is the checkpoint that training starts from.
+    """
     own = result["systems"][system]
     options = shlex.split(f"{result.get('options', '')} {own.get('options', '')}")
     flags = own.get("flags", "")
     if "{seed}" not in flags:
         options += ["--seed", str(seed)]
     flags = shlex.split(flags.replace("{seed}", str(seed)))
+    if "starts_from" in own:
+        flags += ["--finetune-from-model", str(start or f"CHECKPOINT of {own['starts_from']}")]
     read = ["--data", str(data)] if data else []
     command = [str(EXAMPLES / result["recipe"] / "run.sh"), *read, "--out", str(out), *options, *local]
     return [*command, *(["--", *flags] if flags else [])]
 
 
-def train(result: dict, system: str, seed: int, data: Path | None, out: Path, local: Sequence[str] = ()) -> dict:
-    """Runs a recipe, and returns the metrics, the size and the hours of its run, and its folder.
+def train(
+    result: dict,
+    system: str,
+    seed: int,
+    data: Path | None,
+    out: Path,
+    local: Sequence[str] = (),
+    start: Path | None = None,
+) -> dict:
+    """Runs the command of a recipe; returns the metrics, the size and the hours of its run, and its folder.
 
     Hours are those of the first call that finished, and of calls before it that failed. Hours of processors do not
     depend on what else the machine has to do.
     """
     diary = out / "hours.json"
-    command = command_of(result, system, seed, data, out, local)
+    command = command_of(result, system, seed, data, out, local, start)
     key = shlex.join(command_of(result, system, seed, None, out)[3:])
     entry = _hours(diary).get(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
     begin, processor_begin = time.monotonic(), _processor_seconds()
@@ -183,8 +203,12 @@ def _compare_outcomes(result: dict, system: Sequence[Path], baseline: Sequence[P
 
 def measure(result: dict, data: Path | None, out: Path, local: Sequence[str] = ()) -> dict:
     """Trains and compares all systems; returns the entry ``measured``."""
-    seeds = result["seeds"]
-    runs = {name: [train(result, name, seed, data, out, local) for seed in seeds] for name in result["systems"]}
+    runs = {}
+    for name, own in result["systems"].items():
+        starts = [row["folder"] / "checkpoints/checkpoint_last.pt" for row in runs.get(own.get("starts_from"), ())]
+        runs[name] = [
+            train(result, name, seed, data, out, local, start) for seed, start in zip_longest(result["seeds"], starts)
+        ]
     systems = {}
     for system, rows in runs.items():
         systems[system] = {

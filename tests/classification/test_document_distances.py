@@ -79,6 +79,8 @@ def test_combinations_without_a_meaning_are_refused():
     with pytest.raises(InputError, match="those of a document attend with its nodes"):
         build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask")
     build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask", "--leaf-attention", "sentence")
+    with pytest.raises(InputError, match="--leaves-to-ancestors is for leaves that attend within their sentence"):
+        build_classifier("tree_transformer_classifier_tiny", "--leaves-to-ancestors")
     with pytest.raises(InputError, match="--distance-bias both measures paths in trees, and this model reads plain"):
         build(class_task(), *BOTH, arch="treeformer_classifier_tiny")
     task = class_task()

@@ -77,7 +77,9 @@ def test_leaves_that_see_documents_make_forests_of_them(document_root, flags):
     assert_equal_with_gradients(torch.cat([real_states(states, documents), states.roots]), slow, encoder, dense_encoder)
 
 
-@pytest.mark.parametrize("flags", [*FLAGS, DISTANCES, [*DISTANCES, "--no-subtree-mask"]])
+@pytest.mark.parametrize(
+    "flags", [*FLAGS, DISTANCES, [*DISTANCES, "--no-subtree-mask"], [*DISTANCES, "--leaves-to-ancestors"]]
+)
 def test_leaves_that_see_sentences_leave_them_alone(flags):
     documents = Documents(SIZES, extra=1)
     encoder = build("sentence", "first", *flags)

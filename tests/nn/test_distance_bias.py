@@ -18,6 +18,7 @@ from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, Dista
 from tree_fairseq.nn.distances import BiasRows
 from tree_fairseq.nn.sides import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS
 from tree_fairseq.treeformer import model  # noqa: F401
 
 TASK = tiny_task()
@@ -142,7 +143,7 @@ def test_sentences_are_independent_of_their_batch(arch):
             torch.testing.assert_close(together[row, : len(alone)], alone, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("flags", [(), ("--no-subtree-mask",)])
+@pytest.mark.parametrize("flags", [(), ("--no-subtree-mask",), ("--leaves-to-ancestors",)])
 def test_a_bias_of_the_tree_transformer_is_for_leaves_alone(flags):
     model, batch = build(TASK, "--distance-bias", "both", *flags), pairs(TASK, *LENGTHS)
     given = inputs(model, batch)
@@ -159,7 +160,12 @@ def test_a_bias_of_the_tree_transformer_is_for_leaves_alone(flags):
     real = ~structure.padding[:, None, None, :num_leaves].expand_as(leaves)
     expected = attention.distance_bias().expand_as(leaves)
     torch.testing.assert_close(leaves[real], expected[real])
-    assert not first[:, :, num_leaves:].nan_to_num().any() and not first[..., num_leaves:].nan_to_num().any()
+    of_nodes = first[..., num_leaves:].nan_to_num()  # -inf minus -inf is nan
+    assert not first[:, :, num_leaves:].nan_to_num().any()
+    if "--leaves-to-ancestors" in flags:
+        assert set(of_nodes.unique().tolist()) == {INITIAL_ANCESTOR_BIAS, 0.0}
+    else:
+        assert not of_nodes.any()
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -30,6 +30,9 @@ def test_a_file_says_everything_that_is_needed(name, capsys):
     assert {other for system in result["systems"].values() for other in system.get("models_of", ())} <= set(
         result["systems"]
     )
+    names = list(result["systems"])
+    for place, system in enumerate(result["systems"].values()):
+        assert system.get("starts_from") in (None, *names[:place])
     assert results.main([name, "--data", "x", "--dry-run"]) == 0
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
     assert len(commands) == len(result["systems"]) * len(result["seeds"])
@@ -153,6 +156,29 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
     assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
+
+
+def test_a_training_starts_from_the_last_checkpoint_of_another(toy, monkeypatch):
+    content = json.loads((toy / "toy.json").read_text(encoding="utf-8"))
+    content["seeds"] = [1, 2]
+    content["systems"] = {
+        "left to right": {"options": "--arch insertion_left_to_right"},
+        "trained on": {
+            "options": "--arch insertion_left_to_right",
+            "flags": "--seed {seed} --max-update 3",
+            "starts_from": "left to right",
+        },
+    }
+    content["comparisons"] = [["trained on", "left to right"]]
+    (toy / "toy.json").write_text(json.dumps(content), encoding="utf-8")
+    assert results.main(["toy", "--data", str(toy / "data"), "--out", str(toy / "out")]) == 0
+    measured = json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"]
+    assert measured["trained on"]["updates"] == [3, 3]
+    logs = {path: path.read_text(encoding="utf-8") for path in toy.rglob("train.log")}
+    starts = [re.findall(r"'finetune_from_model': '?([^,']*)", text)[0] for text in logs.values()]
+    assert sorted(Path(start).parents[1] for start in starts if start != "None") == sorted(
+        path.parent for path, start in zip(logs, starts) if start == "None"
+    )
 
 
 def test_hours_of_a_training_beside_this_one_stay(tmp_path, monkeypatch):

@@ -118,6 +118,7 @@ CASES = [
             "ablations": ("--no-node-cross-attention", "--no-subtree-mask", "--no-phrase-bias"),
             "with leaves": ("--accumulation-denominator", "with-leaf"),
             "distances": _DISTANCES,
+            "ancestors": ("--leaves-to-ancestors",),
             "distances, no mask": ("--distance-bias", "both", "--no-subtree-mask"),
         },
     ),

@@ -54,7 +54,13 @@ def structure_of(tree, tokens, config: AccumulationConfig | None = None) -> tupl
     config = config or AccumulationConfig()
     batch = TreeBatch.from_net_input(tree, tokens, PAD)
     count_leaf = config.accumulation_denominator == "with-leaf"
-    return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, torch.double)
+    return batch, TreeStructure.build(
+        batch,
+        count_leaf,
+        mask_subtrees=not config.no_subtree_mask,
+        dtype=torch.double,
+        leaves_to_ancestors=config.leaves_to_ancestors,
+    )
 
 
 class Sentence:
@@ -72,11 +78,15 @@ class Sentence:
     def rows(self) -> list[int]:
         return self.leaf_rows + self.node_rows
 
-    def visible(self, query: int) -> list[int]:
-        """Eq. 11, positions counted within the sentence: a leaf sees leaves, a node its subtree."""
+    def visible(self, query: int, to_ancestors: bool) -> list[int]:
+        """Eq. 11, positions counted within the sentence: a leaf sees leaves, a node its subtree.
+
+        With ``to_ancestors`` a leaf also sees the nodes above it.
+        """
         leaves = range(len(self.leaf_rows))
         if query in leaves:
-            return list(leaves)
+            above = [t for t, (start, end, _) in enumerate(self.spans) if to_ancestors and start <= query < end]
+            return list(leaves) + [len(leaves) + t for t in above]
         start, end, depth = self.spans[query - len(leaves)]
         below = [t for t, s in enumerate(self.spans) if start <= s[0] and s[1] <= end and s[2] >= depth]
         return list(range(start, end)) + [len(leaves) + t for t in below]
@@ -107,10 +117,12 @@ def directly(module, queries, states, sentence: Sentence, config: AccumulationCo
             values = torch.cat([values[:num_leaves], nodes])
         rows = []
         for t in range(len(queries)):
-            seen = sentence.visible(t) if mask else list(range(len(states)))
+            seen = sentence.visible(t, config.leaves_to_ancestors) if mask else list(range(len(states)))
             scores = torch.stack([query[t, part] @ key[s, part] for s in seen]) / math.sqrt(HEAD_WIDTH)
             if isinstance(module, TreeCrossAttention):
                 scores = scores + torch.stack([module.phrase_bias.weight[h] * (s >= num_leaves) for s in seen])
+            elif config.leaves_to_ancestors and t < num_leaves:
+                scores = scores + torch.stack([module.ancestor_bias[h] * (s >= num_leaves) for s in seen])
             rows.append(scores.softmax(0) @ values[seen])
         outputs.append(torch.stack(rows))
     return module.out_proj(torch.cat(outputs, dim=1))
@@ -130,6 +142,7 @@ CONFIGS = [
     AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4),
     AccumulationConfig(accumulation_denominator="nodes-only", vertical_embedding="root-depth"),
     AccumulationConfig(no_hierarchical_embeddings=True, no_subtree_mask=True),
+    AccumulationConfig(leaves_to_ancestors=True),
 ]
 
 

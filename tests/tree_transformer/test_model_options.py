@@ -9,7 +9,8 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stock_flags, tiny_task
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS
 from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
 TASK = tiny_task()
@@ -184,6 +185,28 @@ def test_no_subtree_mask_lets_leaves_see_nodes():
         before = leaf_states(model)
         torch.nn.init.normal_(model.encoder.embed_labels.weight)
         assert torch.allclose(leaf_states(model), before, rtol=1e-4, atol=1e-5) != reaches
+
+
+def test_leaves_see_the_nodes_above_them_and_no_others():
+    flag = "--leaves-to-ancestors"
+    full, model = build(TASK), build(TASK, flag)
+    missing = set(model.state_dict()) - set(full.state_dict())
+    assert missing and all(name.endswith(".self_attn.ancestor_bias") for name in missing)
+    model.load_state_dict(full.state_dict())
+    assert all(model.state_dict()[name].eq(INITIAL_ANCESTOR_BIAS).all() for name in missing)
+    for name in missing:
+        model.get_parameter(name).data.fill_(-30.0)
+    torch.testing.assert_close(leaf_states(model), leaf_states(full), rtol=1e-4, atol=1e-5)
+    for name in missing:
+        model.get_parameter(name).data.fill_(0.0)
+    before = leaf_states(model)
+    torch.nn.init.normal_(model.encoder.embed_labels.weight)
+    assert not torch.allclose(leaf_states(model), before, atol=1e-3)
+
+
+def test_leaves_that_see_everything_have_no_use_for_ancestors():
+    with pytest.raises(InputError, match="--leaves-to-ancestors does not work with --no-subtree-mask"):
+        build(TASK, "--leaves-to-ancestors", "--no-subtree-mask")
 
 
 def test_without_attention_to_nodes_the_model_is_a_stock_transformer():

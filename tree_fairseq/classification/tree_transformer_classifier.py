@@ -233,6 +233,11 @@ class TreeTransformerClassifier(TreeClassifier):
                 "nodes",
                 hint="Leave one of them out, or add --leaf-attention sentence.",
             )
+        if cfg.leaves_to_ancestors and cfg.leaf_attention == "document":
+            raise InputError(
+                "--leaves-to-ancestors is for leaves that attend within their sentence",
+                hint="Add --leaf-attention sentence.",
+            )
         cfg.num_labels = len(task.label_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 

@@ -50,6 +50,11 @@ class AccumulationConfig(FairseqDataclass):
         False, "ablation: no embeddings of height and sibling rank in the accumulation"
     )
     no_subtree_mask: bool = option(False, "ablation: in the encoder every leaf and node attends to every other")
+    leaves_to_ancestors: bool = option(
+        False,
+        "in the encoder leaves attend to the nodes above them, too, with a learned bias a head that starts at -3 "
+        "(not in the paper)",
+    )
     max_vertical_positions: int = option(50, "vertical embeddings a layer; greater heights share the last")
     max_horizontal_positions: int = option(100, "horizontal embeddings a layer; later siblings share the last")
 

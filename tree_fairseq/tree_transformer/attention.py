@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import torch
 from fairseq.modules import MultiheadAttention
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.distance_bias import DistanceBias
@@ -16,6 +16,9 @@ from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
+
+INITIAL_ANCESTOR_BIAS = -3.0
+"""Of the attention from leaves to nodes above them: a model starts close to one whose leaves attend to leaves alone."""
 
 
 class TreeAttention(MultiheadAttention):
@@ -38,12 +41,16 @@ class TreeAttention(MultiheadAttention):
 class TreeSelfAttention(TreeAttention):
     """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking.
 
-    Attention from leaves to leaves may have a bias by distance, which is not in the paper.
+    Two options are not in the paper: attention from leaves to leaves may have a bias by distance, and leaves may attend
+    to the nodes above them, with a learned bias a head.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
         super().__init__(embed_dim, num_heads, config, **kwargs)
         self.distance_bias = DistanceBias.of(num_heads, config)
+        self.ancestor_bias = None
+        if config.leaves_to_ancestors:
+            self.ancestor_bias = nn.Parameter(torch.full((num_heads,), INITIAL_ANCESTOR_BIAS))
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: TreeStructure, **unread: Any
@@ -61,12 +68,21 @@ class TreeSelfAttention(TreeAttention):
         return self.out_proj(self.look(*heads, self.biased(structure.masks))), None
 
     def biased(self, masks: Sequence[AttentionMask]) -> Sequence[AttentionMask]:
-        """The masks of a :class:`TreeStructure` with the bias by distance, if there is one."""
-        if self.distance_bias is None:
+        """The masks of a :class:`TreeStructure`, that of the leaves with the biases that there are."""
+        if self.distance_bias is None and self.ancestor_bias is None:
             return masks
-        [leaves, *others], bias = masks, self.distance_bias()
-        more = leaves.num_keys - bias.size(3)  # nodes, where everything attends to everything
-        return [replace(leaves, bias=leaves.bias + functional.pad(bias, (0, more, 0, more))), *others]
+        leaves, *others = masks
+        bias = leaves.bias
+        if self.distance_bias is not None:
+            distances = self.distance_bias()
+            # Nodes come after the leaves: as keys of leaves, and as queries where subtrees are not masked.
+            more = leaves.num_keys - distances.size(3), leaves.last - distances.size(2)
+            bias = bias + functional.pad(distances, (0, more[0], 0, more[1]))
+        if self.ancestor_bias is not None:
+            num_leaves, num_nodes = leaves.last, leaves.num_keys - leaves.last
+            of_nodes = self.ancestor_bias[:, None, None].expand(-1, 1, num_nodes)
+            bias = bias + functional.pad(of_nodes, (num_leaves, 0)).to(bias)  # B x H x N x S
+        return [replace(leaves, bias=bias), *others]
 
     def look(self, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[AttentionMask]) -> Tensor:
         """Attends within trees from ``[B, H, S, D / H]``, each run of queries under its mask.
@@ -88,6 +104,12 @@ class TreeSelfAttention(TreeAttention):
             for run, mask in zip(runs, masks)
         ]
         return torch.cat([output.permute(2, 0, 1, 3) for output in outputs]).flatten(2)  # T x B x H x D/H to T x B x D
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Adds the initial bias on ancestors to the checkpoint of a model whose leaves do not attend to them."""
+        super().upgrade_state_dict_named(state_dict, name)
+        if self.ancestor_bias is not None and f"{name}.ancestor_bias" not in state_dict:
+            state_dict[f"{name}.ancestor_bias"] = torch.full_like(self.ancestor_bias, INITIAL_ANCESTOR_BIAS)
 
     @torch.no_grad()
     def weights_of_nodes(self, states: Tensor, structure: TreeStructure) -> Tensor:

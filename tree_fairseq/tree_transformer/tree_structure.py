@@ -19,8 +19,8 @@ from tree_fairseq.tree_transformer.branch_sums import BranchSums
 class AttentionMask:
     """The attention mask of a run of queries (Nguyen et al. 2020, eq. 11).
 
-    Leaves attend to leaves only, so one mask for all positions would be a quarter empty. A padding query attends to
-    something, too, so that its row stays finite. Queries are the positions ``[first, last)``.
+    In the paper leaves attend to leaves only, so one mask for all positions would be a quarter empty. A padding query
+    attends to something, too, so that its row stays finite. Queries are the positions ``[first, last)``.
 
     Attributes:
         num_keys: keys are the positions before it
@@ -35,15 +35,23 @@ class AttentionMask:
 
     @classmethod
     def of_trees(
-        cls, batch: TreeBatch, covers: Tensor, dominates: Tensor, dtype: torch.dtype
+        cls, batch: TreeBatch, covers: Tensor, dominates: Tensor, dtype: torch.dtype, to_ancestors: bool = False
     ) -> tuple[AttentionMask, AttentionMask]:
-        """Subtree masking: the mask of the leaves, and the mask of the nodes; see :class:`TreeStructure`."""
+        """Subtree masking: the mask of the leaves, and the mask of the nodes; see :class:`TreeStructure`.
+
+        Leaves attend ``to_ancestors``, too, or not, as in the paper.
+        """
         num_nodes, num_leaves = covers.shape[1:]
         num_positions = num_leaves + num_nodes
         itself = torch.eye(num_nodes, dtype=torch.bool, device=covers.device)
         below = torch.cat([covers, dominates | itself], dim=2)  # B x M x S
         nodes = torch.where(below, 0.0, float("-inf")).to(dtype)[:, None]
-        return cls.of_everything(batch.is_leaf, dtype), cls(num_leaves, num_positions, num_positions, nodes)
+        leaves = cls.of_everything(batch.is_leaf, dtype)
+        if to_ancestors:
+            others = leaves.bias.expand(-1, -1, num_leaves, -1)  # B x 1 x N x N
+            above = torch.where(covers.mT, 0.0, float("-inf")).to(dtype)[:, None]  # B x 1 x N x M
+            leaves = cls(0, num_leaves, num_positions, torch.cat([others, above], dim=3))
+        return leaves, cls(num_leaves, num_positions, num_positions, nodes)
 
     @classmethod
     def of_everything(cls, real: Tensor, dtype: torch.dtype) -> AttentionMask:
@@ -97,6 +105,7 @@ class TreeStructure:
         dtype: torch.dtype = torch.float32,
         max_ranks: Optional[int] = None,
         max_lengths: Optional[int] = None,
+        leaves_to_ancestors: bool = False,
     ) -> TreeStructure:
         """Derives the structure from spans and depths; the order of the nodes does not matter.
 
@@ -107,6 +116,7 @@ class TreeStructure:
             mask_subtrees: subtree masking (section 4.3); false lets everything see everything
             dtype: of ``share`` and of the masks
             max_ranks, max_lengths: as of :meth:`BranchSums.build`; None for no limit
+            leaves_to_ancestors: under subtree masking, leaves attend to the nodes above them, too (not in the paper)
         """
         column = torch.arange(batch.is_leaf.size(1), device=batch.start.device)
         covers = (batch.start[..., None] <= column) & (column < batch.end[..., None])  # B x M x N
@@ -117,14 +127,16 @@ class TreeStructure:
         share = covers / (count * (path_length + int(count_leaf)).clamp(min=1)).to(dtype)
         itself = torch.eye(dominates.size(1), dtype=torch.bool, device=dominates.device)
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)
-        everything, trees = AttentionMask.of_everything, AttentionMask.of_trees
+        masks = (AttentionMask.of_everything(real, dtype),)
+        if mask_subtrees:
+            masks = AttentionMask.of_trees(batch, covers, dominates, dtype, leaves_to_ancestors)
         return cls(
             share=share,
             covers=covers,
             dominates=dominates,
             above=torch.cat([covers, dominates & ~itself], dim=2).mT.to(dtype),
             depth=batch.depth,
-            masks=trees(batch, covers, dominates, dtype) if mask_subtrees else (everything(real, dtype),),
+            masks=masks,
             padding=~real,
             branches=BranchSums.build(
                 batch, share, path_length, max_ranks or share.size(2), max_lengths or share.size(2)
