@@ -1,14 +1,15 @@
 """Pictures of the files of ``examples/results``: the differences of all, and the panels that one file asks for.
 
-A file asks for a panel by an entry: ``curve``, the learning curve; ``parts``, the metric by parts of the test set;
-``against``, one metric over another; ``sweep``, the metric by a number in which systems differ. All pictures need
-matplotlib.
+A file asks for a panel by an entry: ``curve``, the learning curve; ``parts`` and ``depths``, the metric by parts of the
+test set; ``against``, one metric over another; ``sweep``, the metric by a number in which systems differ. All pictures
+need matplotlib.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure
@@ -71,15 +72,15 @@ def _draw_curve(axes: Axes, result: dict, colours: dict[str, str]) -> None:
     _finish(axes, "updates", result["curve"]["title"])
 
 
-def _draw_parts(axes: Axes, result: dict, colours: dict[str, str]) -> None:
+def _draw_parts(axes: Axes, result: dict, colours: dict[str, str], entry: str = "parts") -> None:
     """The metric by parts of the test set, as means over the seeds."""
     for system, colour in colours.items():
-        runs = result["measured"]["systems"][system]["parts"]
+        runs = result["measured"]["systems"][system][entry]
         names = list(runs[0])
         means = [statistics.fmean(run[name] for run in runs) for name in names]
         axes.plot(range(len(names)), means, "o-", markersize=4, color=colour, label=system)
         axes.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
-    _finish(axes, result["parts"]["title"], next(iter(result["metrics"].values())))
+    _finish(axes, result[entry]["title"], next(iter(result["metrics"].values())))
 
 
 def _draw_against(axes: Axes, result: dict, colours: dict[str, str]) -> None:
@@ -107,7 +108,13 @@ def _draw_sweep(axes: Axes, result: dict, colours: dict[str, str]) -> None:
     _finish(axes, result["sweep"]["title"], next(iter(result["metrics"].values())))
 
 
-_DRAWN = {"curve": _draw_curve, "parts": _draw_parts, "against": _draw_against, "sweep": _draw_sweep}
+_DRAWN = {
+    "curve": _draw_curve,
+    "parts": _draw_parts,
+    "depths": partial(_draw_parts, entry="depths"),
+    "against": _draw_against,
+    "sweep": _draw_sweep,
+}
 
 
 def _finish(axes: Axes, across: str, upwards: str | None) -> None:

@@ -23,7 +23,7 @@ A file has these entries, and ``measured``, which this program writes:
   set and the metric in ``outcomes.json`` of each figure, where a baseline writes symbols and not trees
 * ``compared``: the figures that are reported, with their headings
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
-  ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis
+  ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis; ``depths``, a second panel like it
 * ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
 * ``against``, where one metric is drawn over another: the names of both, such as ``steps`` and ``accuracy``
 * ``sweep``, where systems differ in a number, such as that of the pairs that they are trained on: ``title`` of its
@@ -60,6 +60,9 @@ from tree_fairseq.scoring.runs import OUTCOMES_FILE
 from tree_fairseq.scoring.seeds import main as score_seeds
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
 from tree_fairseq.scoring.significance import Resampling
+
+PARTS = ("parts", "depths")
+"""Entries that show the test set in parts."""
 
 
 def command_of(
@@ -120,8 +123,9 @@ def train(
     folder = _folder_of_run(out)
     scores = read_scores(folder / SCORE_FILE)
     facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
-    if "parts" in result:
-        facts["parts"] = _parts(result["parts"], scores)
+    for name in PARTS:
+        if name in result:
+            facts[name] = _parts(result[name], scores)
     log = folder / "train.log"
     if "curve" in result and log.is_file():  # a system may read the models of others, and train none
         facts["curve"] = learning_curve(log, result["curve"]["metric"])
@@ -217,7 +221,7 @@ def measure(result: dict, data: Path | None, out: Path, local: Sequence[str] = (
             "parameters": rows[0].get("parameters"),
             "hours": [row["hours"] for row in rows],
         }
-        for name in ("processor_hours", "parts", "curve"):
+        for name in ("processor_hours", *PARTS, "curve"):
             if all(name in row for row in rows):
                 systems[system][name] = [row[name] for row in rows]
     folders = {name: [row["folder"] for row in rows] for name, rows in runs.items()}

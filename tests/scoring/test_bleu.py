@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.scoring.bleu import Side, bleu_by_length, corpus_score, paired_bootstrap, split_compounds
+from tree_fairseq.scoring.bleu import Side, bleu_by_bounds, corpus_score, paired_bootstrap, split_compounds
 from tree_fairseq.scoring.breakdowns import by_bounds
 
 REFERENCES = [
@@ -75,10 +75,10 @@ def test_buckets_partition_the_sentences(lengths, bounds):
         assert all(low <= lengths[index] and (high is None or lengths[index] <= high) for index in indices)
 
 
-def test_bleu_by_length_scores_each_part_alone():
+def test_bleu_by_bounds_scores_each_part_alone():
     side = Side("sacrebleu", REFERENCES, tokenize="none")
     lengths = [len(line.split()) for line in REFERENCES]
-    rows = bleu_by_length(side, FAR, lengths, bounds=[8, 10])
+    rows = bleu_by_bounds(side, FAR, lengths, bounds=[8, 10])
     assert [row["sentences"] for row in rows] == [5, 5, 10]
     assert [(row["from"], row["to"]) for row in rows] == [(0, 8), (9, 10), (11, None)]
     longest = [index for index, length in enumerate(lengths) if length > 10]

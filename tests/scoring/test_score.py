@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 
+from tests.data_bin.corpora import run_preprocess, write_lines
 from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bleu import TranslationScorer
 from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_scores
@@ -132,3 +133,29 @@ def test_tied_matrices_count_once():
         "decoder.embed_positions._float_tensor": torch.ones(1),
     }
     assert parameter_count(model) == 12 + 3 + 3
+
+
+def test_sources_are_scored_by_the_depth_of_their_trees(workspace, tmp_path, capsys, caplog):
+    trees = tmp_path / "trees"
+    trees.mkdir()
+    lines = [
+        "(S (D the) (N man))",
+        "(S (NP (N children)) (V play))",
+        "(S (X (NP (D the) (N dog))) (V sleeps)) (S (V no))",
+    ]
+    write_lines(trees / "test.en", lines)
+    write_lines(trees / "test.de", TOKENS)
+    flags = ["--task", "tree_translation", "--tree-parser", "brackets", "--trainpref", trees / "test"]
+    run_preprocess("-s", "en", "-t", "de", *flags, "--testpref", trees / "test", "--destdir", tmp_path / "bin")
+    run = workspace / "runs/tree"
+    assert score(workspace, "tree", "--source-trees", str(tmp_path / "bin"), "--depth-bounds", "2", "3") == 0
+    rows = read_scores(run / SCORE_FILE)["by_depth"]["sacrebleu"]
+    # The tags above words count: depths are 2, 3 and 4.
+    assert [(row["from"], row["to"], row["sentences"]) for row in rows] == [(0, 2, 1), (3, 3, 1), (4, None, 1)]
+    assert all(row["bleu"] == pytest.approx(100) for row in rows)
+    assert "sacrebleu by depth of the source's tree  0-2: 100.00 (1)" in capsys.readouterr().out
+    write_run(workspace / "runs/short", TOKENS[:2])
+    for path in (workspace / "words").rglob("test.*"):
+        write_lines(path, path.read_text(encoding="utf-8").splitlines()[:2])
+    assert score(workspace, "short", "--source-trees", str(tmp_path / "bin")) == 1
+    assert "has 3 trees of test, the hypotheses are 2" in caplog.text

@@ -9,6 +9,8 @@
 * ``sacrebleu``: BLEU with sacreBLEU's own tokenisation on plain text; the number to compare.
 * ``chrf`` and ``ter``: chrF2 (Popović 2015) and translation edit rate (Snover et al. 2006) of the same plain text.
 
+sacreBLEU is also given by the length of the source and, with ``--source-trees``, by the depth of its tree.
+
 ``--words`` is a folder with the tokenised ``{subset}.{language}`` of the test sets, and with ``raw/{subset}.{target}``
 if there are untokenised references; otherwise the tokenised ones are detokenised.
 """
@@ -23,7 +25,9 @@ from pathlib import Path
 
 from sacrebleu.metrics.base import Metric
 
-from tree_fairseq.scoring.breakdowns import by_bounds
+from tree_fairseq.data_bin.kinds import export_forests
+from tree_fairseq.errors import ScoringError
+from tree_fairseq.scoring.breakdowns import by_bounds, depth_of
 from tree_fairseq.scoring.measures import text_metric
 from tree_fairseq.scoring.outputs import detokenize, read_text
 from tree_fairseq.scoring.runs import RunScorer, bucket_lines, hypotheses_of
@@ -62,14 +66,17 @@ def corpus_score(side: Side, hypotheses: Sequence[str]) -> tuple[float, str]:
     return score, str(scorer.get_signature())
 
 
-def bleu_by_length(side: Side, hypotheses: Sequence[str], lengths: Sequence[int], bounds: Sequence[int]) -> list[dict]:
-    """Returns BLEU of each length bucket that is not empty: ``{"from", "to", "sentences", "bleu"}``."""
+def bleu_by_bounds(side: Side, hypotheses: Sequence[str], measures: Sequence[int], bounds: Sequence[int]) -> list[dict]:
+    """Returns BLEU of each bucket, by length or another measure, that is not empty.
+
+    A row has ``from``, ``to``, ``sentences`` and ``bleu``.
+    """
 
     def metrics(indices: Sequence[int]) -> dict[str, float]:
         part = replace(side, references=[side.references[index] for index in indices])
         return {"bleu": corpus_score(part, [hypotheses[index] for index in indices])[0]}
 
-    return by_bounds(lengths, bounds, metrics)
+    return by_bounds(measures, bounds, metrics)
 
 
 def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str], samples: int = 1000) -> dict:
@@ -83,10 +90,10 @@ def paired_bootstrap(side: Side, baseline: Sequence[str], system: Sequence[str],
 
 
 class TranslationScorer(RunScorer):
-    """Scores translations: BLEU in three readings, chrF, TER; by length, against other runs, with signatures."""
+    """Scores translations: BLEU in three readings, chrF, TER; by length and depth, against other runs."""
 
     name, primary, test = "bleu", "sacrebleu", "paired bootstrap, "
-    sections = ("signatures", "references", "by_length")
+    sections = ("signatures", "references", "by_length", "by_depth")
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
@@ -96,6 +103,10 @@ class TranslationScorer(RunScorer):
         parser.add_argument("--lowercase", action="store_true", help="sacreBLEU without case, for lower-cased data")
         parser.add_argument("--compound-split", action="store_true", help="also score with words split at hyphens")
         parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="source words")
+        trees = "folder of fairseq-preprocess with trees of the source: also score by their depth"
+        parser.add_argument("--source-trees", type=Path, metavar="DATA", help=trees)
+        depths = "edges from the root of a source's tree to its deepest word"
+        parser.add_argument("--depth-bounds", type=int, nargs="*", default=[4, 6, 8, 10, 15], help=depths)
         parser.add_argument("--samples", type=int, default=1000, help="of the paired bootstrap (default: %(default)s)")
         parser.add_argument("--attention", type=Path, metavar="DATA", help="measure attention to nodes on this folder")
 
@@ -104,11 +115,14 @@ class TranslationScorer(RunScorer):
         args, system = self.args, hypotheses_of(self.args.run, subset)
         others = {other.name: hypotheses_of(other, subset) for other in args.against}
         lengths = [len(line.split()) for line in read_text(args.words / f"{subset}.{args.source_lang}", len(system))]
+        depths = self.depths(subset, len(system))
         for side in self.sides(scores, subset, len(system)):
             name, ours = side.metric + suffix, self.read(side, system)
             scores["metrics"][name], scores["signatures"][name] = corpus_score(side, ours)
             if side.metric == "sacrebleu":
-                scores["by_length"][name] = bleu_by_length(side, ours, lengths, args.length_bounds)
+                scores["by_length"][name] = bleu_by_bounds(side, ours, lengths, args.length_bounds)
+                if depths is not None:
+                    scores["by_depth"][name] = bleu_by_bounds(side, ours, depths, args.depth_bounds)
             for other, hypotheses in others.items():
                 difference = paired_bootstrap(side, self.read(side, hypotheses), ours, args.samples)
                 scores["differences"].append({**difference, "metric": name, "baseline": other})
@@ -116,6 +130,16 @@ class TranslationScorer(RunScorer):
             from tree_fairseq.scoring.attention_share import measure  # builds the task, so only on request
 
             scores.setdefault("attention", {})[subset] = measure(args.checkpoint, args.attention, subset)
+
+    def depths(self, subset: str, count: int) -> list[int] | None:
+        """Returns the depth of each source's tree; None without ``--source-trees``."""
+        folder = self.args.source_trees
+        if folder is None:
+            return None
+        depths = list(map(depth_of, export_forests(folder, self.args.source_lang, subset)))
+        if len(depths) != count:
+            raise ScoringError(f"{folder} has {len(depths)} trees of {subset}, the hypotheses are {count}")
+        return depths
 
     def sides(self, scores: dict, subset: str, count: int) -> list[Side]:
         """Returns the references of a test set in every reading."""
@@ -142,4 +166,5 @@ class TranslationScorer(RunScorer):
         return f"{super().metric_line(scores, name)}  ({scores['signatures'][name]})"
 
     def report(self, scores: dict) -> list[str]:
-        return super().report(scores) + bucket_lines(scores["by_length"], "{} by source length", "bleu")
+        lines = super().report(scores) + bucket_lines(scores["by_length"], "{} by source length", "bleu")
+        return lines + bucket_lines(scores["by_depth"], "{} by depth of the source's tree", "bleu")

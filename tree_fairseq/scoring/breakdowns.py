@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
+from tree_fairseq.trees.tree import Forest
 
 COUNT = "sentences"  # key of the number of sentences beside the metrics of a part
 
@@ -23,6 +24,11 @@ def by_bounds(measures: Sequence[int], bounds: Sequence[int], metrics: Metrics) 
             rows.append({"from": low, "to": high, COUNT: len(inside), **metrics(inside)})
         low = low if high is None else high + 1
     return rows
+
+
+def depth_of(forest: Forest) -> int:
+    """Returns the edges from the root to the deepest word of the deepest tree."""
+    return max((tree.height() for tree in forest), default=0)
 
 
 def by_group(groups: Sequence[Iterable[str]], metrics: Metrics) -> dict[str, dict]:

@@ -22,7 +22,7 @@ from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
 from tree_fairseq.files import atomic_file, write_json
 from tree_fairseq.scoring import evalb
-from tree_fairseq.scoring.breakdowns import COUNT, by_bounds
+from tree_fairseq.scoring.breakdowns import COUNT, by_bounds, depth_of
 from tree_fairseq.scoring.measures import (
     TEXT_METRICS,
     BracketMeasure,
@@ -254,9 +254,9 @@ class FileScorer:
         """Returns the depth of the given trees, or of references that are trees; None without trees."""
         if self.args.trees is not None:
             self._aligned(self.args.trees)
-            return list(map(_depth, self._forests(self.args.trees)))
+            return list(map(depth_of, self._forests(self.args.trees)))
         if "brackets" in self.args.metrics:
-            return list(map(_depth, self.forests))
+            return list(map(depth_of, self.forests))
         return [tree.height() for tree in self.trees] if "tree" in self.args.metrics else None
 
     def _aligned(self, path: Path) -> list[str]:
@@ -323,10 +323,6 @@ def _forest(line: str) -> Forest | None:
         return read_forest(line)
     except TreeFormatError:
         return None
-
-
-def _depth(forest: Forest) -> int:
-    return max((tree.height() for tree in forest), default=0)
 
 
 def _metrics(measures: Iterable[Measure], indices: Sequence[int]) -> dict[str, float]:
