@@ -30,6 +30,9 @@ CONSOLE_SCRIPTS = (
     "fairseq-validate", "tree-fairseq",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]
+# The first test that needs the server starts it, but the server must not inherit that test's own settings: a
+# ``sitecustomize.py`` on its ``PYTHONPATH`` would stay in all forks. Commands get the environment of their caller.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 # Runs without site-packages, in about twenty milliseconds.
 STAND_IN = """#!{python} -SE
@@ -61,9 +64,8 @@ def programs() -> Path:
     for name in ("python", *CONSOLE_SCRIPTS):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-m", "tests.fork_server", address]
-    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server = subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     atexit.register(_stop, server, folder)
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError("the fork server did not start")

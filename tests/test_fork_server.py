@@ -55,3 +55,13 @@ def test_programs_import_what_they_need_as_in_a_process_of_their_own():
         "import sys; print([name for name in sys.modules if name.startswith('tree_fairseq')], 'fairseq' in sys.modules)"
     )
     assert command("python", "-c", code).stdout == "[] True\n"
+
+
+def test_the_server_does_not_keep_the_settings_of_the_test_that_starts_it(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.MARK = os.environ['MARK_OF_A_TEST']\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("MARK_OF_A_TEST", "set")
+    folder = programs.__wrapped__()  # a server of its own
+    monkeypatch.undo()
+    done = subprocess.run([folder / "python", "-c", "import os; print(hasattr(os, 'MARK'))"], capture_output=True)
+    assert done.stdout == b"False\n" and done.returncode == 0
