@@ -19,9 +19,11 @@ A file has these entries, and ``measured``, which this program writes:
   starts from
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
-* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``; or ``outcomes``, the test
-  set and the metric in ``outcomes.json`` of each figure, where a baseline writes symbols and not trees
-* ``compared``: the figures that are reported, with their headings
+* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out`` and ``{set}`` for the test
+  set; or ``outcomes``, the test set and the metric in ``outcomes.json`` of each figure, where a baseline writes symbols
+  and not trees
+* ``compared``: the figures that are reported, with their headings; ``test1:bleu`` is BLEU on another test set than
+  ``test``
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
   ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis; ``depths``, a second panel like it
 * ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
@@ -181,14 +183,17 @@ def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out:
 
 
 def _compare_outputs(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
-    found = out / "comparison.json"
-    sides = {"--hypotheses": system, "--baseline": baseline}
-    arguments = [text.format(out=out) for text in shlex.split(result["score"])]
-    for flag, folders in sides.items():
-        arguments += [flag, *(str(folder / "generate-test.txt") for folder in folders)]
-    if score_seeds([*arguments, "--json", str(found)]) != 0:
-        raise ScoringError("the comparison failed; see above")
-    return json.loads(found.read_text(encoding="utf-8"))["metrics"]
+    written, found = out / "comparison.json", {}
+    figures = {name: ("test", *name.split(":"))[-2:] for name in result["compared"]}  # test set and metric
+    for test_set in dict(figures.values()):
+        arguments = [text.format(out=out, set=test_set) for text in shlex.split(result["score"])]
+        for flag, folders in {"--hypotheses": system, "--baseline": baseline}.items():
+            arguments += [flag, *(str(folder / f"generate-{test_set}.txt") for folder in folders)]
+        if score_seeds([*arguments, "--json", str(written)]) != 0:
+            raise ScoringError("the comparison failed; see above")
+        metrics = json.loads(written.read_text(encoding="utf-8"))["metrics"]
+        found |= {name: metrics[metric] for name, (own_set, metric) in figures.items() if own_set == test_set}
+    return found
 
 
 def _compare_outcomes(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:

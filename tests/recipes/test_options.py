@@ -105,6 +105,15 @@ def test_small_settings_train_tree_and_stock_models_alike(tmp_path, name, settin
     assert {command[command.index("--max-len-a") + 1] for command in generating} == {"1.5"}
 
 
+@pytest.mark.parametrize(("flags", "epochs"), [((), "8"), (("--average", 3), "3")])
+def test_the_number_of_averaged_epochs_is_an_option(tmp_path, flags, epochs):
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", *flags)
+    (command,) = training("multi30k_en_de", *base)
+    assert command[command.index("--keep-last-epochs") + 1] == epochs
+    averages = [each for each in printed_commands("multi30k_en_de", *base) if each[:2] == ["tree-fairseq", "average"]]
+    assert [each[each.index("--last-epochs") + 1] for each in averages] == [epochs]
+
+
 @pytest.mark.parametrize(("name", "arch"), [(name, arch) for name, arches in STOCK.items() for arch in arches])
 def test_baselines_build_and_share_the_folder(tmp_path, name, arch):
     (command,) = training(name, "--toy", "--out", tmp_path, "--arch", arch)
