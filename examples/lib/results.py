@@ -185,7 +185,7 @@ def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out:
 def _compare_outputs(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
     written, found = out / "comparison.json", {}
     figures = {name: ("test", *name.split(":"))[-2:] for name in result["compared"]}  # test set and metric
-    for test_set in dict(figures.values()):
+    for test_set in sorted({own_set for own_set, _ in figures.values()}):
         arguments = [text.format(out=out, set=test_set) for text in shlex.split(result["score"])]
         for flag, folders in {"--hypotheses": system, "--baseline": baseline}.items():
             arguments += [flag, *(str(folder / f"generate-{test_set}.txt") for folder in folders)]

@@ -124,6 +124,7 @@ def toy(tmp_path, monkeypatch):
         "score": "--references {out}/publications/text/test.lf --metrics tree --unordered filter --samples 20",
         "compared": {"tree_match_unordered": "accuracy"},
         "parts": {"section": "by_size", "set": "test", "metric": "steps", "title": "nodes"},
+        "depths": {"section": "by_depth", "set": "test", "metric": "steps", "title": "levels"},
         "curve": {"metric": "accuracy", "title": "right on the validation set"},
         "against": ["steps", "accuracy_unordered"],
     }
@@ -149,8 +150,9 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     picture = (toy / tables.DIFFERENCES).read_text(encoding="utf-8")
     assert ">a toy:<" in picture and ">several over left to right<" in picture
     picture = (toy / "toy.svg").read_text(encoding="utf-8")
-    parts = " ".join(several["parts"][0]).split()
-    assert all(f">{text}<" in picture for text in ("left to right", "nodes", "right on the validation set", *parts))
+    parts = " ".join([*several["parts"][0], *several["depths"][0]]).split()
+    titles = ("left to right", "nodes", "levels", "right on the validation set")
+    assert several["depths"][0] and all(f">{text}<" in picture for text in (*titles, *parts))
     assert [updates for updates, _ in several["curve"][0]][-1] == 8
     capfd.readouterr()
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
@@ -174,10 +176,16 @@ def test_a_training_starts_from_the_last_checkpoint_of_another(toy, monkeypatch)
     assert results.main(["toy", "--data", str(toy / "data"), "--out", str(toy / "out")]) == 0
     measured = json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"]
     assert measured["trained on"]["updates"] == [3, 3]
-    logs = {path: path.read_text(encoding="utf-8") for path in toy.rglob("train.log")}
-    starts = [re.findall(r"'finetune_from_model': '?([^,']*)", text)[0] for text in logs.values()]
-    assert sorted(Path(start).parents[1] for start in starts if start != "None") == sorted(
-        path.parent for path, start in zip(logs, starts) if start == "None"
+    logs = {path.parent: path.read_text(encoding="utf-8") for path in toy.rglob("train.log")}
+
+    def given(folder: Path, name: str) -> str:
+        return re.findall(rf"'{name}': '?([^,'}}]*)", logs[folder])[-1]
+
+    started = {folder: Path(given(folder, "finetune_from_model")).parents for folder in logs}
+    started = {folder: parents[1] for folder, parents in started.items() if len(parents) > 1}
+    assert len(started) == 2 and len(set(started.values())) == 2
+    assert all(
+        first not in started and given(first, "seed") == given(folder, "seed") for folder, first in started.items()
     )
 
 
