@@ -27,6 +27,11 @@ _MARKUP = re.compile(r"<[a-zA-Z/][^<>]*>")
 _CLITIC = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))(?!\w)")
 
 
+def split_clitics(text: str) -> str:
+    """Returns a text whose clitics, such as *n't* and *'s*, are words of their own, as in treebanks."""
+    return _CLITIC.sub(r" \1", text)
+
+
 def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -> Splits:
     """Reads the splits of IMDB as Moses tokens; ``valid`` reviews are held out of train.
 
@@ -62,7 +67,7 @@ def load_polarity(data: Path, work: Path, fold: int, valid: int, seed: int) -> S
         if len(documents) < FOLDS:
             raise CorpusError(f"{data}: {len(documents)} documents of {name} are too few for {FOLDS} folds")
         first, last = (len(documents) * part // FOLDS for part in (fold - 1, fold))
-        lines = [Labelled(_CLITIC.sub(r" \1", document), name) for document in documents]
+        lines = [Labelled(split_clitics(document), name) for document in documents]
         test += lines[first:last]
         train += lines[:first] + lines[last:]
     train, held_out = hold_out(train, valid, seed)

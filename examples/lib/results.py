@@ -13,10 +13,10 @@ A file has these entries, and ``measured``, which this program writes:
 
 * ``title``; ``data``, which files ``--data`` takes, where the recipe does not make them
 * ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
-* ``systems``: by name, their own ``options``, and ``flags`` of ``fairseq-train``; with ``{seed}`` in the flags, the
-  recipe's ``--seed`` is left out; ``models_of``, the other systems whose models a system reads, if it does: their
-  hours are added to its own; ``starts_from``, a system before it whose last checkpoint, of the same seed, its training
-  starts from
+* ``systems``: by name, their own ``options``, where ``{data}`` stands for ``--data``, and ``flags`` of
+  ``fairseq-train``; with ``{seed}`` in the flags, the recipe's ``--seed`` is left out; ``models_of``, the other systems
+  whose models a system reads, if it does: their hours are added to its own; ``starts_from``, a system before it whose
+  last checkpoint, of the same seed, its training starts from
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out`` and ``{set}`` for the test
@@ -81,7 +81,8 @@ def command_of(
     ``local`` are options of it that only this machine needs, ``start`` is the checkpoint that training starts from.
     """
     own = result["systems"][system]
-    options = shlex.split(f"{result.get('options', '')} {own.get('options', '')}")
+    given = f"{result.get('options', '')} {own.get('options', '')}"
+    options = [option.replace("{data}", str(data or "DATA")) for option in shlex.split(given)]
     flags = own.get("flags", "")
     if "{seed}" not in flags:
         options += ["--seed", str(seed)]

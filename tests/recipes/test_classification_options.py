@@ -8,7 +8,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.utils import parse_embedding
 
 from tests.recipes.commands import (
     CLASSIFICATION,
@@ -130,6 +133,19 @@ def test_subwords_have_a_folder_of_their_own(base):
     assert "--learn-subwords" not in named(printed_commands("sva", *base), "fairseq-preprocess")[0]
 
 
+def test_word_vectors_have_a_folder_of_their_own(base, tmp_path):
+    (tmp_path / "more.txt").touch()
+    commands = printed_commands("sst5", *base, "--vectors", "32", "--vector-texts", tmp_path / "more.txt")
+    (vectors,), (train,) = named(commands, "preprocess.word_vectors"), named(commands, "fairseq-train")
+    where = vectors.index("--texts")
+    assert vectors[where + 1].endswith("/text/train.trees") and vectors[where + 2] == str(tmp_path / "more.txt")
+    assert value(vectors, "--dictionary").endswith("/data-bin-vectors-32/dict.text.txt")
+    assert value(vectors, "--output") == value(train, "--encoder-embed-path") and "-vectors-32-seed1/" in value(
+        train, "--save-dir"
+    )
+    assert "--encoder-embed-path" not in named(printed_commands("sst5", *base), "fairseq-train")[0]
+
+
 def test_averages_have_runs_of_their_own(base):
     commands = printed_commands("sst5", *base, "--average", "5")
     (train,), (average,) = named(commands, "fairseq-train"), named(commands, "average")
@@ -232,6 +248,10 @@ def test_averaged_runs_are_compared_with_averaged_ones(tmp_path):
         ),
         ("movie_reviews", ("--out", "x", "--toy", "--fold", "11"), "--fold 11: give a number from 1 to 10"),
         ("sva", ("--out", "x", "--toy", "--training-text", "nowhere"), "--training-text: there is no nowhere"),
+        ("sst5", ("--out", "x", "--toy", "--vectors", "0"), "--vectors needs a number"),
+        ("sst5", ("--out", "x", "--toy", "--vector-texts", "x"), "--vector-texts is for --vectors N"),
+        ("sva", ("--out", "x", "--toy", "--vectors", "8", "--subwords", "9"), "leave out --subwords"),
+        ("glue", ("--out", "x", "--toy", "--glue-task", "cola", "--vectors", "8"), "leave out --vectors"),
     ],
 )
 def test_mistakes_are_named(tmp_path, name, arguments, message):
@@ -270,6 +290,22 @@ def test_trees_from_end_to_end(tmp_path):
     assert result["description"] | {"recipe": "sst5", "seed": "1", "data": "data-bin"} == result["description"]
     again = recipe("sst5", "--toy", "--out", tmp_path, "--workers", "1", "--average", "2", "--stage", "generate")
     assert again.stderr.count("done before") == 4  # prepare, preprocess, train, generate
+
+
+def test_word_vectors_from_end_to_end(tmp_path):
+    options = ("--toy", "--out", tmp_path, "--workers", "1", "--vectors", "8", "--stage", "train")
+    options += ("--", "--encoder-embed-dim", "8")
+    done = recipe("sst5", *options)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    folder = tmp_path / "data-bin-vectors-8"
+    dictionary = Dictionary.load(str(folder / "dict.text.txt"))
+    (checkpoint,) = tmp_path.glob("runs/*-vectors-8-seed1+*/checkpoints/checkpoint_best.pt")
+    table = load_checkpoint_to_cpu(str(checkpoint))["model"]["encoder.embed_tokens.weight"]
+    vectors = parse_embedding(str(folder / "vectors.txt"))
+    assert set(vectors) == {word for word in dictionary.symbols[dictionary.nspecial :] if "madeupword" not in word}
+    # a few updates have moved them a little
+    assert all((table[dictionary.index(word)] - vector).abs().max() < 0.05 for word, vector in vectors.items())
+    assert recipe("sst5", *options).stderr.count("done before") == 3
 
 
 def test_agreement_from_end_to_end(tmp_path):

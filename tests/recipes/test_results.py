@@ -160,6 +160,15 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
 
 
+def test_options_of_a_system_may_name_files_beside_the_data(tmp_path):
+    result = {"recipe": "sst5", "systems": {"one": {"options": "--vector-texts {data}/../texts.txt"}}}
+    command = results.command_of(result, "one", 2, Path("/data/sst"), tmp_path)
+    assert command[1:] == shlex.split(
+        f"--data /data/sst --out {tmp_path} --vector-texts /data/sst/../texts.txt --seed 2"
+    )
+    assert "DATA/../texts.txt" in results.command_of(result, "one", 2, None, tmp_path)
+
+
 def test_a_training_starts_from_the_last_checkpoint_of_another(toy, monkeypatch):
     content = json.loads((toy / "toy.json").read_text(encoding="utf-8"))
     content["seeds"] = [1, 2]
