@@ -46,6 +46,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from itertools import zip_longest
 from pathlib import Path
@@ -67,73 +68,75 @@ PARTS = ("parts", "depths")
 """Entries that show the test set in parts."""
 
 
-def command_of(
-    result: dict,
-    system: str,
-    seed: int,
-    data: Path | None,
-    out: Path,
-    local: Sequence[str] = (),
-    start: Path | None = None,
-) -> list[str]:
-    """Returns the command of a recipe that trains and scores a system with a seed.
+@dataclass(frozen=True)
+class Trainings:
+    """The trainings of a file: its entries, the data, where runs are, and options that only this machine needs."""
 
-    ``local`` are options of it that only this machine needs, ``start`` is the checkpoint that training starts from.
-    """
-    own = result["systems"][system]
-    given = f"{result.get('options', '')} {own.get('options', '')}"
-    options = [option.replace("{data}", str(data or "DATA")) for option in shlex.split(given)]
-    flags = own.get("flags", "")
-    if "{seed}" not in flags:
-        options += ["--seed", str(seed)]
-    flags = shlex.split(flags.replace("{seed}", str(seed)))
-    if "starts_from" in own:
-        flags += ["--finetune-from-model", str(start or f"CHECKPOINT of {own['starts_from']}")]
-    read = ["--data", str(data)] if data else []
-    command = [str(EXAMPLES / result["recipe"] / "run.sh"), *read, "--out", str(out), *options, *local]
-    return [*command, *(["--", *flags] if flags else [])]
+    result: dict
+    data: Path | None
+    out: Path
+    local: Sequence[str] = ()
 
+    def command(self, system: str, seed: int, start: Path | None = None) -> list[str]:
+        """Returns the command of a recipe that trains and scores a system with a seed.
 
-def train(
-    result: dict,
-    system: str,
-    seed: int,
-    data: Path | None,
-    out: Path,
-    local: Sequence[str] = (),
-    start: Path | None = None,
-) -> dict:
-    """Runs the command of a recipe; returns the metrics, the size and the hours of its run, and its folder.
+        ``start`` is the checkpoint that training starts from.
+        """
+        read = ["--data", str(self.data)] if self.data else []
+        options, flags = self._options(system, seed, str(self.data or "DATA"), start)
+        script = EXAMPLES / self.result["recipe"] / "run.sh"
+        return [str(script), *read, "--out", str(self.out), *options, *self.local, *flags]
 
-    Hours are those of the first call that finished, and of calls before it that failed. Hours of processors do not
-    depend on what else the machine has to do.
-    """
-    diary = out / "hours.json"
-    command = command_of(result, system, seed, data, out, local, start)
-    key = shlex.join(command_of(result, system, seed, None, out)[3:])
-    entry = _hours(diary).get(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
-    begin, processor_begin = time.monotonic(), _processor_seconds()
-    status = subprocess.run(command).returncode
-    if not entry["finished"]:
-        entry["hours"] += (time.monotonic() - begin) / 3600
-        entry["processor_hours"] += (_processor_seconds() - processor_begin) / 3600
-        entry["finished"] = status == 0
-        out.mkdir(parents=True, exist_ok=True)
-        # Another call may have written while this one was training.
-        write_json(diary, {**_hours(diary), key: entry})
-    if status != 0:
-        raise ScoringError(f"this command failed: {shlex.join(command)}")
-    folder = _folder_of_run(out)
-    scores = read_scores(folder / SCORE_FILE)
-    facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
-    for name in PARTS:
-        if name in result:
-            facts[name] = _parts(result[name], scores)
-    log = folder / "train.log"
-    if "curve" in result and log.is_file():  # a system may read the models of others, and train none
-        facts["curve"] = learning_curve(log, result["curve"]["metric"])
-    spent = {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
-    return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+    def _options(self, system: str, seed: int, data: str, start: Path | None) -> tuple[list[str], list[str]]:
+        """Returns the options of a recipe, and the flags of fairseq-train after them."""
+        own = self.result["systems"][system]
+        given = f"{self.result.get('options', '')} {own.get('options', '')}"
+        options = [option.replace("{data}", data) for option in shlex.split(given)]
+        flags = own.get("flags", "")
+        if "{seed}" not in flags:
+            options += ["--seed", str(seed)]
+        flags = shlex.split(flags.replace("{seed}", str(seed)))
+        if "starts_from" in own:
+            flags += ["--finetune-from-model", str(start or f"CHECKPOINT of {own['starts_from']}")]
+        return options, ["--", *flags] if flags else []
+
+    def train(self, system: str, seed: int, start: Path | None = None) -> dict:
+        """Runs the command of a recipe; returns the metrics, the size and the hours of its run, and its folder.
+
+        Hours are those of the first call that finished, and of calls before it that failed. Hours of processors do not
+        depend on what else the machine has to do.
+        """
+        spent = self._run(system, seed, start)
+        folder = _folder_of_run(self.out)
+        scores = read_scores(folder / SCORE_FILE)
+        facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
+        for name in PARTS:
+            if name in self.result:
+                facts[name] = _parts(self.result[name], scores)
+        log = folder / "train.log"
+        if "curve" in self.result and log.is_file():  # a system may read the models of others, and train none
+            facts["curve"] = learning_curve(log, self.result["curve"]["metric"])
+        return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+
+    def _run(self, system: str, seed: int, start: Path | None) -> dict[str, float]:
+        """Runs the command; returns the hours, which the diary keeps under what is the same on every machine."""
+        diary = self.out / "hours.json"
+        options, flags = self._options(system, seed, "DATA", None)
+        key = shlex.join([*options, *flags])
+        entry = _hours(diary).get(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
+        command = self.command(system, seed, start)
+        begin, processor_begin = time.monotonic(), _processor_seconds()
+        status = subprocess.run(command).returncode
+        if not entry["finished"]:
+            entry["hours"] += (time.monotonic() - begin) / 3600
+            entry["processor_hours"] += (_processor_seconds() - processor_begin) / 3600
+            entry["finished"] = status == 0
+            self.out.mkdir(parents=True, exist_ok=True)
+            # Another call may have written while this one was training.
+            write_json(diary, {**_hours(diary), key: entry})
+        if status != 0:
+            raise ScoringError(f"this command failed: {shlex.join(command)}")
+        return {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
 
 
 def _hours(diary: Path) -> dict:
@@ -211,14 +214,12 @@ def _compare_outcomes(result: dict, system: Sequence[Path], baseline: Sequence[P
     return found
 
 
-def measure(result: dict, data: Path | None, out: Path, local: Sequence[str] = ()) -> dict:
+def measure(trainings: Trainings) -> dict:
     """Trains and compares all systems; returns the entry ``measured``."""
-    runs = {}
+    result, out, runs = trainings.result, trainings.out, {}
     for name, own in result["systems"].items():
         starts = [row["folder"] / "checkpoints/checkpoint_last.pt" for row in runs.get(own.get("starts_from"), ())]
-        runs[name] = [
-            train(result, name, seed, data, out, local, start) for seed, start in zip_longest(result["seeds"], starts)
-        ]
+        runs[name] = [trainings.train(name, seed, start) for seed, start in zip_longest(result["seeds"], starts)]
     systems = {}
     for system, rows in runs.items():
         systems[system] = {
@@ -268,13 +269,13 @@ def main(arguments: list[str] | None = None) -> int:
         if args.data is None and "data" in result:
             raise ScoringError(f"--data is needed: {result['data']}")
         data = args.data.resolve() if "data" in result else None
-        out = (args.out / args.name).resolve()
+        trainings = Trainings(result, data, (args.out / args.name).resolve(), shlex.split(args.local))
         if args.dry_run:
             for system in result["systems"]:
                 for seed in result["seeds"]:
-                    print(shlex.join(command_of(result, system, seed, data, out)))
+                    print(shlex.join(trainings.command(system, seed)))
             return 0
-        result["measured"] = measure(result, data, out, shlex.split(args.local))
+        result["measured"] = measure(trainings)
         if args.note:
             result["measured"]["note"] = args.note
     except ScoringError as error:

@@ -162,11 +162,11 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
 
 def test_options_of_a_system_may_name_files_beside_the_data(tmp_path):
     result = {"recipe": "sst5", "systems": {"one": {"options": "--vector-texts {data}/../texts.txt"}}}
-    command = results.command_of(result, "one", 2, Path("/data/sst"), tmp_path)
+    command = results.Trainings(result, Path("/data/sst"), tmp_path).command("one", 2)
     assert command[1:] == shlex.split(
         f"--data /data/sst --out {tmp_path} --vector-texts /data/sst/../texts.txt --seed 2"
     )
-    assert "DATA/../texts.txt" in results.command_of(result, "one", 2, None, tmp_path)
+    assert "DATA/../texts.txt" in results.Trainings(result, None, tmp_path).command("one", 2)
 
 
 def test_a_training_starts_from_the_last_checkpoint_of_another(toy, monkeypatch):
@@ -208,7 +208,7 @@ def test_hours_of_a_training_beside_this_one_stay(tmp_path, monkeypatch):
 
     monkeypatch.setattr(results.subprocess, "run", train_while_another_ends)
     with pytest.raises(results.ScoringError, match="this command failed"):
-        results.train(result, "one", 1, None, tmp_path)
+        results.Trainings(result, None, tmp_path).train("one", 1)
     hours = json.loads((tmp_path / "hours.json").read_text(encoding="utf-8"))
     assert len(hours) == 2 and hours.items() > other.items()
 
