@@ -75,7 +75,9 @@ def _draw_curve(axes: Axes, result: dict, colours: dict[str, str]) -> None:
 def _draw_parts(axes: Axes, result: dict, colours: dict[str, str], entry: str = "parts") -> None:
     """The metric by parts of the test set, as means over the seeds."""
     for system, colour in colours.items():
-        runs = result["measured"]["systems"][system][entry]
+        runs = result["measured"]["systems"][system].get(entry)
+        if not runs:  # over trees whose depth says nothing
+            continue
         names = list(runs[0])
         means = [statistics.fmean(run[name] for run in runs) for name in names]
         axes.plot(range(len(names)), means, "o-", markersize=4, color=colour, label=system)

@@ -111,7 +111,7 @@ class Trainings:
         scores = read_scores(folder / SCORE_FILE)
         facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
         for name in PARTS:
-            if name in self.result:
+            if name in self.result and scores[self.result[name]["section"]]:
                 facts[name] = _parts(self.result[name], scores)
         log = folder / "train.log"
         if "curve" in self.result and log.is_file():  # a system may read the models of others, and train none

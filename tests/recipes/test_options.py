@@ -105,6 +105,17 @@ def test_small_settings_train_tree_and_stock_models_alike(tmp_path, name, settin
     assert {command[command.index("--max-len-a") + 1] for command in generating} == {"1.5"}
 
 
+def test_scores_by_depth_are_those_of_a_parse(tmp_path):
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--setting", "sample")
+
+    def score(*more):
+        (command,) = [each for each in printed_commands("iwslt14_en_de", *base, *more) if "score" in each]
+        return command
+
+    assert score()[score().index("--source-trees") + 1].endswith("/sample/data-bin")
+    assert not {"--source-trees", "--depth-bounds"} & set(score("--parser", "right-branching"))
+
+
 @pytest.mark.parametrize(("flags", "epochs"), [((), "8"), (("--average", 3), "3")])
 def test_the_number_of_averaged_epochs_is_an_option(tmp_path, flags, epochs):
     base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", *flags)

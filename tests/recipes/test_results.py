@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import re
@@ -132,12 +133,17 @@ def toy(tmp_path, monkeypatch):
     return tmp_path
 
 
+def content_of(folder: Path) -> dict:
+    """The toy's file."""
+    return json.loads((folder / "toy.json").read_text(encoding="utf-8"))
+
+
 def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     arguments = ["toy", "--data", str(toy / "data"), "--out", str(toy / "out")]
     seconds = itertools.count(0, 5400)
     monkeypatch.setattr(results, "_processor_seconds", lambda: next(seconds))
     assert results.main(arguments) == 0
-    measured = json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]
+    measured = content_of(toy)["measured"]
     several = measured["systems"]["several"]
     assert len(several["metrics"]["steps"]) == 1 and all(hours > 0 for hours in several["hours"])
     assert several["updates"] == [8] and several["parameters"] > 1000
@@ -154,9 +160,13 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     titles = ("left to right", "nodes", "levels", "right on the validation set")
     assert several["depths"][0] and all(f">{text}<" in picture for text in (*titles, *parts))
     assert [updates for updates, _ in several["curve"][0]][-1] == 8
+    lacking = copy.deepcopy(measured)
+    del lacking["systems"]["several"]["depths"]
+    panels = {axes.get_xlabel(): axes for axes in pictures.draw_result({**content_of(toy), "measured": lacking}).axes}
+    assert (len(panels["nodes"].lines), len(panels["levels"].lines)) == (2, 1)
     capfd.readouterr()
     assert results.main(arguments) == 0  # nothing is trained again, and hours stay
-    assert json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"] == measured["systems"]
+    assert content_of(toy)["measured"]["systems"] == measured["systems"]
     assert "train-insertion_left_to_right-seed1: done before" in capfd.readouterr().err
 
 
@@ -170,8 +180,9 @@ def test_options_of_a_system_may_name_files_beside_the_data(tmp_path):
 
 
 def test_a_training_starts_from_the_last_checkpoint_of_another(toy, monkeypatch):
-    content = json.loads((toy / "toy.json").read_text(encoding="utf-8"))
+    content = content_of(toy)
     content["seeds"] = [1, 2]
+    content["depths"]["section"] = "groups"  # of which the toy has none
     content["systems"] = {
         "left to right": {"options": "--arch insertion_left_to_right"},
         "trained on": {
@@ -183,8 +194,9 @@ def test_a_training_starts_from_the_last_checkpoint_of_another(toy, monkeypatch)
     content["comparisons"] = [["trained on", "left to right"]]
     (toy / "toy.json").write_text(json.dumps(content), encoding="utf-8")
     assert results.main(["toy", "--data", str(toy / "data"), "--out", str(toy / "out")]) == 0
-    measured = json.loads((toy / "toy.json").read_text(encoding="utf-8"))["measured"]["systems"]
-    assert measured["trained on"]["updates"] == [3, 3]
+    measured = content_of(toy)["measured"]["systems"]
+    assert measured["trained on"]["updates"] == [3, 3] and measured["trained on"]["parts"]
+    assert "depths" not in measured["trained on"]
     logs = {path.parent: path.read_text(encoding="utf-8") for path in toy.rglob("train.log")}
 
     def given(folder: Path, name: str) -> str:
