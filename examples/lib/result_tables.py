@@ -80,11 +80,14 @@ def summary(results: Iterable[dict]) -> str:
 
 
 def headlines(result: dict) -> list[tuple[dict, str, dict]]:
-    """Returns the comparisons that the summary shows, each with its first metric and the figures of that."""
+    """Returns the comparisons that the summary shows, each with its first metric and the figures of that.
+
+    A comparison that was added after the measurement is left out until it is measured.
+    """
     found = {(pair["system"], pair["baseline"]): pair for pair in result["measured"]["comparisons"]}
     metric = next(iter(result["compared"]))
-    chosen = [found[system, baseline] for system, baseline in result.get("headlines", result["comparisons"])]
-    return [(pair, metric, pair["metrics"][metric]) for pair in chosen]
+    wanted = map(tuple, result.get("headlines", result["comparisons"]))
+    return [(found[pair], metric, found[pair]["metrics"][metric]) for pair in wanted if pair in found]
 
 
 def verdict(row: dict) -> str:

@@ -29,7 +29,7 @@ A file has these entries, and ``measured``, which this program writes:
 * ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
 * ``against``, where one metric is drawn over another: the names of both, such as ``steps`` and ``accuracy``
 * ``sweep``, where systems differ in a number, such as that of the pairs that they are trained on: ``title`` of its
-  axis, and ``lines``, by name the system of each number
+  axis, and ``lines``, by name the system of each number; the only picture of its file, for its colours are of lines
 * ``headlines``: those of the comparisons that the summary of all files shows; all where not given
 """
 

@@ -306,6 +306,10 @@ def test_word_vectors_from_end_to_end(tmp_path):
     # a few updates have moved them a little
     assert all((table[dictionary.index(word)] - vector).abs().max() < 0.05 for word, vector in vectors.items())
     assert recipe("sst5", *options).stderr.count("done before") == 3
+    (tmp_path / "more.txt").write_text("another text\n", encoding="utf-8")
+    more = ("--vector-texts", tmp_path / "more.txt")
+    again = recipe("sst5", *options[: options.index("--stage")], *more, "--stage", "preprocess")
+    assert re.findall(r"(\w+): done before", again.stderr) == ["prepare"]
 
 
 def test_agreement_from_end_to_end(tmp_path):

@@ -28,6 +28,7 @@ def test_a_file_says_everything_that_is_needed(name, capsys):
     result = tables.read_result(name)
     assert (EXAMPLES / result["recipe"] / "run.sh").is_file() and len(set(result["seeds"])) >= 3
     assert {system for pair in result["comparisons"] for system in pair} <= set(result["systems"])
+    assert all(pair in result["comparisons"] for pair in result.get("headlines", ()))
     assert {other for system in result["systems"].values() for other in system.get("models_of", ())} <= set(
         result["systems"]
     )
@@ -99,6 +100,8 @@ def test_the_summary_has_the_headlines():
         f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
     assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
+    added = {**result, "comparisons": [*result["comparisons"], ["a new one", "stock"]]}  # which is not measured yet
+    assert tables.summary([added]) == tables.summary([result])
 
 
 @pytest.fixture
