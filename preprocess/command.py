@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Mapping
 
@@ -10,6 +9,7 @@ from preprocess.corpora import CorpusError
 from preprocess.fetch import FetchError
 from tree_fairseq.error_reports import traceback_wanted
 from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.logs import log_to_standard_error
 
 
 def run_command(command: str, run: Callable[[], None]) -> int:
@@ -22,7 +22,7 @@ def run_command(command: str, run: Callable[[], None]) -> int:
     Returns:
         the exit status
     """
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO, stream=sys.stderr)
+    log_to_standard_error()
     try:
         run()
     except (CorpusError, FetchError, TreeFairseqError) as error:

@@ -139,6 +139,11 @@ def keep_pair(pair: Pair, minimum: int, maximum: int, ratio: float) -> bool:
     return max(left, right) <= ratio * min(left, right)
 
 
+def short_pairs(pairs: Iterable[Pair], up_to: int | None) -> Iterator[Pair]:
+    """Yields the pairs whose first side has at most ``up_to`` words, or all pairs if that is None."""
+    return (pair for pair in pairs if up_to is None or len(pair[0].split()) <= up_to)
+
+
 def sample(pairs: Iterable[Pair], size: int, seed: int = 1) -> list[Pair]:
     """Draws ``size`` pairs without replacement and keeps their order; returns all pairs if there are fewer.
 

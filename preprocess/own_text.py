@@ -13,7 +13,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from preprocess.corpora import CorpusError, Pair, read_pairs, write_lines, write_pairs
+from preprocess.corpora import CorpusError, Pair, read_pairs, short_pairs, write_lines, write_pairs
 from preprocess.moses import Tokenizer, TokenizerOptions
 
 SPLITS = ("train", "valid", "test")
@@ -46,8 +46,14 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
     )
 
 
-def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[Pair]]:
-    """Reads the pairs of every split, untokenised; ``subset`` keeps only the first pairs of train.
+def load(folder: Path, pair: Pair, subset: int | None = None, up_to: int | None = None) -> dict[str, list[Pair]]:
+    """Reads the pairs of every split, untokenised.
+
+    Args:
+        folder: the folder
+        pair: the source and the target language
+        subset: number of first pairs of train to keep
+        up_to: words of the longest source that train keeps, where words are separated by blanks
 
     Raises:
         CorpusError: the two sides of a split differ in length, or a split would be empty
@@ -59,7 +65,8 @@ def load(folder: Path, pair: Pair, subset: int | None = None) -> dict[str, list[
         if any(there) and not all(there):
             raise CorpusError(f"{paths[there.index(False)]} is missing beside {paths[there.index(True)]}")
         if all(there):
-            splits[split] = list(islice(read_pairs(*paths), subset if split == "train" else None))
+            pairs = read_pairs(*paths)
+            splits[split] = list(islice(short_pairs(pairs, up_to), subset) if split == "train" else pairs)
     train = splits["train"]
     size = max(1, min(500, len(train) // 20))
     for split in ("test", "valid"):
@@ -92,11 +99,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--source", help="source language (default: en if it is one of the two)")
     parser.add_argument("--target", help="target language")
+    parser.add_argument("--up-to", type=int, help="train on pairs whose sources have at most this number of words")
     parser.add_argument("--subset", type=int, help="train on this number of pairs, the first ones")
     options = parser.parse_args(arguments)
     try:
         pair = languages(options.folder, options.source, options.target)
-        counts = write(load(options.folder, pair, options.subset), options.out, pair)
+        counts = write(load(options.folder, pair, options.subset, options.up_to), options.out, pair)
     except CorpusError as error:
         sys.stderr.write(f"own_text: {error}\n")
         return 1

@@ -1,6 +1,6 @@
 """Converts the folder of a data set into aligned, tokenised splits, the first stage of every recipe.
 
-    python -m preprocess.prepare multi30k --data DIR --source en --target de --output DIR [--subset N] [--limit N]
+    python -m preprocess.prepare multi30k --data DIR --source en --target de --output DIR [--subset N]
 
 Writes ``OUTPUT/{split}.{language}``, and ``OUTPUT/raw/{split}.{target}`` if the source publishes untokenised test sets.
 """
@@ -13,7 +13,7 @@ import itertools
 from pathlib import Path
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, write_lines, write_pairs
+from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, short_pairs, write_lines, write_pairs
 
 # data set -> "module:function", which is imported when it is needed
 LOADERS = {
@@ -34,17 +34,25 @@ def load(name: str, data: Path, languages: Pair, options: PrepareOptions) -> Cor
 
 
 def write_corpus(
-    corpus: Corpus, output: Path, languages: Pair, subset: int | None = None, limit: int | None = None
+    corpus: Corpus,
+    output: Path,
+    languages: Pair,
+    subset: int | None = None,
+    limit: int | None = None,
+    up_to: int | None = None,
 ) -> dict[str, int]:
     """Writes a corpus; returns the number of pairs of each split.
 
     Args:
         subset: number of training pairs to draw with a fixed seed
         limit: number of first pairs of every split to keep, for toy runs
+        up_to: words of the longest source that is kept in the training set
     """
     counts = {}
     for split, pairs in corpus.splits.items():
         pairs = itertools.islice(pairs, limit)
+        if split == "train":
+            pairs = short_pairs(pairs, up_to)
         if split == "train" and subset is not None:
             pairs = sample(pairs, subset)
         counts[split] = write_pairs(output / split, languages, pairs)
@@ -72,6 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", required=True, help="target language")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--work", type=Path, help="folder for extracted archives (default: OUTPUT/../official)")
+    parser.add_argument("--up-to", type=int, help="train on pairs whose sources have at most that many words")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many pairs")
     parser.add_argument("--limit", type=int, help="only the first pairs of every split")
     parser.add_argument("--workers", type=int, default=1)
@@ -80,9 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = PrepareOptions(args.work or args.output.parent / "official", args.workers)
 
     def prepare() -> dict[str, int]:
-        return write_corpus(
-            load(args.name, args.data, languages, options), args.output, languages, args.subset, args.limit
-        )
+        corpus = load(args.name, args.data, languages, options)
+        return write_corpus(corpus, args.output, languages, args.subset, args.limit, args.up_to)
 
     return prepare_data_set("prepare", args.name, prepare)
 

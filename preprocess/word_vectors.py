@@ -95,8 +95,8 @@ def write_vectors(path: Path, words: Sequence[str], matrix: np.ndarray) -> None:
     write_lines(path, [f"{len(words)} {matrix.shape[1]}", *rows])
 
 
-def read_sentences(path: Path) -> list[list[str]]:
-    """Reads the lower-cased words of a file; see the module. Clitics such as *n't* are words of their own.
+def read_texts(path: Path) -> list[str]:
+    """Reads the texts of a file, one a line; see the module.
 
     Raises:
         CorpusError: the file is missing
@@ -104,11 +104,20 @@ def read_sentences(path: Path) -> list[list[str]]:
     """
     if path.suffix == ".trees":
         return [
-            [word.lower() for tree in read_forest(line, path=path, line_number=number) for word in tree.leaves()]
+            " ".join(word for tree in read_forest(line, path=path, line_number=number) for word in tree.leaves())
             for number, line in enumerate(raw_lines(path), 1)
         ]
-    texts = (line.split("\t")[0] if path.suffix == ".tsv" else line for line in raw_lines(path))
-    return [split_clitics(text.lower()).split() for text in texts]
+    return [line.split("\t")[0] if path.suffix == ".tsv" else line for line in raw_lines(path)]
+
+
+def read_sentences(path: Path) -> list[list[str]]:
+    """Reads the lower-cased words of a file's texts. Clitics such as *n't* are words of their own.
+
+    Raises:
+        CorpusError: the file is missing
+        InputError: a line is not a tree
+    """
+    return [split_clitics(text.lower()).split() for text in read_texts(path)]
 
 
 def make_vectors(

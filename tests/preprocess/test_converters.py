@@ -126,3 +126,15 @@ def test_segments_and_tags(tmp_path):
         "docid=1>\n</doc>\nend\n"
     )
     assert list(tagged_lines(path)) == ["A title", "line", "end"]
+
+
+def test_short_sentences_are_drawn_from_for_training_alone(tmp_path):
+    _, output = prepare(tmp_path, "multi30k")
+    whole = {split: lines(output / f"{split}.en") for split in ("train", "valid", "test")}
+    limit = sorted(len(line.split()) for line in whole["train"])[20]
+    short = [line for line in whole["train"] if len(line.split()) <= limit]
+    assert prepare(tmp_path, "multi30k", "--up-to", str(limit))[0] == 0
+    assert lines(output / "train.en") == short != whole["train"]
+    assert [lines(output / f"{split}.en") for split in ("valid", "test")] == [whole["valid"], whole["test"]]
+    assert prepare(tmp_path, "multi30k", "--up-to", str(limit), "--subset", "12")[0] == 0
+    assert len(lines(output / "train.en")) == 12 and set(lines(output / "train.en")) <= set(short)

@@ -51,6 +51,20 @@ def test_tokens_raw_references_and_splits_cut_from_train(tmp_path, capsys):
     assert len((out / "train.en").read_text().splitlines()) == 38
 
 
+def test_short_pairs_alone_are_trained_on(tmp_path):
+    for language in ("en", "de"):
+        lines(tmp_path, f"train.{language}", "a b c", "a b", "a b c d", "a", "a b c e")
+        lines(tmp_path, f"valid.{language}", "a b c d e")
+        lines(tmp_path, f"test.{language}", "a b c d e f")
+    out = tmp_path / "out"
+    assert main([str(tmp_path), "--out", str(out), "--up-to", "3", "--subset", "2"]) == 0
+    assert [(out / f"{split}.en").read_text().split("\n")[:-1] for split in ("train", "valid", "test")] == [
+        ["a b c", "a b"], ["a b c d e"], ["a b c d e f"],
+    ]  # fmt: skip
+    assert main([str(tmp_path), "--out", str(out), "--up-to", "3"]) == 0
+    assert (out / "train.de").read_text().split("\n")[:-1] == ["a b c", "a b", "a"]
+
+
 def test_sides_of_different_length_and_a_missing_side_are_refused(tmp_path, capsys):
     lines(tmp_path, "train.en", "a", "b")
     lines(tmp_path, "train.de", "a")

@@ -209,6 +209,21 @@ def test_stages_end_where_they_are_asked_to(tmp_path):
     assert programs("score")[-1] == "score"
 
 
+@pytest.mark.parametrize(
+    ("options", "folder"), [((), "up-to-9"), (("--setting", "distances"), "distances-12000-up-to-9")]
+)
+def test_training_on_short_sentences(tmp_path, options, folder):
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    (data / "train.en").touch()
+    commands = printed_commands("multi30k_en_de", "--data", data, "--out", out, "--up-to", "9", *options)
+    (prepare,) = [command for command in commands if "preprocess.prepare" in command]
+    assert prepare[prepare.index("--up-to") + 1] == "9"
+    (train,) = [command for command in commands if command[0] == "fairseq-train"]
+    assert train[1] == f"{out}/{folder}/data-bin"
+    assert "up_to=9" in commands[-1]
+
+
 def test_generation_drops_no_sentence(tmp_path):
     commands = printed_commands("multi30k_en_de", "--toy", "--out", tmp_path)
     generations = [command for command in commands if command[0] == "fairseq-generate"]
@@ -258,6 +273,7 @@ def test_parser_options_reach_preprocessing(tmp_path):
         (("--out",), "--out needs a value"),
         (("--out", "x", "--toy", "--stage", "cook"), "unknown stage cook"),
         (("--out", "x", "--toy", "--subset", "many"), "--subset needs a number"),
+        (("--out", "x", "--toy", "--up-to", "0"), "--up-to needs a number of words"),
         (("--out", "x", "--toy", "--fp16"), "unknown option --fp16"),
         (("--out", "OUT", "--toy", "--dry-run", "--arch", "lstm"), "no settings for --arch lstm"),
         (
