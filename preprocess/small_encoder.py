@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from preprocess.command import run_command
 from preprocess.corpora import CorpusError
@@ -58,10 +60,14 @@ class SmallEncoder:
 
     def learn_pieces(self, texts: Sequence[str]):
         """Learns a lower-casing tokenizer of word pieces from texts; returns the library's object."""
-        words = importlib.import_module("tokenizers").BertWordPieceTokenizer(lowercase=True)
+        transformers, tokenizers = library(), importlib.import_module("tokenizers")
+        words = tokenizers.BertWordPieceTokenizer(lowercase=True)
         words.train_from_iterator(texts, vocab_size=self.vocabulary, show_progress=False)
-        return library().PreTrainedTokenizerFast(
-            tokenizer_object=words._tokenizer,
+        pieces = words._tokenizer
+        ends = ((end, pieces.token_to_id(end)) for end in ("[SEP]", "[CLS]"))
+        pieces.post_processor = tokenizers.processors.BertProcessing(*ends)
+        return transformers.PreTrainedTokenizerFast(
+            tokenizer_object=pieces,
             model_max_length=self.length,
             **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
         )
@@ -86,14 +92,18 @@ class SmallEncoder:
             raise CorpusError(f"{len(sequences)} sequences of text are too few: give at least {HELD_OUT}")
         transformers = library()
         torch.manual_seed(self.seed)
-        model = transformers.BertForMaskedLM(self._configuration(tokenizer))
+        configuration = self._configuration(tokenizer)
+        model = transformers.BertForMaskedLM(configuration)
+        # With the layer over the first state, which nothing trains, but which loaders ask for.
+        model.bert = transformers.BertModel(configuration)
+        model.tie_weights()
         optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, betas=(0.9, 0.98), weight_decay=0.01)
         warmup = math.ceil(self.updates / 10)
         schedule = transformers.get_linear_schedule_with_warmup(optimizer, warmup, self.updates)
         mask = transformers.DataCollatorForLanguageModeling(tokenizer)
         trained = [sequence for number, sequence in enumerate(sequences) if number % HELD_OUT]
         for update, batch in zip(range(1, self.updates + 1), self._batches(trained)):
-            loss = model(**mask([{"input_ids": sequence} for sequence in batch])).loss
+            loss = masked_loss(model, mask([{"input_ids": sequence} for sequence in batch])).mean()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -138,12 +148,21 @@ class SmallEncoder:
         torch.manual_seed(self.seed)
         total, count = 0.0, 0
         for sequence in sequences:
-            inputs = mask([{"input_ids": sequence}])
-            masked = int((inputs["labels"] >= 0).sum())
-            if masked:
-                total += model(**inputs).loss.item() * masked
-                count += masked
+            losses = masked_loss(model, mask([{"input_ids": sequence}]))
+            total += losses.sum().item()
+            count += len(losses)
         return total / max(count, 1) / math.log(2)
+
+
+def masked_loss(model, inputs) -> Tensor:
+    """Computes the loss of each masked piece in a batch, in nats, as a float32 vector.
+
+    The library's own loss projects every piece onto the vocabulary; this one projects the masked pieces only.
+    """
+    labels = inputs.pop("labels")
+    states = model.bert(**inputs).last_hidden_state
+    masked = labels >= 0
+    return cross_entropy(model.cls(states[masked]), labels[masked], reduction="none")
 
 
 def make_encoder(texts: Sequence[Path], output: Path, encoder: SmallEncoder) -> None:
