@@ -55,7 +55,7 @@ class SmallEncoder:
     length: int = 128
     updates: int = 4000
     batch_pieces: int = 2048
-    rate: float = 1e-3
+    rate: float = 3e-3
     seed: int = 1
 
     def learn_pieces(self, texts: Sequence[str]):
@@ -123,6 +123,9 @@ class SmallEncoder:
             num_attention_heads=self.heads,
             intermediate_size=4 * self.width,
             max_position_embeddings=self.length,
+            # So few parameters underfit; fine-tuning sets dropout of its own.
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
             pad_token_id=tokenizer.pad_token_id,
         )
 
@@ -132,7 +135,8 @@ class SmallEncoder:
         while True:
             # A random fraction of a piece puts equally long sequences in another order each time.
             order = np.argsort([len(sequence) + random.random() for sequence in sequences])
-            batches, batch = [], []
+            batches: list[list[Sequence[int]]] = []
+            batch: list[Sequence[int]] = []
             for index in order:
                 if batch and (len(batch) + 1) * len(sequences[index]) > self.batch_pieces:
                     batches.append(batch)
