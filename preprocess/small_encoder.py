@@ -210,6 +210,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if min(getattr(options, name.replace("-", "_")) for name in numbers) < 1 or options.rate <= 0:
         parser.error("numbers start at 1, and --rate is above 0")
+    if options.length < 3:
+        parser.error("--length must be at least 3: a start, a piece and a separator")
     if options.width % options.heads:
         parser.error("--width must be a multiple of --heads")
     return options

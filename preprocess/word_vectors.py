@@ -111,13 +111,14 @@ def read_texts(path: Path) -> list[str]:
 
 
 def read_sentences(path: Path) -> list[list[str]]:
-    """Reads the lower-cased words of a file's texts. Clitics such as *n't* are words of their own.
+    """Reads the lower-cased words of a file's texts. Outside trees, clitics such as *n't* are words of their own.
 
     Raises:
         CorpusError: the file is missing
         InputError: a line is not a tree
     """
-    return [split_clitics(text.lower()).split() for text in read_texts(path)]
+    split = str if path.suffix == ".trees" else split_clitics
+    return [split(text.lower()).split() for text in read_texts(path)]
 
 
 def make_vectors(

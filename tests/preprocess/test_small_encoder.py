@@ -101,6 +101,7 @@ def test_the_saved_encoder_has_its_own_states(saved):
 @pytest.mark.parametrize(
     ("text", "flags", "message"),
     [("a\nb\n", (), "2 sequences of text are too few"), ("", ("--updates", "0"), "start at 1"),
+     ("", ("--length", "2"), "at least 3"),
      ("", ("--width", "10", "--heads", "4"), "multiple of --heads"), (None, (), "missing.txt")],
 )  # fmt: skip
 def test_wrong_input_is_named(tmp_path, capsys, text, flags, message):

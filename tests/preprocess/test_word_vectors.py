@@ -50,6 +50,8 @@ def command(folder, *texts, **options):
 def test_words_are_read_from_trees_tables_and_texts(tmp_path):
     write(tmp_path, a_trees=TREES, b_tsv="It's good\tpositive\n", c_txt=TEXT)
     assert read_sentences(tmp_path / "a.trees") == [["a", "good"], ["bad", "film"]]
+    write(tmp_path, d_trees="(2 (2 I) (2 (2 don't) (2 know)))\n")
+    assert read_sentences(tmp_path / "d.trees") == [["i", "don't", "know"]]
     assert read_sentences(tmp_path / "b.tsv") == [["it", "'s", "good"]]
     assert read_sentences(tmp_path / "c.txt")[2] == "a good play is n't a bad play".split()
 
