@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 
 import pytest
@@ -51,16 +52,21 @@ both = pytest.mark.parametrize("kind", ["scratch", "pretrained"])
 
 
 @both
-@pytest.mark.parametrize("flags", [(), ("--treeformer-within-sentences",), ("--no-chart",)])
+@pytest.mark.parametrize("flags", [(), ("--treeformer-within-sentences",), ("--no-chart-scale",), ("--no-chart",)])
 def test_what_is_read_is_the_first_state_and_the_top_row(kind, flags, request):
     model = classifier(kind, request, *flags).double()
     inputs = batch()
+    if model.log_scale is not None:
+        torch.nn.init.normal_(model.log_scale)
+    assert (model.log_scale is None) == any(flag.startswith("--no-") for flag in flags)
     with torch.no_grad():
         states = model.encoder(**inputs)["encoder_out"][0]
         expected = states[0]
         if model.summary is not None:
             is_word = inputs["src_tokens"] >= FIRST
-            expected = expected + direct(model.summary, states, functional.pad(~is_word, (1, 0), value=True))
+            phrases = direct(model.summary, states, functional.pad(~is_word, (1, 0), value=True))
+            factors = [1.0] * phrases.size(1) if model.log_scale is None else [math.exp(e) for e in model.log_scale]
+            expected = expected + phrases * torch.tensor(factors, dtype=torch.float64)
         output = model(**inputs)
         torch.testing.assert_close(output["logits"], model.readout.linear(expected))
     assert output["logits"].shape == (3, 3) and (model.summary is None) == (flags == ("--no-chart",))
@@ -87,16 +93,45 @@ def test_the_baseline_has_no_chart_s_weights():
     extra = {
         name: weight.numel() for name, weight in with_chart.state_dict().items() if name not in without.state_dict()
     }
-    assert extra == {"summary.chart.deviation": 64 * 128, "summary.chart.query": 64}
+    assert extra == {"summary.chart.deviation": 64 * 128, "summary.chart.query": 64, "log_scale": 64}
+
+
+def test_a_model_with_a_chart_starts_close_to_one_without():
+    without = build(task(), "--no-chart", arch=ARCH, seed=3)
+    distances = {}
+    for flags in [(), ("--initial-chart-scale", "1e-30"), ("--no-chart-scale",)]:
+        model = build(task(), *flags, arch=ARCH)
+        model.load_state_dict(without.state_dict())
+        distances[flags] = (model(**batch())["logits"] - without(**batch())["logits"]).norm()
+    start, none, full = distances.values()
+    assert none == 0 and start < 0.1 * full and start > 0
+
+
+def test_a_checkpoint_from_before_the_factors_computes_what_it_did():
+    before = build(task(), "--no-chart-scale", arch=ARCH, seed=5)
+    after = build(task(), arch=ARCH)
+    after.load_state_dict(before.state_dict())
+    torch.testing.assert_close(after(**batch())["logits"], before(**batch())["logits"], rtol=0, atol=0)
+
+
+def test_a_damaged_checkpoint_does_not_load():
+    model = build(task(), arch=ARCH)
+    weights = model.state_dict()
+    del weights["summary.chart.query"]
+    with pytest.raises(RuntimeError, match="summary.chart.query"):
+        model.load_state_dict(weights)
 
 
 def test_numbers_are_read_off_one_score():
     assert build(task(num_classes=1), arch=ARCH)(**batch())["logits"].shape == (3, 1)
 
 
-@pytest.mark.parametrize("flags", [("--treeformer-height", "1"), ("--no-chart", "--treeformer-within-sentences")])
+@pytest.mark.parametrize(
+    "flags",
+    [("--treeformer-height", "1"), ("--no-chart", "--treeformer-within-sentences"), ("--initial-chart-scale", "0")],
+)
 def test_options_that_cannot_be(flags):
-    with pytest.raises(InputError, match="treeformer-"):
+    with pytest.raises(InputError, match="treeformer-|--initial-chart-scale 0 is not above 0"):
         build(task(), *flags, arch=ARCH)
 
 

@@ -1,11 +1,13 @@
 """Treeformer for classification (Patel & Flanigan 2023): phrases added to the state of an encoder's [CLS] or BOS."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import torch
 from fairseq.models import FairseqEncoder, register_model
 from fairseq.models.transformer.transformer_legacy import base_architecture
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
@@ -20,6 +22,7 @@ from tree_fairseq.nn.distance_bias import (
 )
 from tree_fairseq.nn.extended_transformer import (
     add_fields,
+    add_initial_weights,
     build_word_embeddings,
     register_architectures,
     set_defaults,
@@ -47,6 +50,9 @@ class EncoderWithBOS(DistanceBiasedEncoder):
 _CHART = ("treeformer_height", "treeformer_level_weights", "treeformer_heads", "treeformer_layer_norm")
 
 
+_SCALE = "log_scale"
+
+
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeformerClassifierConfig(ClassifierConfig, DistanceBiasConfig):
@@ -62,6 +68,12 @@ class TreeformerClassifierConfig(ClassifierConfig, DistanceBiasConfig):
     treeformer_within_sentences: bool = option(
         False, "no phrase goes from one sentence of a pair to the other (the paper's phrases do)"
     )
+    initial_chart_scale: float = option(
+        0.05,
+        "initial value of learned factors, one a dimension, by which the chart's phrases are multiplied before they "
+        "are added; the model starts close to the encoder alone (not in the paper)",
+    )
+    no_chart_scale: bool = option(False, "no such factors, as in the paper")
 
 
 @register_model("treeformer_classifier")
@@ -69,14 +81,23 @@ class TreeformerClassifier(SequenceClassifier):
     """Predicts a class, or a number, from the sum of the encoder's first state and the mean of the chart's top row.
 
     The first state is that of a pretrained encoder's [CLS], or of BOS for an encoder trained from scratch. That token,
-    the ends of sentences and their separators never enter the chart. Without a chart, ``summary`` is None.
+    the ends of sentences and their separators never enter the chart. The mean is multiplied by learned factors, one a
+    dimension, which the paper does not have: their logarithms are ``log_scale``, ``[D]``. Without a chart, ``summary``
+    is None.
     """
 
     flags = TreeformerClassifierConfig
 
-    def __init__(self, encoder: FairseqEncoder, readout: ClassReadout, summary: Optional[ChartSummary]):
+    def __init__(
+        self,
+        encoder: FairseqEncoder,
+        readout: ClassReadout,
+        summary: Optional[ChartSummary],
+        log_scale: Optional[Tensor] = None,
+    ):
         super().__init__(encoder, readout)
         self.summary = summary
+        self.log_scale = None if log_scale is None else nn.Parameter(log_scale)
 
     @classmethod
     def add_args(cls, parser):
@@ -100,6 +121,11 @@ class TreeformerClassifier(SequenceClassifier):
         if args.no_chart and args.treeformer_within_sentences:
             problem = "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
             raise InputError(problem)
+        if not args.initial_chart_scale > 0:
+            problem = f"--initial-chart-scale {args.initial_chart_scale:g} is not above 0"
+            raise InputError(
+                problem, hint="Use --no-chart to leave the chart out, --no-chart-scale for the paper's model."
+            )
         if tree_tables(args):
             problem = f"{flags_of_tables(args)} measures paths in trees, and this model reads plain text"
             raise InputError(problem, hint="Use --distance-bias linear.")
@@ -107,11 +133,21 @@ class TreeformerClassifier(SequenceClassifier):
             problem = "--distance-bias is for an encoder that is trained from scratch, and --encoder-name names another"
             raise InputError(problem, hint="Leave one of them out.")
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
-        summary = None
+        summary = log_scale = None
         if not args.no_chart:
             config = ChartConfig(**{name: getattr(args, name) for name in _CHART})
             summary = ChartSummary(width, config, args.treeformer_within_sentences)
-        return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary)
+            if not args.no_chart_scale:
+                log_scale = torch.full((width,), math.log(args.initial_chart_scale))
+        return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)
+
+    def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
+        """Adds the chart to a checkpoint of the encoder alone, and factors of 1 to one from before there were any."""
+        chart = {name: weight for name, weight in self.state_dict().items() if name.startswith(("summary.", _SCALE))}
+        add_initial_weights(state_dict, chart)
+        if _SCALE in chart and _SCALE not in state_dict:
+            state_dict[_SCALE] = torch.zeros_like(chart[_SCALE])
+        super().upgrade_state_dict(state_dict)
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
         dictionary = self.encoder.dictionary
@@ -120,7 +156,8 @@ class TreeformerClassifier(SequenceClassifier):
         if self.summary is None:
             return states[0]
         outside = tokens.eq(dictionary.pad()) | tokens.eq(dictionary.eos())
-        return states[0] + self.summary(states, functional.pad(outside, (1, 0), value=True))
+        phrases = self.summary(states, functional.pad(outside, (1, 0), value=True))
+        return states[0] + (phrases if self.log_scale is None else phrases * self.log_scale.exp())
 
 
 def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
