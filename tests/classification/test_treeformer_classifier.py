@@ -26,6 +26,7 @@ FIRST = SOURCE.nspecial
 # A sentence longer than the chart is high, a pair, a word alone.
 TEXTS = [[4, 5, 6, 7, 8, 9, 4, EOS], [5, 6, EOS, 7, 8, 9, EOS], [10, EOS]]
 LOW = ("--treeformer-height", "3")
+AS_PUBLISHED = ("--no-chart-scale", "--treeformer-composition-init", "random")
 
 
 def task(num_classes: int = 3) -> Task:
@@ -52,13 +53,15 @@ both = pytest.mark.parametrize("kind", ["scratch", "pretrained"])
 
 
 @both
-@pytest.mark.parametrize("flags", [(), ("--treeformer-within-sentences",), ("--no-chart-scale",), ("--no-chart",)])
+@pytest.mark.parametrize("flags", [(), ("--treeformer-within-sentences",), AS_PUBLISHED, ("--no-chart",)])
 def test_what_is_read_is_the_first_state_and_the_top_row(kind, flags, request):
     model = classifier(kind, request, *flags).double()
     inputs = batch()
     if model.log_scale is not None:
         torch.nn.init.normal_(model.log_scale)
-    assert (model.log_scale is None) == any(flag.startswith("--no-") for flag in flags)
+    assert (model.log_scale is None) == (flags in (AS_PUBLISHED, ("--no-chart",)))
+    if flags == AS_PUBLISHED:
+        assert model.summary.chart.weight is not None
     with torch.no_grad():
         states = model.encoder(**inputs)["encoder_out"][0]
         expected = states[0]

@@ -47,7 +47,13 @@ class EncoderWithBOS(DistanceBiasedEncoder):
 
 
 # The options of the chart; the end of a sentence is never part of it.
-_CHART = ("treeformer_height", "treeformer_level_weights", "treeformer_heads", "treeformer_layer_norm")
+_CHART = (
+    "treeformer_height",
+    "treeformer_level_weights",
+    "treeformer_heads",
+    "treeformer_layer_norm",
+    "treeformer_composition_init",
+)
 
 
 _SCALE = "log_scale"
