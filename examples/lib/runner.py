@@ -246,13 +246,18 @@ class Runner:
         return [full] if settings.text("comparing") and full != str(run) else others_scored(settings, run)
 
     def same_data(self, settings: Settings, run: Path) -> None:
-        """Writes the key of a run's data when it begins; it goes on with that data alone."""
+        """Writes the key of a run's data when it begins; it goes on with that data alone.
+
+        A run whose folder was removed begins anew.
+        """
         if self.stages.dry_run:
             return
         key = run / "data-key"
         now = key_of(settings, "{data_bin}/dict.* {data_bin}/train.*")
         run.mkdir(parents=True, exist_ok=True)
         if not key.is_file():
+            self.stages.forget(f"train-{run.name}")
+            self.stages.forget(f"generate-{run.name}")
             if settings.text("record_parser"):
                 (run / "parser").write_text(settings.text("tree_parser") + "\n", encoding="utf-8")
             key.write_text(now + "\n", encoding="utf-8")

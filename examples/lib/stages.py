@@ -131,10 +131,15 @@ class Stages:
             self.say(f"{name}: done before")
             return
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.unlink() if stamp.exists() else None
+        self.forget(name)
         self.say(f"{name}: start")
         work()
         part = stamp.with_name(f"{name}.part")
         part.write_text(wanted + "\n", encoding="utf-8")
         part.replace(stamp)
         self.say(f"{name}: finished")
+
+    def forget(self, name: str) -> None:
+        """Has a stage done again, whatever its key."""
+        stamp = self.work / "stamps" / name
+        stamp.unlink() if stamp.exists() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -120,6 +121,21 @@ def test_training_goes_on_where_it_was_killed(multi30k):
     log = done.stdout + done.stderr
     assert "(epoch 2 @ 2 updates)" in log  # fairseq's line on resuming
     assert (run / "checkpoints" / "average.pt").is_file() and (run / "checkpoints" / "checkpoint2.pt").is_file()
+
+
+def test_a_run_that_was_removed_begins_anew(multi30k):
+    out, _ = multi30k
+    run = out / "runs" / "transformer"
+    scores = json.loads((run / "score.json").read_text())["metrics"]
+    shutil.rmtree(run)
+    done = bash(
+        'examples/multi30k_en_de/run.sh --toy --out "$OUT" --data "$DATA" --workers 1 --arch transformer',
+        OUT=str(out),
+        DATA=str(out.parent / "data"),
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "train-transformer: finished" in done.stderr and "generate-transformer: finished" in done.stderr
+    assert json.loads((run / "score.json").read_text())["metrics"] == scores
 
 
 def test_a_run_is_not_continued_on_other_data(multi30k):
