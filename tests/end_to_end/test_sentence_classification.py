@@ -126,6 +126,21 @@ def test_all_commands_agree(folders, tmp_path, kind):
             assert f"{ours.label} " in lines_of("C", typed)[number]
 
 
+def test_a_chart_goes_on_from_an_encoder_without_one(folders, tmp_path):
+    data, _ = folders["sentence"]
+    without = train(data, tmp_path / "without", "sentence", "--no-chart")
+    last = tmp_path / "without" / "checkpoint_last.pt"
+    log = train(
+        data, tmp_path / "with", "sentence", "--finetune-from-model", last, "--max-update", 1, "--lr", "1e-9", epochs=1
+    )
+    assert re.search(r"weights that the checkpoint does not have, left as initialised: log_scale, summary\.", log)
+    before, after = (
+        [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", text)][-1]
+        for text in (without, log)
+    )
+    assert after == pytest.approx(before, abs=0.02)
+
+
 def test_it_learns(folders, tmp_path):
     log = train(folders["sentence"][0], tmp_path, "sentence", "--dropout", 0, epochs=8)
     assert float(re.findall(r"best_matthews ([\d.]+)", log)[-1]) > 90
