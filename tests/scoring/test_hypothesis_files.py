@@ -201,10 +201,10 @@ def test_class_metrics_of_counts_equal_those_of_the_confusion_matrix():
     for each in (measure, other):
         figures = class_figures(each.judgement.counts())
         found = each.metrics(range(60))
-        assert found == pytest.approx({f"class_{name}": figures[name] for name in ("accuracy", "macro_f1")})
+        assert found == pytest.approx({f"class_{name}": figure for name, figure in figures.items()})
         part = each.metrics(range(7))
         figures = class_figures(each.judgement.counts(range(7)))
-        assert part == pytest.approx({f"class_{name}": figures[name] for name in ("accuracy", "macro_f1")})
+        assert part == pytest.approx({f"class_{name}": figure for name, figure in figures.items()})
     # The statistic of the baseline and of the system is the same function, over the classes of both.
     baseline, system = measure.aligned_counts([other, measure])
     assert baseline.shape == system.shape == (60, 15)
@@ -212,6 +212,15 @@ def test_class_metrics_of_counts_equal_those_of_the_confusion_matrix():
     assert measure.statistic(sums)["class_macro_f1"] == pytest.approx(
         [each.metrics(range(60))["class_macro_f1"] for each in (other, measure)]
     )
+
+
+@pytest.mark.parametrize(
+    ("right", "predicted"), [("ab", "aa"), ("aa", "ab"), ("aa", "aa"), ("a", "b"), ("abab", "abab")]
+)
+def test_matthews_of_classes_that_do_not_vary(right, predicted):
+    measure = ClassMeasure(list(right), list(predicted))
+    expected = class_figures(measure.judgement.counts())["matthews"]
+    assert measure.metrics(range(len(right)))["class_matthews"] == pytest.approx(expected)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("rouge_score") is None, reason="rouge-score is not installed")

@@ -39,16 +39,23 @@ def class_figures(counts: np.ndarray) -> dict[str, float]:
     return {name: 100 * float(value) for name, value in figures.items()}
 
 
-def macro_f1_of_counts(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Computes accuracy and macro F1 of many samples at once, as :func:`class_figures` does of one.
+def class_figures_of_counts(counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Computes accuracy, macro F1 and Matthews' correlation of many samples at once, as :func:`class_figures` of one.
 
     ``counts``, ``[..., 3, C]``, has for each class how often it is right and predicted, right, and predicted. Each
     result is ``[...]``.
     """
-    both, right, predicted = np.moveaxis(counts, -2, 0)
-    occurs = right + predicted > 0
-    f1 = np.divide(2 * both, right + predicted, out=np.zeros_like(both, np.float64), where=occurs)
-    return 100 * both.sum(axis=-1) / right.sum(axis=-1), 100 * f1.sum(axis=-1) / occurs.sum(axis=-1)
+    both, right, predicted = np.moveaxis(np.asarray(counts, np.float64), -2, 0)
+    occurs, size = right + predicted > 0, right.sum(axis=-1)
+    f1 = np.divide(2 * both, right + predicted, out=np.zeros_like(both), where=occurs)
+    # Covariances of classes as indicators (Gorodkin 2004), times the square of the number of examples.
+    covariance = both.sum(axis=-1) * size - (right * predicted).sum(axis=-1)
+    variances = (size**2 - (right**2).sum(axis=-1)) * (size**2 - (predicted**2).sum(axis=-1))
+    return {
+        "accuracy": 100 * both.sum(axis=-1) / size,
+        "macro_f1": 100 * f1.sum(axis=-1) / occurs.sum(axis=-1),
+        "matthews": 100 * covariance / np.sqrt(np.where(variances > 0, variances, np.inf)),
+    }
 
 
 def confusion_line(counts: np.ndarray, names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 from scipy.sparse import csr_array
 
-from tree_fairseq.classification.metrics import macro_f1_of_counts
+from tree_fairseq.classification.metrics import class_figures_of_counts
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring import evalb
@@ -176,7 +176,7 @@ class BracketMeasure(AdditiveMeasure):
 
 
 class ClassMeasure(AdditiveMeasure):
-    """``class_accuracy`` and ``class_macro_f1``, over the classes that occur, right or predicted."""
+    """``class_accuracy``, ``class_matthews``, and ``class_macro_f1`` over the classes that occur, right or predicted."""
 
     def __init__(self, references: Sequence[str], hypotheses: Sequence[str]):
         self.judgement = ClassJudgement([text.strip() for text in hypotheses], references)
@@ -203,8 +203,8 @@ class ClassMeasure(AdditiveMeasure):
         return [measure._counts(classes) for measure in measures]
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        accuracy, macro_f1 = macro_f1_of_counts(sums.reshape(*sums.shape[:-1], 3, -1))
-        return {"class_accuracy": accuracy, "class_macro_f1": macro_f1}
+        figures = class_figures_of_counts(sums.reshape(*sums.shape[:-1], 3, -1))
+        return {f"class_{name}": figure for name, figure in figures.items()}
 
 
 class NumberMeasure(Measure):

@@ -10,7 +10,7 @@ from tree_fairseq.scoring.breakdowns import COUNT
 # Metrics that are printed for parts of the test set; the JSON file has all of them.
 _IN_PARTS = frozenset(
     "bleu chrf ter exact_match tree_match tree_match_unordered bracket_f1 unlabelled_bracket_f1 complete_match "
-    "class_accuracy class_macro_f1 pearson rouge1 rouge2 rougeL".split()
+    "class_accuracy class_macro_f1 class_matthews pearson rouge1 rouge2 rougeL".split()
 )
 
 
