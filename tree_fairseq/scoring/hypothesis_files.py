@@ -53,8 +53,8 @@ METRICS = {
     "exact": "share of hypotheses with the tokens of the reference",
     "tree": "share of hypotheses that equal the reference as trees (--notation), also with --unordered children",
     "brackets": "F1, recall and precision of labelled brackets, by the rules of EVALB; lines are bracketed parses",
-    "classes": "accuracy, macro F1 and Matthews' correlation of classes; references are lines, or *.tsv or *.trees of a "
-    "corpus",
+    "classes": "accuracy, macro F1 and Matthews' correlation of classes; references are lines, or *.tsv or *.trees of "
+    "a corpus",
     "numbers": "Pearson's and Spearman's correlation of numbers, and the mean squared error",
     "rouge": "ROUGE-1, -2 and -L (Lin 2004) on the given tokens, by rouge-score",
 }

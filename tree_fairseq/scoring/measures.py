@@ -176,7 +176,7 @@ class BracketMeasure(AdditiveMeasure):
 
 
 class ClassMeasure(AdditiveMeasure):
-    """``class_accuracy``, ``class_matthews``, and ``class_macro_f1`` over the classes that occur, right or predicted."""
+    """``class_accuracy``, ``class_matthews``, ``class_macro_f1`` over the classes that occur, right or predicted."""
 
     def __init__(self, references: Sequence[str], hypotheses: Sequence[str]):
         self.judgement = ClassJudgement([text.strip() for text in hypotheses], references)
