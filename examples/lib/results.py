@@ -19,9 +19,9 @@ A file has these entries, and ``measured``, which this program writes:
   last checkpoint, of the same seed, its training starts from
 * ``metrics``: by name in ``score.json``, the heading in the table
 * ``comparisons``: pairs of systems, the second of which is the baseline
-* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out`` and ``{set}`` for the test
-  set; or ``outcomes``, the test set and the metric in ``outcomes.json`` of each figure, where a baseline writes symbols
-  and not trees
+* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``, ``{work}`` for the folder
+  in it that has the folder ``runs``, and ``{set}`` for the test set; or ``outcomes``, the test set and the metric in
+  ``outcomes.json`` of each figure, where a baseline writes symbols and not trees
 * ``compared``: the figures that are reported, with their headings; ``test1:bleu`` is BLEU on another test set than
   ``test``
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
@@ -190,7 +190,8 @@ def _compare_outputs(result: dict, system: Sequence[Path], baseline: Sequence[Pa
     written, found = out / "comparison.json", {}
     figures = {name: ("test", *name.split(":"))[-2:] for name in result["compared"]}  # test set and metric
     for test_set in sorted({own_set for own_set, _ in figures.values()}):
-        arguments = [text.format(out=out, set=test_set) for text in shlex.split(result["score"])]
+        places = {"out": out, "work": system[0].parents[1], "set": test_set}
+        arguments = [text.format(**places) for text in shlex.split(result["score"])]
         for flag, folders in {"--hypotheses": system, "--baseline": baseline}.items():
             arguments += [flag, *(str(folder / f"generate-{test_set}.txt") for folder in folders)]
         if score_seeds([*arguments, "--json", str(written)]) != 0:

@@ -265,20 +265,21 @@ def test_outputs_of_several_test_sets_are_compared(tmp_path):
         "test1": ["the boat is on the lake", "no one sleeps"],
     }
     wrong = [line.replace("the", "one") for line in right["test1"]]
-    runs = {"ours": right, "theirs": {**right, "test1": wrong}}
-    for name, sets in runs.items():
-        (tmp_path / name).mkdir()
+    runs = tmp_path / "work" / "runs"
+    for name, sets in {"ours": right, "theirs": {**right, "test1": wrong}}.items():
+        (runs / name).mkdir(parents=True)
         for test_set, lines in sets.items():
             rows = "".join(f"S-{n}\tx\nH-{n}\t-1.0\t{line}\n" for n, line in enumerate(lines))
-            (tmp_path / name / f"generate-{test_set}.txt").write_text(rows, encoding="utf-8")
+            (runs / name / f"generate-{test_set}.txt").write_text(rows, encoding="utf-8")
     for test_set, lines in right.items():
         (tmp_path / f"{test_set}.de").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    result = {
-        "score": "--references {out}/{set}.de --metrics bleu --samples 20",
-        "compared": {"bleu": "BLEU 2016", "test1:bleu": "BLEU 2017"},
-    }
-    rows = results.compare(result, [tmp_path / "ours"], [tmp_path / "theirs"], tmp_path)
-    assert rows["bleu"]["difference"] == 0 and rows["test1:bleu"]["difference"] > 10
+    for folder in ("{out}", "{work}/.."):
+        result = {
+            "score": f"--references {folder}/{{set}}.de --metrics bleu --samples 20",
+            "compared": {"bleu": "BLEU 2016", "test1:bleu": "BLEU 2017"},
+        }
+        rows = results.compare(result, [runs / "ours"], [runs / "theirs"], tmp_path)
+        assert rows["bleu"]["difference"] == 0 and rows["test1:bleu"]["difference"] > 10
 
 
 def test_seconds_of_processors_are_those_of_children():

@@ -142,7 +142,9 @@ class TreeformerClassifier(SequenceClassifier):
         summary = log_scale = None
         if not args.no_chart:
             config = ChartConfig(**{name: getattr(args, name) for name in _CHART})
-            summary = ChartSummary(width, config, args.treeformer_within_sentences)
+            # All other weights are those of the encoder alone with the same seed, and so is dropout in training.
+            with torch.random.fork_rng(devices=[]):
+                summary = ChartSummary(width, config, args.treeformer_within_sentences)
             if not args.no_chart_scale:
                 log_scale = torch.full((width,), math.log(args.initial_chart_scale))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)
