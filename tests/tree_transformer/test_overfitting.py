@@ -39,7 +39,8 @@ def test_ten_trees_are_learned():
         optimizer.step()
     assert loss < 0.05
 
-    generator = SequenceGenerator([model.eval()], TASK.target_dictionary, beam_size=4, max_len_b=10)
+    # fairseq ends a search when it has as many hypotheses as beams, and some models are sure too late for four beams.
+    generator = SequenceGenerator([model.eval()], TASK.target_dictionary, beam_size=1, max_len_b=10)
     del inputs["prev_output_tokens"]
     hypotheses = generator.generate([model], {"net_input": inputs})
     found = [best[0]["tokens"].tolist()[:-1] for best in hypotheses]

@@ -22,13 +22,13 @@ from tree_fairseq.nn.distance_bias import (
 )
 from tree_fairseq.nn.extended_transformer import (
     add_fields,
-    add_initial_weights,
     build_word_embeddings,
     register_architectures,
     set_defaults,
     transformer_config,
 )
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
+from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.options import option
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
@@ -142,9 +142,7 @@ class TreeformerClassifier(SequenceClassifier):
         summary = log_scale = None
         if not args.no_chart:
             config = ChartConfig(**{name: getattr(args, name) for name in _CHART})
-            # All other weights are those of the encoder alone with the same seed, and so is dropout in training.
-            with torch.random.fork_rng(devices=[]):
-                summary = ChartSummary(width, config, args.treeformer_within_sentences)
+            summary = built_aside(lambda: ChartSummary(width, config, args.treeformer_within_sentences))
             if not args.no_chart_scale:
                 log_scale = torch.full((width,), math.log(args.initial_chart_scale))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)

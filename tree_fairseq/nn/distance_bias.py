@@ -24,6 +24,7 @@ from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distances
 from tree_fairseq.nn.shared_memory import join_heads, split_heads
+from tree_fairseq.nn.stock_weights import built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.options import flag_of, option
 
@@ -151,25 +152,19 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
     """fairseq's transformer encoder, which has a bias by distance if the options ask for one."""
 
     def build_encoder_layer(self, cfg):
-        """fairseq's layer, with the attention that has the bias."""
+        """fairseq's layer, with the attention that has the bias, and fairseq's weights."""
         layer = super().build_encoder_layer(cfg)
         if bias_tables(cfg):
-            layer.self_attn = self._biased(layer.self_attn, cfg)
-        return layer
-
-    def _biased(self, attention: MultiheadAttention, cfg) -> DistanceAttention:
-        """Another attention with the same weights; nothing is drawn at random, so other weights stay the same, too."""
-        with torch.random.fork_rng(devices=[]):
-            biased = DistanceAttention(
-                attention.embed_dim,
-                attention.num_heads,
-                cfg,
-                dropout=cfg.attention_dropout,
-                q_noise=cfg.quant_noise.pq,
-                qn_block_size=cfg.quant_noise.pq_block_size,
+            options = {
+                "dropout": cfg.attention_dropout,
+                "q_noise": cfg.quant_noise.pq,
+                "qn_block_size": cfg.quant_noise.pq_block_size,
+            }
+            stock = layer.self_attn
+            layer.self_attn = built_in_place(
+                stock, lambda: DistanceAttention(stock.embed_dim, stock.num_heads, cfg, **options)
             )
-        biased.load_state_dict(attention.state_dict(), strict=False)
-        return biased
+        return layer
 
     def forward(
         self,

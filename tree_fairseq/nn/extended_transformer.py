@@ -24,6 +24,7 @@ from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
 from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import SOURCE_INPUTS
+from tree_fairseq.nn.stock_weights import add_initial_weights
 from tree_fairseq.options import given_flags, option, refuse_flags
 
 logger = logging.getLogger(__name__)
@@ -193,13 +194,6 @@ def transformer_config(args: Namespace, flags: type[FairseqDataclass]) -> Transf
     """The options of fairseq's transformer and those of ``flags``, as hydra has them or on a command line."""
     # From hydra, fairseq copies only the fields of the class.
     return make_dataclass("ModelConfig", [], bases=(flags, TransformerConfig)).from_namespace(args)
-
-
-def add_initial_weights(state_dict: dict[str, Tensor], initial: dict[str, Tensor]) -> None:
-    """Adds the ``initial`` weights of a new part of a model to a checkpoint that has none of them; logs their names."""
-    if initial and not any(name in state_dict for name in initial):
-        state_dict.update(initial)
-        logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(initial))
 
 
 def set_sizes(

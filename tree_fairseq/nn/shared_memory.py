@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
+from tree_fairseq.nn.stock_weights import built_in_place
 
 FAST_ROW = 16
 """torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
@@ -329,10 +330,12 @@ class MemoryDecoder(TransformerDecoderBase):
         super().__init__(*args, **kwargs)
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
-        """fairseq's layer, with the cross-attention of the memory."""
+        """fairseq's layer, with the cross-attention of the memory and fairseq's weights."""
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
         if not no_encoder_attn and self.memory_type is not STATES:
-            layer.encoder_attn = self.memory_type.attention(cfg, **cross_attention_options(cfg))
+            layer.encoder_attn = built_in_place(
+                layer.encoder_attn, lambda: self.memory_type.attention(cfg, **cross_attention_options(cfg))
+            )
         return layer
 
     def extract_features(

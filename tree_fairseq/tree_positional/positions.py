@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.extended_transformer import add_initial_weights
+from tree_fairseq.nn.stock_weights import add_initial_weights
 from tree_fairseq.nn.tree_lstm import node_depths
 from tree_fairseq.options import option
 

@@ -12,10 +12,11 @@ from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_rows, tree_tables
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.extended_transformer import ExtendedTransformer, add_initial_weights, register_architectures
+from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import with_rows_moved
 from tree_fairseq.nn.sides import CONSTITUENCY
+from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside, built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
@@ -44,19 +45,19 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         if cfg.no_subtree_mask:
             refuse_flags(given_flags(cfg, "leaves_to_ancestors"), "--no-subtree-mask")
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
-        self.embed_labels = Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx)
+        self.embed_labels = built_aside(lambda: Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx))
 
     def build_encoder_layer(self, cfg):
-        """fairseq's layer with tree attention instead of its self-attention."""
+        """fairseq's layer with tree attention instead of its self-attention, and fairseq's weights."""
         layer = super().build_encoder_layer(cfg)
-        layer.self_attn = self.attention(
-            cfg.encoder.embed_dim,
-            cfg.encoder.attention_heads,
-            cfg,
-            dropout=cfg.attention_dropout,
-            self_attention=True,
-            q_noise=cfg.quant_noise.pq,
-            qn_block_size=cfg.quant_noise.pq_block_size,
+        options = {
+            "dropout": cfg.attention_dropout,
+            "self_attention": True,
+            "q_noise": cfg.quant_noise.pq,
+            "qn_block_size": cfg.quant_noise.pq_block_size,
+        }
+        layer.self_attn = built_in_place(
+            layer.self_attn, lambda: self.attention(cfg.encoder.embed_dim, cfg.encoder.attention_heads, cfg, **options)
         )
         return layer
 

@@ -14,6 +14,7 @@ from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_a
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import MemoryType, with_rows_moved
 from tree_fairseq.nn.sides import SEQUENCE
+from tree_fairseq.nn.stock_weights import built_aside
 from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
@@ -29,7 +30,7 @@ class TreeformerEncoder(DistanceBiasedEncoder):
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
-        self.chart = Chart(embed_tokens.embedding_dim, cfg)
+        self.chart = built_aside(lambda: Chart(embed_tokens.embedding_dim, cfg))
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
         """fairseq's forward pass, with more entries in its result.

@@ -1,0 +1,41 @@
+"""Starting where fairseq's model starts: the same weights from the same seed, or those of its checkpoint.
+
+A model with more parts than fairseq's draws more numbers at random, and everything that is drawn after a part would be
+other than in fairseq's model. Two models of one seed would then differ by chance as two seeds do, in their initial
+weights and in the units that dropout leaves out. So parts of our own are drawn aside, and parts that take the place of
+fairseq's take over its weights.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+def built_aside(build: Callable[[], Part]) -> Part:
+    """Builds a part of a model; what is drawn at random afterwards is as if it had not been built."""
+    with torch.random.fork_rng(devices=[]):
+        return build()
+
+
+def built_in_place(stock: nn.Module, build: Callable[[], Part]) -> Part:
+    """Builds what takes the place of a module of fairseq's, and gives it the weights of equal names.
+
+    Its other weights are drawn aside.
+    """
+    part = built_aside(build)
+    part.load_state_dict(stock.state_dict(), strict=False)
+    return part
+
+
+def add_initial_weights(state_dict: dict[str, Tensor], initial: dict[str, Tensor]) -> None:
+    """Adds the ``initial`` weights of a new part of a model to a checkpoint that has none of them; logs their names."""
+    if initial and not any(name in state_dict for name in initial):
+        state_dict.update(initial)
+        logger.info("weights that the checkpoint does not have, left as initialised: %s", ", ".join(initial))
