@@ -49,7 +49,9 @@ def figures(values: Sequence[float]) -> str:
 
 
 def table(result: dict) -> str:
-    """Formats a file of results in Markdown: systems, comparisons, and where they were measured."""
+    """Formats a file of results in Markdown: systems, comparisons, and where they were measured, if they were."""
+    if "measured" not in result:
+        return "Not measured yet.\n"
     measured = result["measured"]
     is_processor = all("processor_hours" in system for system in measured["systems"].values())
     spent, heading = ("processor_hours", "processor hours") if is_processor else ("hours", "hours")
