@@ -255,6 +255,7 @@ def test_unknown_words_are_copied(trained, with_unknown_words):
     rows = "".join(f"{word} {meaning}\n" for word, meaning in meanings.items())
     (with_unknown_words / "dictionary").write_text(rows)
     translated = hypotheses(generate(trained, *flags, "--replace-unk", with_unknown_words / "dictionary", data=data))
+    assert any(word in meanings for text, _ in hypotheses(copied).values() for word in text.split())
     for number, (text, _) in hypotheses(copied).items():
         assert translated[number][0].split() == [meanings.get(word, word) for word in text.split()]
 
