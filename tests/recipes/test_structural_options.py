@@ -14,8 +14,9 @@ from tests.recipes.commands import ROOT, STRUCTURAL, compared, library, printed_
 SEMANTIC_PARSING = ("geo", "atis", "jobs", "ifttt")
 TREE_TO_TREE = ("active_logical", "coffeescript_javascript", "for2lam")
 SETTINGS = {
-    "for2lam": ("SYN-S", "SYN-L"),
-    "coffeescript_javascript": tuple(
+    "for2lam": ("SMALL", "SYN-S", "SYN-L"),
+    "coffeescript_javascript": ("SMALL",)
+    + tuple(
         f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")
     ),
     "active_logical": ("both", "logical-active", "active-logical"),
@@ -223,6 +224,20 @@ def test_rare_words_are_unknown(base, name):
     assert value(command, "--target-notation") == ("prolog" if name == "jobs" else "bracket")
 
 
+@pytest.mark.parametrize("name", ["for2lam", "coffeescript_javascript"])
+def test_a_first_look_gives_both_models_the_same_sizes_and_updates(base, name):
+    found = []
+    for arch in ("tree_positional_transformer_program_translation", "transformer_program_translation"):
+        commands = commands_of(name, base, "--setting", "SMALL", "--arch", arch)
+        (prepare,), (train,) = named(commands, "preprocess.programs"), named(commands, "fairseq-train")
+        options = parsed(train)
+        sizes = (options.encoder_layers, options.decoder_layers, options.encoder_embed_dim, options.decoder_embed_dim)
+        updates = (options.batch_size, options.max_epoch, options.warmup_updates, options.lr, options.dropout)
+        found.append((sizes, updates, value(prepare, "--train"), value(prepare, "--test")))
+        assert getattr(options, "query_position", False) == arch.startswith("tree")
+    assert found == 2 * [((2, 2, 128, 128), (64, 10, 200, [1e-3], 0.1), "5000", "500")]
+
+
 @pytest.mark.parametrize(
     ("name", "setting"), [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
 )
@@ -233,9 +248,11 @@ def test_settings_have_folders_of_their_own(base, name, setting):
     prepare = named(commands, "preprocess.programs") + named(commands, "preprocess.semantic_parsing")
     assert len(prepare) == 1
     if name == "coffeescript_javascript":
-        assert value(prepare[0], "--setting") == setting[3:]
-        assert (value(train, "-s"), value(train, "-t")) == (("cs", "js") if setting.startswith("CJ") else ("js", "cs"))
-        assert value(train, "--batch-size") == ("64" if setting.endswith("long") else "128")
+        assert value(prepare[0], "--setting") == (setting[3:] if setting != "SMALL" else "A-short")
+        assert (value(train, "-s"), value(train, "-t")) == (("js", "cs") if setting.startswith("JC") else ("cs", "js"))
+        assert value(train, "--batch-size") == ("128" if setting.endswith("short") else "64")
+    elif setting == "SMALL":
+        assert value(prepare[0], "--setting") == "SYN-S"
     else:
         assert setting in prepare[0]
 
