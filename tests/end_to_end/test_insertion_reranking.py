@@ -107,6 +107,11 @@ def test_steps_are_those_of_the_longest_trajectory(system):
         for output in (generate(system), generate(system, *SAMPLES))
     )
     assert all(sampled[number] >= steps for number, steps in plain.items())
+    assert sampled != plain
+    output = generate(system, *SAMPLES, "--insertion-extra-steps", 0)
+    partial = lines_of("U", output)
+    steps = {number: int(steps) for number, steps in lines_of("I", output).items()}
+    assert all(steps[number] == plain[number] for number in plain if number not in partial)
 
 
 def test_traces_are_those_of_the_best_tree(system, tmp_path):
@@ -126,6 +131,8 @@ def test_validation_ranks_too(system, tmp_path):
     [
         ({"insertion_samples": 0}, "--insertion-samples is at least 1, not 0"),
         ({"insertion_temperature": 2.0}, "--insertion-temperature needs .*--insertion-samples N"),
+        ({"insertion_extra_steps": 0}, "--insertion-extra-steps needs .*--insertion-samples N"),
+        ({"insertion_samples": 4, "insertion_extra_steps": -1}, "--insertion-extra-steps is at least 0, not -1"),
         ({"rerank_path": "a.pt"}, "--rerank-path needs .*--insertion-samples N"),
         ({"insertion_samples": 4, "rerank_weight": 0.5}, "--rerank-weight needs --rerank-path"),
         ({"insertion_samples": 4, "insertion_temperature": 0.0}, "--insertion-temperature is above 0, not 0.0"),

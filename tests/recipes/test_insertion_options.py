@@ -159,7 +159,13 @@ def test_several_trees_are_ranked_by_the_left_to_right_model_of_the_same_seed(ba
         assert options.rerank_path == f"{value(ranking, '--save-dir')}/checkpoint_best.pt"
         assert options.results_path == value(score, "--run") and "samples=16" in score
         assert options.results_path.rsplit("/", 1)[1] not in names
+        assert options.insertion_extra_steps is None
     assert len({parsed(command).results_path for command in generated}) == 2
+    short = commands_of(base, *arguments[:2], "--extra-steps", "0", *arguments[2:])
+    assert [run_of(command) for command in named(short, "fairseq-train")] == names
+    for generate, other, score in zip(named(short, "fairseq-generate"), generated, named(short, "score")):
+        assert parsed(generate).insertion_extra_steps == 0 and "extra_steps=0" in score
+        assert parsed(generate).results_path == parsed(other).results_path.replace("-samples16", "-samples16-extra0")
 
 
 def test_stages_end_where_they_are_asked_to(base):
@@ -211,6 +217,7 @@ def test_other_decoders_of_a_seed_are_compared(base, tmp_path):
         (("--out", "x", "--toy", "--domain", "calendar", "--arch", "lstm"), "no settings for --arch lstm"),
         (("--out", "x", "--toy", "--domain", "calendar", "--stage", "bound"), "unknown stage bound"),
         (("--out", "x", "--toy", "--domain", "calendar", "--samples", "1"), "--samples needs a number"),
+        (("--out", "x", "--toy", "--domain", "calendar", "--extra-steps", "0"), "--extra-steps is for --samples"),
         (
             ("--out", "x", "--toy", "--domain", "calendar", "--samples", "4", "--arch", "tree_gru"),
             "--samples needs a tree_insertion",

@@ -40,11 +40,13 @@ def source_of(net_input: dict) -> list[int]:
 def candidates(models, net_input: dict, sampling: Sampling, limits: InsertionLimits) -> tuple[dict[str, tuple], int]:
     """By text, whether a tree is complete and the sum of its log-probabilities; and the most steps."""
     found: dict[str, tuple] = {}
-    most = 0
+    most, last_step = 0, limits.steps
     for trial in range(sampling.samples):
         draws = SeededDraws(sampling.seed, trial, source_of(net_input), sampling.temperature)
         choose = draws if trial else most_probable
-        decoded = decode_alone(models, net_input, limits.steps, limits.nodes, choose=choose)
+        decoded = decode_alone(models, net_input, last_step, limits.nodes, choose=choose)
+        if trial == 0 and decoded.is_finished and sampling.extra_steps is not None:
+            last_step = min(last_step, decoded.steps + sampling.extra_steps)
         text = DICTIONARY.string(DICTIONARY.sequence(decoded.labels, decoded.parents))
         most = max(most, decoded.steps)
         is_whole = decoded.is_finished and decoded.parents.count(0) == 1
@@ -56,7 +58,17 @@ MODELS = {**ENSEMBLES, "small trees": [SlotTable(0, keep=1.0)]}
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("sampling", [Sampling(3, 1.0), Sampling(2, 0.4, seed=8), Sampling(4, 2.0)], ids=str)
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(3, 1.0),
+        Sampling(2, 0.4, seed=8),
+        Sampling(4, 2.0),
+        Sampling(4, 2.0, extra_steps=0),
+        Sampling(4, 2.0, extra_steps=1),
+    ],
+    ids=str,
+)
 def test_a_batch_is_its_trajectories_one_by_one(name, sampling):
     models, sample, limits = MODELS[name], batch(SOURCES[:5]), InsertionLimits(steps=7, nodes=20)
     found = SampledInsertionGenerator(models, DICTIONARY, sampling, limits).generate(models, sample)
@@ -73,6 +85,23 @@ def test_a_batch_is_its_trajectories_one_by_one(name, sampling):
             assert hypothesis["is_complete"] is is_complete
             assert hypothesis["score"] == pytest.approx(score, abs=1e-6)
     assert any(len(ranked) > 1 for ranked in found)
+
+
+def test_trajectories_that_take_too_long_are_left_out():
+    models, limits = MODELS["small trees"], InsertionLimits(steps=12, nodes=40)
+    plain = InsertionGenerator(models, DICTIONARY, limits, normalize_scores=False).generate(models, batch(SOURCES))
+    steps = [best["steps"] for (best,) in plain]
+    assert any(best["is_complete"] for (best,) in plain)
+    partial = []
+    for extra in (None, 0, 2):
+        generator = SampledInsertionGenerator(models, DICTIONARY, Sampling(6, 1.5, extra_steps=extra), limits)
+        found = generator.generate(models, batch(SOURCES))
+        partial.append(sum(each["reason"] == "steps" for ranked in found for each in ranked))
+        for (best,), ranked, count in zip(plain, found, steps):
+            if extra is not None and best["is_complete"]:
+                assert count <= ranked[0]["steps"] <= count + extra
+                assert ranked[0]["is_complete"]
+    assert partial[0] < partial[2] < partial[1]
 
 
 def test_trajectories_differ_by_seed_and_not_by_company():

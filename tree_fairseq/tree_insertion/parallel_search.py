@@ -119,7 +119,7 @@ def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None)
 class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
-    A subclass may generate several, see :meth:`choose` and :meth:`ranked`.
+    A subclass may generate several, see :meth:`choose`, :meth:`ends` and :meth:`ranked`.
 
     The probabilities of one or more models are averaged. Labels that cannot occur in a tree, such as the root's and
     ``<unk>``, are never predicted; the probabilities of the others are not renormalised. Nothing is inserted where all
@@ -203,6 +203,13 @@ class ParallelSearch:
         """Returns the hypotheses of each sentence, best first, given those of all rows of the search."""
         return [[hypothesis] for hypothesis in hypotheses]
 
+    def ends(self, is_whole: np.ndarray, sentences: np.ndarray, step: int) -> np.ndarray:
+        """Returns the rows that end after a step even if they changed in it, ``[R]`` bool.
+
+        ``is_whole`` ``[R]`` bool are those that are finished, ``sentences`` ``[R]`` places in the batch.
+        """
+        return np.full(len(sentences), step >= self.limits.steps)
+
     def _search(self, net_input: dict[str, Any]) -> list[dict]:
         count, device = self.samples * len(net_input["src_tokens"]), net_input["src_tokens"].device
         hypotheses: list[dict] = [{} for _ in range(count)]
@@ -230,7 +237,7 @@ class ParallelSearch:
                 is_unchanged[partial.rows[is_deleted]] = False
             chosen = (part[inserted] for part in (predictions.slots, predictions.labels, predictions.log_probs))
             partial = self.advance(partial, SlotPredictions(*chosen, is_deleted), sentences)
-            is_finished = is_unchanged if step < self.limits.steps else np.ones(size, bool)
+            is_finished = is_unchanged | self.ends(is_unchanged & ~is_too_large, sentences, step)
             if not is_finished.any():
                 continue
             finished = np.flatnonzero(is_finished)

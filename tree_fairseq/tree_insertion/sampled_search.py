@@ -28,11 +28,13 @@ class Sampling:
         samples: trajectories of each sentence; the first one has the best prediction in every slot
         temperature: of the draws; logits are divided by it
         seed: of the draws
+        extra_steps: how many steps the others may take after the first one is complete; None is no limit of its own
     """
 
     samples: int
     temperature: float = 1.0
     seed: int = 1
+    extra_steps: int | None = None
 
     def generators(self, sources: Sequence[Sequence[int]]) -> list[np.random.Generator]:
         """Returns a generator of random numbers for each trajectory of each of some sources."""
@@ -59,8 +61,13 @@ class SampledInsertionGenerator(InsertionGenerator):
     scorer, have the first score and come last. Scores are never divided by lengths.
 
     ``steps`` of all hypotheses of a sentence is the number of steps of its longest trajectory. A scorer reads all trees
-    of a batch in one more pass.
+    of a batch in one more pass. Trajectories that are not complete ``extra_steps`` after the first one are partial.
     """
+
+    reasons = {
+        **InsertionGenerator.reasons,
+        "steps": "{count} were not finished within --max-insertion-steps {limits.steps} or --insertion-extra-steps",
+    }
 
     def __init__(
         self,
@@ -76,6 +83,7 @@ class SampledInsertionGenerator(InsertionGenerator):
         self.sampling, self.samples = sampling, sampling.samples
         self.scorer, self.weight = scorer, weight
         self._generators: list[np.random.Generator] = []
+        self._last_steps = np.zeros(0)  # of the trajectories of each sentence
 
     def _encode(self, net_input: dict[str, Any]) -> list:
         tokens = net_input["src_tokens"].tolist()
@@ -84,6 +92,7 @@ class SampledInsertionGenerator(InsertionGenerator):
         pad = self.dictionary.pad()
         sources = [row[:length] if row[-1] == pad else row[-length:] for row, length in zip(tokens, lengths)]
         self._generators = self.sampling.generators(sources)
+        self._last_steps = np.full(len(sources), np.inf)
         return [_Kept(memory) for memory in super()._encode(net_input)]
 
     def read(
@@ -115,6 +124,13 @@ class SampledInsertionGenerator(InsertionGenerator):
         is_best = is_best.to(scores.device) | (drawn == scores.size(1))
         labels = torch.where(is_best, best[1], drawn)
         return scores.gather(1, labels.unsqueeze(1)).squeeze(1), labels
+
+    def ends(self, is_whole: np.ndarray, sentences: np.ndarray, step: int) -> np.ndarray:
+        """Also ends the trajectories that need too many steps more than the first one of their sentence."""
+        owners, trials = np.divmod(sentences, self.samples)
+        if self.sampling.extra_steps is not None:
+            self._last_steps[owners[is_whole & (trials == 0)]] = step + self.sampling.extra_steps
+        return super().ends(is_whole, sentences, step) | (step >= self._last_steps[owners])
 
     def ranked(self, hypotheses: list[dict], net_input: dict[str, Any]) -> list[list[dict]]:
         """Ranks the different trees of each sentence."""

@@ -97,6 +97,11 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     insertion_temperature: Optional[float] = option(
         None, "with --insertion-samples, temperature of the labels that are drawn for slots (default: 1)"
     )
+    insertion_extra_steps: Optional[int] = option(
+        None,
+        "with --insertion-samples, drawn trajectories that need more than this number of steps more than the best one "
+        "are left out; 0 takes no step more than without --insertion-samples (default: no limit)",
+    )
     rerank_path: Optional[str] = option(
         None,
         "with --insertion-samples, checkpoint of a left-to-right model of the same data, which scores the trees in one "
@@ -201,7 +206,11 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         cfg = self.cfg
         if cfg.insertion_samples < 1:
             raise InputError(f"--insertion-samples is at least 1, not {cfg.insertion_samples}")
-        given = {"--insertion-temperature": cfg.insertion_temperature, "--rerank-path": cfg.rerank_path}
+        given = {
+            "--insertion-temperature": cfg.insertion_temperature,
+            "--insertion-extra-steps": cfg.insertion_extra_steps,
+            "--rerank-path": cfg.rerank_path,
+        }
         for flag, value in given.items():
             if value is not None and cfg.insertion_samples == 1:
                 raise InputError(f"{flag} needs several trees to choose from; give --insertion-samples N, N above 1")
@@ -209,6 +218,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             raise InputError("--rerank-weight needs --rerank-path, a checkpoint of a left-to-right model")
         if cfg.insertion_temperature is not None and not 0 < cfg.insertion_temperature < math.inf:
             raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
+        if cfg.insertion_extra_steps is not None and cfg.insertion_extra_steps < 0:
+            raise InputError(f"--insertion-extra-steps is at least 0, not {cfg.insertion_extra_steps}")
         if cfg.rerank_weight is not None and not 0 <= cfg.rerank_weight <= 1:
             raise InputError(f"--rerank-weight is from 0 to 1, not {cfg.rerank_weight}")
 
@@ -325,7 +336,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
     def _sampled_generator(self, models, limits: InsertionLimits, keep_steps: bool) -> SampledInsertionGenerator:
         cfg = self.cfg
-        sampling = Sampling(cfg.insertion_samples, cfg.insertion_temperature or 1.0, cfg.seed)
+        temperature = cfg.insertion_temperature or 1.0
+        sampling = Sampling(cfg.insertion_samples, temperature, cfg.seed, cfg.insertion_extra_steps)
         scorer = None if cfg.rerank_path is None else load_scorer(self, cfg.rerank_path)
         weight = 1.0 if cfg.rerank_weight is None else cfg.rerank_weight
         return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer, weight)
