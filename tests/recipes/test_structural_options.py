@@ -16,9 +16,7 @@ TREE_TO_TREE = ("active_logical", "coffeescript_javascript", "for2lam")
 SETTINGS = {
     "for2lam": ("SMALL", "SYN-S", "SYN-L"),
     "coffeescript_javascript": ("SMALL",)
-    + tuple(
-        f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")
-    ),
+    + tuple(f"{way}-{names}-{size}" for way in ("CJ", "JC") for names in "AB" for size in ("short", "long")),
     "active_logical": ("both", "logical-active", "active-logical"),
 }
 PARSERS = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
