@@ -168,6 +168,20 @@ def test_several_trees_are_ranked_by_the_left_to_right_model_of_the_same_seed(ba
         assert parsed(generate).results_path == parsed(other).results_path.replace("-samples16", "-samples16-extra0")
 
 
+def test_an_average_of_checkpoints_takes_the_place_of_the_best_one(base):
+    commands = commands_of(base, "--average", "3", "--samples", "4")
+    for train, average in zip(named(commands, "fairseq-train"), named(commands, "average")):
+        assert parsed(train).keep_interval_updates == 3 and run_of(train).endswith("-average3-seed1")
+        assert value(average, "--inputs") == value(train, "--save-dir") and value(average, "--last-updates") == "3"
+        assert value(average, "--output") == f"{value(train, '--save-dir')}/average.pt"
+    assert len(named(commands, "average")) == 2
+    (generate,) = named(commands, "fairseq-generate")
+    own, ranking = (value(average, "--output") for average in named(commands, "average"))
+    assert (parsed(generate).path, parsed(generate).rerank_path) == (own, ranking)
+    plain = commands_of(base)
+    assert not named(plain, "average") and parsed(named(plain, "fairseq-train")[0]).keep_interval_updates == 1
+
+
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
         "prepare": "preprocess.overnight",
