@@ -76,8 +76,10 @@ def summary(results: Iterable[dict]) -> str:
     for result in results:
         task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
         for pair, metric, row in headlines(result):
-            compared = f"{pair['system']} over {pair['baseline']}, {result['compared'][metric]}"
-            rows.append([task, compared, _difference(row), verdict(row), _cost(result, pair)])
+            names = pair["system"], pair["baseline"]
+            compared = f"{names[0]} over {names[1]}, {result['compared'][metric]}"
+            reason = "".join(f", {text}" for *pair_of, text in result.get("reasons", ()) if (*pair_of,) == names)
+            rows.append([task, compared, _difference(row), verdict(row) + reason, _cost(result, pair)])
     return "\n".join(map(_row, rows)) + "\n"
 
 

@@ -31,6 +31,7 @@ A file has these entries, and ``measured``, which this program writes:
 * ``sweep``, where systems differ in a number, such as that of the pairs that they are trained on: ``title`` of its
   axis, and ``lines``, by name the system of each number; the only picture of its file, for its colours are of lines
 * ``headlines``: those of the comparisons that the summary of all files shows; all where not given
+* ``reasons``: what a difference comes from where it is not the tree, for the summary: system, baseline and text
 """
 
 from __future__ import annotations

@@ -120,8 +120,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     result = json.loads((out / "recipe" / "result.json").read_text(encoding="utf-8"))
     description, trained = result["description"], result["checkpoint"]
-    data_bin = out / "recipe" / description.get("data", "data-bin")
-    checkpoint = out / "recipe" / "runs" / description["run"] / "checkpoints" / "average.pt"
+    # Recipes with settings have folders for them.
+    work = out / "recipe" / description.get("setting", "")
+    data_bin = work / description.get("data", "data-bin")
+    checkpoint = work / "runs" / description["run"] / "checkpoints" / "average.pt"
     table, signatures = scores_table(result)
     folder = out / args.name
     shutil.rmtree(folder, ignore_errors=True)
