@@ -26,7 +26,7 @@ from tests.recipes.commands import (
 )
 
 ALL = (*RECIPES, *STRUCTURAL, *CLASSIFICATION, *TREEFORMER, *INSERTION, "glue")
-GENERATED = ("coffeescript_javascript", "for2lam")
+GENERATED = ("coffeescript_javascript", "for2lam", "generated_en_de")
 MORE = {"iwslt13_fr_en": '--trees "$TREES" ', "glue": "--glue-task cola ", "overnight": "--domain publications "}
 SHOWN = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 

@@ -1,0 +1,123 @@
+"""A classifier over a pretrained encoder has the scores of the library's own modules, on one padded batch.
+
+The head of ``BertForSequenceClassification`` reads [CLS] through one more layer, which our classifier does not have. So
+the library's side is its ``BertModel`` with a linear layer over the state of [CLS].
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, matthews_corrcoef
+from torch import Tensor, nn
+
+from preprocess.small_encoder import SmallEncoder
+from preprocess.word_pieces import all_pieces
+from tests.classification.documents import Task
+from tests.nn.pretrained import library
+from tests.nn.tiny import build, dictionary
+from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
+from tree_fairseq.classification.dataset import TextDataset
+from tree_fairseq.classification.new_lines import SentenceReader
+from tree_fairseq.classification.prediction import ClassPredictor
+from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
+from tree_fairseq.scoring.predictions import ClassJudgement
+
+ENCODER = SmallEncoder(vocabulary=90, layers=2, width=16, heads=2, length=60)
+CLASSES = ("no", "so", "yes")
+WORDS = ("A", "film", "the", "plot", "grows", "long", "stays", "short", "unwatchable", ".")
+UNKNOWN = "Ω"
+KINDS = {"sentence": 1, "pair": 2}
+
+
+def texts_of(kind: str) -> list[list[str]]:
+    """Draws a sentence or two for each of 24 lines, from one word to eight; one line has a character without a piece."""
+    chooser = random.Random(kind)
+    drawn = [[" ".join(chooser.choices(WORDS, k=chooser.randint(1, 8))) for _ in range(KINDS[kind])] for _ in range(24)]
+    drawn[3][-1] += f" {UNKNOWN}"
+    return drawn
+
+
+def references_of(kind: str) -> list[str]:
+    """Draws the right class of each line."""
+    return random.Random(f"classes of {kind}").choices(CLASSES, k=24)
+
+
+class LibraryClassifier(nn.Module):
+    """The library's BERT, and a linear layer over the state of [CLS]."""
+
+    def __init__(self, bert: nn.Module):
+        super().__init__()
+        self.bert = bert
+        self.linear = nn.Linear(bert.config.hidden_size, len(CLASSES))
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        return self.linear(self.bert(**inputs).last_hidden_state[:, 0])
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The folder of an encoder; its tokenizer and a classifier over it, as they were before they were saved."""
+    transformers, folder = library(), tmp_path_factory.mktemp("bert")
+    tokenizer = ENCODER.learn_pieces([" ".join(WORDS)])
+    torch.manual_seed(0)
+    classifier = LibraryClassifier(transformers.BertModel(ENCODER._configuration(tokenizer))).eval()
+    # As they are initialised, biases are 0 and the state of [CLS] hardly depends on the words.
+    for weight in classifier.parameters():
+        nn.init.normal_(weight, std=0.5)
+    classifier.bert.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder, tokenizer, classifier
+
+
+@torch.no_grad()
+def library_logits(tokenizer, classifier: LibraryClassifier, texts: list[list[str]]) -> Tensor:
+    """Scores all texts in one padded batch; its tokenizer marks the second sentences of pairs."""
+    inputs = tokenizer(*map(list, zip(*texts)), padding=True, return_tensors="pt")
+    return classifier(**inputs)
+
+
+def own_classifier(folder, classifier: LibraryClassifier, source):
+    """Loads our classifier without a chart from the folder, and copies the linear layer."""
+    task = Task(source_dictionary=source, num_classes=len(CLASSES))
+    model = build(task, "--no-chart", "--encoder-name", str(folder), arch="treeformer_classifier_tiny")
+    model.readout.linear.load_state_dict(classifier.linear.state_dict())
+    return model
+
+
+def own_batch(pieces: PretrainedPieces, source, texts: list[list[str]]) -> dict:
+    """Collates raw texts as new lines are."""
+    reader = SentenceReader(len(texts[0]) == 2, source, ENCODER.length)
+    lines = reader(["\t".join(line) for line in texts], pieces.encode)
+    dataset = TextDataset(lines, lines.lengths, source, first_line=lines.first)
+    return dataset.collater([dataset[index] for index in range(len(texts))])
+
+
+def predicted_classes(model, sample: dict) -> list[str]:
+    """The most probable class of each example, in the order of the texts."""
+    classes = dictionary(*CLASSES)
+    best = [classes[int(ranked[0]["tokens"][0])] for ranked in ClassPredictor(classes).generate([model], sample)]
+    return [best[row] for row in sample["id"].argsort().tolist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_and_scores_are_the_librarys(saved, kind):
+    folder, tokenizer, classifier = saved
+    pieces, texts, references = PretrainedPieces(PretrainedPiecesConfig(folder)), texts_of(kind), references_of(kind)
+    source = all_pieces(pieces)
+    model, sample = own_classifier(folder, classifier, source), own_batch(pieces, source, texts)
+    assert sample["net_input"]["src_lengths"].unique().numel() > 5, "rows are padded"
+    expected = library_logits(tokenizer, classifier, texts)
+    with torch.no_grad():
+        logits = model(**sample["net_input"])["logits"][sample["id"].argsort()]
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
+
+    ours, theirs = predicted_classes(model, sample), [CLASSES[best] for best in expected.argmax(1).tolist()]
+    assert set(theirs) == set(CLASSES)
+    score = ClassJudgement(ours, references).metrics()
+    assert score == ClassJudgement(theirs, references).metrics()
+    assert score["accuracy"] == pytest.approx(100 * accuracy_score(references, theirs))
+    assert score["matthews"] == pytest.approx(100 * matthews_corrcoef(references, theirs))
+    assert score["accuracy"] not in (0, 100) and abs(score["matthews"]) > 1
