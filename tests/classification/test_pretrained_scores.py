@@ -67,7 +67,7 @@ def saved(tmp_path_factory):
     classifier = LibraryClassifier(transformers.BertModel(ENCODER._configuration(tokenizer))).eval()
     # As they are initialised, biases are 0 and the state of [CLS] hardly depends on the words.
     for weight in classifier.parameters():
-        nn.init.normal_(weight, std=0.5)
+        weight.data += 0.5 * torch.randn_like(weight)
     classifier.bert.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder, tokenizer, classifier

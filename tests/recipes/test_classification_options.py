@@ -34,6 +34,7 @@ ARCHITECTURES = (
     "transformer_classifier_tiny",
     "lstm_classifier_tiny",
 )
+ATTRACTORS = ("--grammar", "--repeat-attractors", "--valid-attractors")
 PLAIN = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -122,6 +123,51 @@ def test_agreement_is_generated_and_validated_as_it_is_asked_for(base):
     assert prepare[prepare.index("--grammar") :] == list(flags)
     plain = named(printed_commands("sva", *base), "preprocess.agreement")[0]
     assert not set(flags) & set(plain)
+
+
+def agreement(base, *options):
+    """The flags of preparing for attractors, the subwords, and the folder that is trained on."""
+    commands = printed_commands("sva", *base, *options)
+    (prepare,), (preprocess,) = named(commands, "preprocess.agreement"), named(commands, "fairseq-preprocess")
+    flags = [value(prepare, name) if name in prepare else None for name in ATTRACTORS]
+    merges = value(preprocess, "--learn-subwords") if "--learn-subwords" in preprocess else None
+    return flags, merges, Path(named(commands, "fairseq-train")[0][1]).name
+
+
+def test_training_text_has_the_settings_of_the_agreement_tables(base, tmp_path):
+    (tmp_path / "more.txt").touch()
+    text = ("--training-text", tmp_path / "more.txt")
+    table = json.loads((EXAMPLES / "results" / "sva_attractors.json").read_text())["options"].split(" --workers")[0]
+    assert printed_commands("sva", *base, *text) == printed_commands("sva", *base, *text, *table.split())
+    assert agreement(base, *text) == (["12000", "3", "200"], "1000", "data-bin-subwords-1000")
+    assert agreement(base, *text, "--grammar", "500")[0] == ["500", "3", "200"]
+    # words, of which there are vectors
+    assert agreement(base, *text, "--vectors", "64") == (["12000", "3", "200"], None, "data-bin-vectors-64")
+
+
+def test_settings_of_the_agreement_tables_are_switched_off(base, tmp_path):
+    (tmp_path / "more.txt").touch()
+    text = ("--training-text", tmp_path / "more.txt")
+    off = ("--grammar", "0", "--repeat-attractors", "1", "--valid-attractors", "0", "--subwords", "0")
+    assert agreement(base, *text, *off) == (["0", "1", "0"], None, "data-bin")
+    assert agreement(base, "--vectors", "8", "--subwords", "0") == ([None] * 3, None, "data-bin-vectors-8")
+    nothing = ([None] * 3, None, "data-bin")
+    assert agreement(base) == agreement(base, "--toy", *text) == nothing
+
+
+def test_models_of_the_same_subwords_are_compared(base, tmp_path):
+    names = (
+        "lstm_x-subwords-1000-seed1",
+        "lstm_x-seed1",
+        "lstm_x-random-subwords-1000-seed1",
+        "lstm_x-subwords-9-seed1",
+    )
+    for name in names:
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "outcomes.json").touch()
+    text = ("--training-text", tmp_path)
+    assert compared(settings_of("sva", *base, *text).at(run_seed="1"), tmp_path / "runs" / "x") == [names[0]]
+    assert compared(settings_of("sva", *base).at(run_seed="1"), tmp_path / "runs" / "x") == [names[1]]
 
 
 def test_subwords_have_a_folder_of_their_own(base):
@@ -251,6 +297,7 @@ def test_averaged_runs_are_compared_with_averaged_ones(tmp_path):
         ("sst5", ("--out", "x", "--toy", "--vectors", "0"), "--vectors needs a number"),
         ("sst5", ("--out", "x", "--toy", "--vector-texts", "x"), "--vector-texts is for --vectors N"),
         ("sva", ("--out", "x", "--toy", "--vectors", "8", "--subwords", "9"), "leave out --subwords"),
+        ("sva", ("--out", "x", "--toy", "--repeat-attractors", "0"), "--repeat-attractors needs a number"),
         ("glue", ("--out", "x", "--toy", "--glue-task", "cola", "--vectors", "8"), "leave out --vectors"),
     ],
 )
