@@ -25,7 +25,7 @@ from tree_fairseq.classification.prediction import ClassPredictor
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 from tree_fairseq.scoring.predictions import ClassJudgement
 
-ENCODER = SmallEncoder(vocabulary=90, layers=2, width=16, heads=2, length=60)
+ENCODER = SmallEncoder(vocabulary=90, layers=2, width=16, heads=2, length=80)
 CLASSES = ("no", "so", "yes")
 WORDS = ("A", "film", "the", "plot", "grows", "long", "stays", "short", "unwatchable", ".")
 UNKNOWN = "Ω"
@@ -75,8 +75,9 @@ def saved(tmp_path_factory):
 
 @torch.no_grad()
 def library_logits(tokenizer, classifier: LibraryClassifier, texts: list[list[str]]) -> Tensor:
-    """Scores all texts in one padded batch; its tokenizer marks the second sentences of pairs."""
-    inputs = tokenizer(*map(list, zip(*texts)), padding=True, return_tensors="pt")
+    """Scores all texts in one padded batch; the second sentence of a pair has segment 1."""
+    inputs = tokenizer(*map(list, zip(*texts)), padding=True, return_tensors="pt", return_token_type_ids=True)
+    assert inputs["token_type_ids"].any() == (len(texts[0]) == 2)
     return classifier(**inputs)
 
 

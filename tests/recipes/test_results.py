@@ -81,7 +81,7 @@ def test_the_summary_has_the_headlines():
         "compared": {"bleu": "BLEU", "chrf": "chrF"},
         "systems": {"stock": {}, "ours": {}, "theirs": {"models_of": ["stock"]}, "other": {}},
         "comparisons": [["ours", "stock"], ["theirs", "stock"], ["other", "stock"]],
-        "reasons": [["ours", "stock", "but random trees too"]],
+        "reasons": [["ours", "stock", "but order"]],
         "measured": {
             "systems": {
                 "stock": {"processor_hours": [1, 3]},
@@ -98,7 +98,7 @@ def test_the_summary_has_the_headlines():
     }
     task = "| [A task](../examples/geo/README.md) |"
     assert tables.summary([result]).splitlines()[2:] == [
-        f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes, but random trees too | 1.5 times |",
+        f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes, but order | 1.5 times |",
         f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p < 0.001) | no, it costs | 1.5 times |",
         f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
