@@ -15,7 +15,8 @@ from tests.fork_server import programs
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 RECIPES = (
-    "generated_en_de", "iwslt13_en_fr", "iwslt13_fr_en", "iwslt14_de_en", "iwslt14_en_de", "multi30k_en_de", "wmt14_en_de",
+    "generated_en_de", "iwslt13_en_fr", "iwslt13_fr_en", "iwslt14_de_en", "iwslt14_en_de", "multi30k_en_de",
+    "wmt14_en_de",
 )  # fmt: skip
 STRUCTURAL = ("active_logical", "atis", "coffeescript_javascript", "for2lam", "geo", "ifttt", "jobs")
 INSERTION = ("overnight",)
