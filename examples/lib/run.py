@@ -75,9 +75,10 @@ def usage(settings: Settings, script: str) -> str:
     lines = [f"usage: {script} {needed} [options] [-- flags of fairseq-train]", ""]
     for option, _, text in [*rows[:2], *own, *rows[2:]]:
         head = f"  {option:<20}"
-        lines += [head.rstrip()] if len(head) > 22 else []
+        fits = len(option) < 20
+        lines += [] if fits else [head.rstrip()]
         for line in _wrapped(" ".join(text.split()), 98):
-            lines.append((head if len(head) <= 22 else " " * 22) + line)
+            lines.append((head if fits else " " * 22) + line)
             head = " " * 22
     return "\n".join(lines) + "\n"
 

@@ -40,11 +40,6 @@ def texts_of(kind: str) -> list[list[str]]:
     return drawn
 
 
-def references_of(kind: str) -> list[str]:
-    """Draws the right class of each line."""
-    return random.Random(f"classes of {kind}").choices(CLASSES, k=24)
-
-
 class LibraryClassifier(nn.Module):
     """The library's BERT, and a linear layer over the state of [CLS]."""
 
@@ -68,6 +63,9 @@ def saved(tmp_path_factory):
     # As they are initialised, biases are 0 and the state of [CLS] hardly depends on the words.
     for weight in classifier.parameters():
         weight.data += 0.5 * torch.randn_like(weight)
+    # Without a class that is best everywhere.
+    logits = [library_logits(tokenizer, classifier, texts_of(kind)) for kind in KINDS]
+    classifier.linear.bias.data -= torch.cat(logits).mean(0)
     classifier.bert.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder, tokenizer, classifier
@@ -106,28 +104,30 @@ def predicted_classes(model, sample: dict) -> list[str]:
 
 @pytest.fixture(params=KINDS)
 def compared(saved, request):
-    """Texts of a kind: their right classes, the library's logits, our classifier and its batch."""
+    """Of texts of a kind: the library's logits, our classifier and its batch."""
     folder, tokenizer, classifier = saved
     pieces, texts = PretrainedPieces(PretrainedPiecesConfig(pieces_of=str(folder))), texts_of(request.param)
     source = all_pieces(pieces)
     model, sample = own_classifier(folder, classifier, source), own_batch(pieces, source, texts)
     assert sample["net_input"]["src_lengths"].unique().numel() > 5, "most rows are padded"
-    return references_of(request.param), library_logits(tokenizer, classifier, texts), model, sample
+    return library_logits(tokenizer, classifier, texts), model, sample
 
 
 def test_logits_are_those_of_the_library(compared):
-    _, expected, model, sample = compared
+    expected, model, sample = compared
     with torch.no_grad():
         logits = model(**sample["net_input"])["logits"][sample["id"].argsort()]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
 
 
 def test_scores_are_those_of_the_library(compared):
-    references, logits, model, sample = compared
-    ours, theirs = predicted_classes(model, sample), [CLASSES[best] for best in logits.argmax(1).tolist()]
-    assert set(theirs) == set(CLASSES) and ours == theirs
-    score = ClassJudgement(ours, references).metrics()
-    assert score == ClassJudgement(theirs, references).metrics()
-    assert score["accuracy"] == pytest.approx(100 * accuracy_score(references, theirs))
-    assert score["matthews"] == pytest.approx(100 * matthews_corrcoef(references, theirs))
-    assert 0 < score["accuracy"] < 100 and abs(score["matthews"]) > 1
+    expected, model, sample = compared
+    best = expected.argmax(1).tolist()
+    assert set(best) == {0, 1, 2}
+    ours, theirs = predicted_classes(model, sample), [CLASSES[number] for number in best]
+    # The library is wrong about every third text.
+    right = [CLASSES[(number + (row % 3 == 0)) % 3] for row, number in enumerate(best)]
+    score = ClassJudgement(ours, right).metrics()
+    assert score == ClassJudgement(theirs, right).metrics()
+    assert score["accuracy"] == pytest.approx(100 * accuracy_score(right, theirs)) == pytest.approx(100 * 2 / 3)
+    assert score["matthews"] == pytest.approx(100 * matthews_corrcoef(right, theirs))
