@@ -244,6 +244,9 @@ def main(folder: Path, arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # The reader of --dry-run, such as head, has seen enough. What is buffered must not be written at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from tests.recipes.commands import (
     STRUCTURAL,
     TREEFORMER,
     compared,
+    environment,
     library,
     printed_commands,
     recipe,
@@ -299,6 +302,19 @@ def test_mistakes_are_named(tmp_path, arguments, message):
     done = recipe("multi30k_en_de", *(str(tmp_path) if word == "OUT" else word for word in arguments))
     assert done.returncode == 1
     assert message in done.stderr
+
+
+def test_a_reader_may_stop_before_the_dry_run_ends(tmp_path):
+    """As ``--dry-run | head`` does: the command ends, and Python has nothing to say about it."""
+    command = [EXAMPLES / "geo/run.sh", "--data", data_folder(tmp_path), "--out", tmp_path / "out", "--dry-run"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, env=environment())
+    finally:
+        os.close(writing)
+    assert done.returncode == 0
+    assert "Error" not in done.stderr and "Exception" not in done.stderr
 
 
 def test_french_without_trees_says_what_is_needed(tmp_path):
