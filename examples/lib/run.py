@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -227,6 +228,7 @@ def main(folder: Path, arguments: list[str]) -> int:
     """Command line of a recipe; returns the exit status."""
     script = os.path.join(folder, "run.sh")
     name = folder.resolve().name
+    options: dict[str, str] = {}
     try:
         settings, options = settings_of(folder, arguments, script)
         if "help" in options:
@@ -245,8 +247,10 @@ def main(folder: Path, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of --dry-run, such as head, has seen enough. What is buffered must not be written at the end.
+        # The reader, such as head, has seen enough. What is buffered must not be written at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        only_printing = options.get("dry_run") or "help" in options
+        return 0 if only_printing else 128 + signal.SIGPIPE
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -304,17 +305,29 @@ def test_mistakes_are_named(tmp_path, arguments, message):
     assert message in done.stderr
 
 
-def test_a_reader_may_stop_before_the_dry_run_ends(tmp_path):
-    """As ``--dry-run | head`` does: the command ends, and Python has nothing to say about it."""
-    command = [EXAMPLES / "geo/run.sh", "--data", data_folder(tmp_path), "--out", tmp_path / "out", "--dry-run"]
+def run_without_reader(stream, *command):
+    """Runs a command whose standard output, or standard error, nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
     try:
-        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, env=environment())
+        return subprocess.run(command, text=True, env=environment(), **streams)
     finally:
         os.close(writing)
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--help"])
+def test_a_reader_may_stop_before_everything_is_printed(tmp_path, option):
+    """As ``--dry-run | head`` does: the command ends, and Python has nothing to say about it."""
+    options = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", option)
+    done = run_without_reader("stdout", EXAMPLES / "geo/run.sh", *options)
     assert done.returncode == 0
     assert "Error" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_a_run_without_a_reader_does_not_say_that_it_is_done(tmp_path):
+    options = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--stage", "prepare")
+    assert run_without_reader("stderr", EXAMPLES / "geo/run.sh", *options).returncode == 128 + signal.SIGPIPE
 
 
 def test_french_without_trees_says_what_is_needed(tmp_path):
