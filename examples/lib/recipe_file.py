@@ -33,7 +33,13 @@ from pathlib import Path
 from typing import Callable, Optional, Union
 
 LIBRARY = Path(__file__).resolve().parent
-LOOPS = {"split": "splits", "set": "set_names", "sweep_layer": "sweep_layers", "sweep_height": "sweep_heights"}
+LOOPS = {
+    "split": "splits",
+    "set": "set_names",
+    "member": "members",
+    "sweep_layer": "sweep_layers",
+    "sweep_height": "sweep_heights",
+}
 """Consecutive lines that mention the first are repeated for each word of the second."""
 _TOKEN = re.compile(r"\s+|'[^']*'|\"[^\"]*\"|\{[a-z0-9_]+\}|[\[\]]|[^\s'\"\[\]{]+|\{")
 _GAP = re.compile(r"\{([a-z0-9_]+)\}")

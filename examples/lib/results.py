@@ -14,7 +14,7 @@ A file has these entries, and ``measured``, which this program writes:
 * ``title``; ``data``, which files ``--data`` takes, where the recipe does not make them
 * ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
 * ``systems``: by name, their own ``options``, where ``{data}`` stands for ``--data``, and ``flags`` of
-  ``fairseq-train``; with ``{seed}`` in the flags, the recipe's ``--seed`` is left out; ``models_of``, the other systems
+  ``fairseq-train``; with ``{seed}`` in either, the recipe's ``--seed`` is left out; ``models_of``, the other systems
   whose models a system reads, if it does: their hours are added to its own; ``starts_from``, a system before it whose
   last checkpoint, of the same seed, its training starts from
 * ``metrics``: by name in ``score.json``, the heading in the table
@@ -92,9 +92,9 @@ class Trainings:
         """Returns the options of a recipe, and the flags of fairseq-train after them."""
         own = self.result["systems"][system]
         given = f"{self.result.get('options', '')} {own.get('options', '')}"
-        options = [option.replace("{data}", data) for option in shlex.split(given)]
+        options = [option.replace("{data}", data).replace("{seed}", str(seed)) for option in shlex.split(given)]
         flags = own.get("flags", "")
-        if "{seed}" not in flags:
+        if "{seed}" not in given + flags:
             options += ["--seed", str(seed)]
         flags = shlex.split(flags.replace("{seed}", str(seed)))
         if "starts_from" in own:

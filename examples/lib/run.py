@@ -177,9 +177,24 @@ def recorded_parser(settings: Settings) -> list[str]:
     return [file.read_text(encoding="utf-8").strip()] if file.is_file() else settings.words("tree_parser")
 
 
+def members(settings: Settings) -> list[str]:
+    """The seeds of an ensemble."""
+    return [seed for seed in settings.text("ensemble").split(",") if seed]
+
+
+def member_checkpoints(settings: Settings) -> list[str]:
+    """The checkpoints of an ensemble, one of each seed."""
+    alone = settings.at(ensemble="")
+    return [f"{Runner.at_seed(alone, seed).text('run')}/checkpoints/average.pt" for seed in members(settings)]
+
+
 COMPUTED = {
     "batch": lambda s: batch_flags(int(s.text("batch_size")), int(s.text("device_batch_size")), s.text("batch_unit")),
     "encoder_name": encoder_name,
+    "ensemble_path": lambda s: [":".join(member_checkpoints(s))],
+    "first_member": lambda s: member_checkpoints(s)[:1],
+    "member_checkpoints": member_checkpoints,
+    "members": members,
     "recorded_parser": recorded_parser,
     "set_names": lambda s: [word.partition("=")[0] for word in s.words("sets")],
     "test_prefixes": lambda s: [",".join(s.at(set=name).text("test_prefix") for name in s.words("test_sets"))],

@@ -193,8 +193,8 @@ class Runner:
     def read_by(self, settings: Settings) -> dict[str, Settings]:
         """The trained models that a system reads instead of one of its own, from lines ``name: options`` of ``reads``.
 
-        Commands find their runs in ``{name_run}``. Flags after ``--`` are for models of the architecture that was asked
-        for alone.
+        Commands find their runs in ``{name_run}``. A model has the seed of the system, or its own ``--seed``. Flags
+        after ``--`` are for models of the architecture that was asked for alone.
         """
         found = {}
         for scope, line in settings.lines("reads"):
@@ -203,7 +203,7 @@ class Runner:
             given: dict = {setting_name(option): next(words) for option in words}
             if given.get("arch") != settings.text("arch"):
                 given.update(extra=[], extra_suffix="")
-            found[name] = self.at_seed(settings.at(**given), settings.text("run_seed"))
+            found[scope.fill(name)] = self.at_seed(settings.at(**given), given.get("seed", settings.text("run_seed")))
         return found
 
     def train(self, settings: Settings) -> None:

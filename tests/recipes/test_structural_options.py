@@ -333,6 +333,21 @@ def test_every_seed_has_a_run_and_the_means_come_last(base):
     assert "mean_of_seeds.py" in commands_of("geo", base, "--seeds", "1,2", "--stage", "ablate")[-1][1]
 
 
+@pytest.mark.parametrize("arch", ["tree_positional_transformer_semantic_parsing", "transformer_semantic_parsing"])
+def test_an_ensemble_reads_the_models_of_its_seeds(base, arch):
+    arguments = ("--arch", arch, "--", "--dropout", "0.2")
+    alone = printed_commands("geo", *base, "--seeds", "3,1", *arguments)
+    commands = printed_commands("geo", *base, "--ensemble", "3,1", *arguments)
+    for program in ("fairseq-preprocess", "fairseq-train", "average"):
+        assert named(commands, program) == named(alone, program)
+    (generate,), (score,) = named(commands, "fairseq-generate"), named(commands, "score")
+    paths = [value(average, "--output") for average in named(alone, "average")]
+    assert parsed(generate).path == ":".join(paths) and value(score, "--checkpoint") == paths[0]
+    assert value(score, "--run") == value(generate, "--results-path")
+    assert value(score, "--run") not in [value(command, "--run") for command in named(alone, "score")]
+    assert "ensemble=3,1" in score and not any(word.startswith("seed=") for word in score)
+
+
 @pytest.mark.parametrize(
     ("name", "query", "decay", "binarization"),
     [("geo", ("no", False), "uniform", "lcrs"), ("active_logical", ("yes", True), "paper", "none")],
@@ -413,6 +428,10 @@ def test_other_architectures_of_a_seed_are_compared(tmp_path):
         ("for2lam", ("--out", "x", "--setting", "rebuild"), "--setting rebuild needs --data"),
         ("geo", ("--out", "x", "--toy", "--seed", "1", "--seeds", "1,2"), "give --seed or --seeds, not both"),
         ("geo", ("--out", "x", "--toy", "--seeds", "1;2"), "--seed and --seeds need numbers"),
+        ("geo", ("--out", "x", "--toy", "--ensemble", "1"), "--ensemble needs two seeds or more"),
+        ("geo", ("--out", "x", "--toy", "--ensemble", "1,2", "--seed", "1"), "leave --seed out"),
+        ("geo", ("--out", "x", "--toy", "--ensemble", "1,2", "--seeds", "1,2"), "leave --seeds out"),
+        ("geo", ("--out", "x", "--toy", "--ensemble", "1,2", "--stage", "ablate"), "does not work with --stage ablate"),
         ("geo", ("--out", "x", "--toy", "--keep-valid", "maybe"), "--keep-valid maybe: give yes no"),
         ("geo", ("--out", "x", "--toy", "--arch", "fconv"), "no settings for --arch fconv"),
         ("geo", ("--out", "x", "--toy", "--text", "raw"), "--text raw is for stock architectures"),

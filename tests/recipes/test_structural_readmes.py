@@ -108,6 +108,10 @@ def test_geo_from_end_to_end(tmp_path):
     assert result["description"] | {"recipe": "geo", "seed": "1", "data": "data-bin"} == result["description"]
     again = recipe("geo", "--toy", "--out", tmp_path, "--workers", "1", "--stage", "generate")
     assert again.stderr.count("done before") == 4  # prepare, preprocess, train, generate
+    both = recipe("geo", "--toy", "--out", tmp_path, "--workers", "1", "--ensemble", "2,1")
+    assert both.returncode == 0, both.stdout[-2000:] + both.stderr[-3000:]
+    assert both.stderr.count("done before") == 4  # prepare, preprocess for each model, and the training of seed 1
+    assert result_of(tmp_path)["description"]["ensemble"] == "2,1" and result_of(tmp_path)["validity"] == 1
 
 
 def test_for2lam_from_end_to_end(tmp_path):
