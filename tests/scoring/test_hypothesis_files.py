@@ -16,7 +16,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from tree_fairseq.classification.metrics import class_figures
 from tree_fairseq.scoring.__main__ import main
 from tree_fairseq.scoring.evalb import Parameters, compare
-from tree_fairseq.scoring.measures import ClassMeasure
+from tree_fairseq.scoring.measures import ClassMeasure, NumberMeasure
+from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.trees.bracket import read_forest
 
 SAMPLE = Path(__file__).parent / "evalb_sample"
@@ -191,7 +192,47 @@ def test_classes_and_numbers(folder):
     result = score("--metrics", "numbers", "--baseline", "numbers", **files)
     assert result["metrics"] == pytest.approx({"pearson": 100, "spearman": 100, "mean_squared_error": 0.25})
     rows = {row["metric"]: row for row in result["differences"]}
-    assert rows["mean_squared_error"]["difference"] == 0.25 and "p_value" not in rows["pearson"]
+    assert rows["mean_squared_error"]["difference"] == 0.25 and rows["pearson"]["p_value"] == 1
+    assert rows["spearman"]["difference"] == 0 and "p_value" not in rows["spearman"]
+
+
+def test_pearson_of_sums_equals_that_of_each_sample():
+    """The bootstrap and the randomization of sums, against the correlation of samples that are written out."""
+    generator = np.random.default_rng(3)
+    right = generator.uniform(0, 5, 40) + 1e4  # sums of squares of large numbers lose digits
+    ours, theirs = right + generator.normal(0, 1, 40), generator.normal(0, 2, 40) + 1e4
+    measure, other = (NumberMeasure(list(map(str, right)), list(map(str, side))) for side in (ours, theirs))
+    for test in (Resampling("bootstrap", 25, seed=5), Resampling("randomization", 25, seed=5)):
+        rows = measure.differences(other, test)
+        draws = np.random.default_rng(5).integers(0, 40 if test.kind == "bootstrap" else 2, (25, 40))
+
+        def figures(numbers, answers):
+            return np.array([100 * np.corrcoef(numbers, answers)[0, 1], np.mean((numbers - answers) ** 2)])
+
+        real = figures(ours, right) - figures(theirs, right)
+        if test.kind == "bootstrap":
+            drawn = np.array([figures(ours[row], right[row]) - figures(theirs[row], right[row]) for row in draws])
+            intervals = np.percentile(drawn, [2.5, 97.5], axis=0).T
+            drawn = drawn - drawn.mean(axis=0)
+        else:
+            changed = [(np.where(row, theirs, ours), np.where(row, ours, theirs)) for row in draws]
+            drawn = np.array([figures(first, right) - figures(second, right) for first, second in changed])
+        for column, name in enumerate(("pearson", "mean_squared_error")):
+            assert rows[name]["difference"] == pytest.approx(real[column], rel=1e-9)
+            as_far = (np.abs(drawn[:, column]) >= abs(real[column])).sum()
+            assert rows[name]["p_value"] == pytest.approx((as_far + 1) / 26)
+            if test.kind == "bootstrap":
+                assert rows[name]["interval"] == pytest.approx(intervals[column], rel=1e-9)
+
+
+@pytest.mark.parametrize("numbers", [["0.1"] * 7, ["1234567.1"] * 7, ["0"] * 7])
+def test_equal_numbers_correlate_with_nothing(numbers):
+    right = ["1", "2.5", "3", "0.1", "7", "2", "4"]
+    measure = NumberMeasure(right, numbers)
+    found = measure.statistic(measure.counts.sum(axis=0))
+    assert float(found["pearson"]) == measure.metrics(range(7))["pearson"] == 0
+    other = NumberMeasure(right, ["1", "2", "3", "1", "8", "2", "4"])
+    assert 0 < measure.differences(other, Resampling(samples=20))["pearson"]["p_value"] < 1
 
 
 def test_class_metrics_of_counts_equal_those_of_the_confusion_matrix():

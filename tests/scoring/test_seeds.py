@@ -123,20 +123,16 @@ def test_the_command_prints_and_writes_means_and_tests(tmp_path, capsys, caplog)
     assert "give as many of both" in caplog.messages[-1]
 
 
-def test_correlations_have_means_but_no_test(tmp_path):
+def test_correlations_of_numbers_have_means_and_those_of_ranks_no_test(tmp_path):
     numbers = [["1.0", "2.0", "3.0", "5.0"], ["1.5", "2.0", "2.5", "4.0"], ["4.0", "1.0", "2.0", "3.0"]]
-    files = write(tmp_path, "numbers", numbers)
-    arguments = [
-        "seeds",
-        "--references",
-        files[0],
-        "--metrics",
-        "numbers",
-        "--hypotheses",
-        files[1],
-        "--baseline",
-        files[2],
-    ]
+    references, ours, theirs = write(tmp_path, "numbers", numbers)
+    arguments = ["seeds", "--references", references, "--metrics", "numbers", "--samples", "50"]
+    arguments += ["--hypotheses", ours, ours, "--baseline", theirs, ours]
     assert main([*arguments, "--json", str(tmp_path / "out.json")]) == 0
     rows = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["metrics"]
-    assert rows["pearson"]["difference"] > 0 and "p_value" not in rows["pearson"]
+    for name in ("pearson", "spearman", "mean_squared_error"):
+        row = rows[name]
+        assert row["difference"] == pytest.approx(row["system"]["mean"] - row["baseline"]["mean"])
+    assert rows["pearson"]["difference"] > 0 and 0 < rows["pearson"]["p_value"] < 1
+    assert rows["pearson"]["interval"][0] < rows["pearson"]["difference"] < rows["pearson"]["interval"][1]
+    assert "p_value" not in rows["spearman"] and rows["mean_squared_error"]["p_value"] > 0

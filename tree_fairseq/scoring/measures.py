@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -18,7 +18,6 @@ from sacrebleu.metrics.base import Metric
 from scipy.sparse import csr_array
 
 from tree_fairseq.classification.metrics import class_figures_of_counts
-from tree_fairseq.errors import ScoringError
 from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring import evalb
 from tree_fairseq.scoring.predictions import ClassJudgement, number_metrics
@@ -26,6 +25,9 @@ from tree_fairseq.scoring.rouge import rouge
 from tree_fairseq.scoring.significance import Resampling, paired_test, paired_text_test
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Forest, Tree
+
+_NO_VARIANCE = 1e-12
+"""A variance that is less than this share of the squares is that of equal numbers, and comes from rounding."""
 
 
 class Measure(ABC):
@@ -207,20 +209,40 @@ class ClassMeasure(AdditiveMeasure):
         return {f"class_{name}": figure for name, figure in figures.items()}
 
 
-class NumberMeasure(Measure):
-    """Correlations of predicted numbers in percent, and the mean squared error; differences without a test."""
+class NumberMeasure(AdditiveMeasure):
+    """Correlations of predicted numbers in percent, and the mean squared error.
 
-    names: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "mean_squared_error")
+    Pearson's correlation and the error are functions of sums over sentences, and have tests. Spearman's correlation
+    is one of ranks, which change with every sample: its differences have none.
+    """
 
     def __init__(self, references: Sequence[str], hypotheses: Sequence[str]):
         self._references, self._hypotheses = references, hypotheses
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """One, both numbers, their squares and their product, of each sentence: ``[sentences, 6]``.
+
+        The numbers are less the mean of the references, which correlation and error do not depend on: sums of squares
+        of large numbers would lose digits.
+        """
+        theirs = np.array(self._references, np.float64)
+        ours = np.array(self._hypotheses, np.float64) - theirs.mean()
+        theirs = theirs - theirs.mean()
+        return np.stack([np.ones_like(ours), ours, theirs, ours**2, theirs**2, ours * theirs], axis=1)
+
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        size, ours, theirs, ours_squared, theirs_squared, product = np.moveaxis(sums, -1, 0)
+        variances = ours_squared - ours**2 / size, theirs_squared - theirs**2 / size
+        varies = (variances[0] > _NO_VARIANCE * ours_squared) & (variances[1] > _NO_VARIANCE * theirs_squared)
+        deviations = np.sqrt(np.where(varies, variances[0] * variances[1], np.inf))
+        error = (ours_squared - 2 * product + theirs_squared) / size
+        return {"pearson": 100 * (product - ours * theirs / size) / deviations, "mean_squared_error": error}
 
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
         return number_metrics(*([side[index] for index in indices] for side in (self._hypotheses, self._references)))
 
     def differences(self, baseline: NumberMeasure, test: Resampling) -> dict[str, dict]:
-        everything = range(len(self._references))
-        if len(baseline._references) != len(everything):
-            raise ScoringError("the systems have different numbers of sentences")
-        theirs = baseline.metrics(everything)
-        return {name: {"difference": value - theirs[name]} for name, value in self.metrics(everything).items()}
+        tested = super().differences(baseline, test)
+        ours, theirs = (each.metrics(range(len(each._references))) for each in (self, baseline))
+        return {name: {"difference": ours[name] - theirs[name], **tested.get(name, {})} for name in ours}
