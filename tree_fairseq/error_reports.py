@@ -7,6 +7,7 @@ environment every command shows tracebacks.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import logging
 import os
@@ -46,6 +47,15 @@ def failed(error: BaseException, logger: logging.Logger | None = None) -> int:
     else:
         logger.error("%s", message)
     return 1
+
+
+def drop_output() -> None:
+    """Drops what is buffered for the reader of standard output, which wants no more, as ``head`` does.
+
+    Python would complain of it when it ends.
+    """
+    with contextlib.suppress(OSError):  # standard output need not be a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def message_of(error: BaseException) -> str | None:

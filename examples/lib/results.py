@@ -55,6 +55,7 @@ from pathlib import Path
 from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 
 from tree_fairseq.drawing.learning_curves import read_curves
+from tree_fairseq.error_reports import drop_output
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.files import write_json
 from tree_fairseq.logs import log_to_standard_error
@@ -242,6 +243,16 @@ def measure(trainings: Trainings) -> dict:
     return {"date": date.today().isoformat(), "machine": machine, "systems": systems, "comparisons": comparisons}
 
 
+def print_commands(trainings: Trainings) -> None:
+    """Prints the command of every training, as far as somebody reads them."""
+    try:
+        for system in trainings.result["systems"]:
+            for seed in trainings.result["seeds"]:
+                print(shlex.join(trainings.command(system, seed)))
+    except BrokenPipeError:
+        drop_output()
+
+
 def processor() -> str:
     """Returns the name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
@@ -273,9 +284,7 @@ def main(arguments: list[str] | None = None) -> int:
         data = args.data.resolve() if "data" in result else None
         trainings = Trainings(result, data, (args.out / args.name).resolve(), shlex.split(args.local))
         if args.dry_run:
-            for system in result["systems"]:
-                for seed in result["seeds"]:
-                    print(shlex.join(trainings.command(system, seed)))
+            print_commands(trainings)
             return 0
         result["measured"] = measure(trainings)
         if args.note:

@@ -43,6 +43,17 @@ def recipe(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return bash(shlex.join([f"examples/{name}/run.sh", *map(str, arguments)]))
 
 
+def run_without_reader(stream, *command):
+    """Runs a command whose standard output, or standard error, nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
+    try:
+        return subprocess.run(command, text=True, env=environment(), **streams)
+    finally:
+        os.close(writing)
+
+
 def printed_commands(name: str, *arguments: str) -> list[list[str]]:
     """The commands that a recipe would run, as lists of words."""
     done = recipe(name, "--dry-run", *arguments)

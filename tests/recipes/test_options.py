@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,10 +20,10 @@ from tests.recipes.commands import (
     STRUCTURAL,
     TREEFORMER,
     compared,
-    environment,
     library,
     printed_commands,
     recipe,
+    run_without_reader,
     settings_of,
 )
 
@@ -303,17 +301,6 @@ def test_mistakes_are_named(tmp_path, arguments, message):
     done = recipe("multi30k_en_de", *(str(tmp_path) if word == "OUT" else word for word in arguments))
     assert done.returncode == 1
     assert message in done.stderr
-
-
-def run_without_reader(stream, *command):
-    """Runs a command whose standard output, or standard error, nobody reads."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
-    try:
-        return subprocess.run(command, text=True, env=environment(), **streams)
-    finally:
-        os.close(writing)
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--help"])

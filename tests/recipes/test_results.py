@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.recipes.commands import EXAMPLES, environment, library
+from tests.recipes.commands import EXAMPLES, environment, library, run_without_reader
 
 results = library("results")
 tables = library("result_tables")
@@ -39,7 +39,22 @@ def test_a_file_says_everything_that_is_needed(name, capsys):
     assert results.main([name, "--data", "x", "--dry-run"]) == 0
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
     assert len(commands) == len(result["systems"]) * len(result["seeds"])
-    assert all(command[command.index("--seed") + 1] in map(str, result["seeds"]) for command in commands)
+    assert len(set(map(tuple, commands))) == len(commands)
+    for command in commands:
+        assert "--ensemble" in command or command[command.index("--seed") + 1] in map(str, result["seeds"])
+
+
+def test_a_reader_may_stop_before_all_commands_are_printed(tmp_path):
+    script = EXAMPLES / "lib/results.py"
+    words = sys.executable, script, "geo_trainings", "--data", tmp_path, "--out", tmp_path, "--dry-run"
+    done = run_without_reader("stdout", *words)
+    assert done.returncode == 0 and not done.stderr
+
+
+def test_a_seed_may_stand_in_the_options(tmp_path):
+    result = {"recipe": "geo", "systems": {"one": {"options": "--ensemble {seed}1,{seed}2", "flags": "--dropout 0"}}}
+    command = results.Trainings(result, None, tmp_path).command("one", 4)
+    assert command[1:] == shlex.split(f"--out {tmp_path} --ensemble 41,42 -- --dropout 0")
 
 
 @pytest.mark.parametrize("name", MEASURED)

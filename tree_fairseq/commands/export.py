@@ -15,7 +15,7 @@ from pathlib import Path
 import tree_fairseq
 from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.error_reports import failed
+from tree_fairseq.error_reports import drop_output, failed
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.files import atomic_file
 from tree_fairseq.progress import with_progress
@@ -73,8 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     except TreeFairseqError as error:
         return failed(error)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough. What is still buffered must not be written when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
     return 0
 
 

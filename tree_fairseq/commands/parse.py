@@ -14,7 +14,6 @@ same command continues a run that was interrupted. Under torchrun the ranks shar
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
 import shutil
@@ -24,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
-from tree_fairseq.error_reports import failed
+from tree_fairseq.error_reports import drop_output, failed
 from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.parsing.corenlp_output import READERS
 from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
@@ -209,9 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         (_look if args.output is None else _corpus)(args)
     except BrokenPipeError:
-        # The reader of the pipe, such as head, wants no more. Python would complain when it flushes at its end.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
     except (TreeFairseqError, OSError, ValueError) as error:
         return failed(error, logger)
     return 0
