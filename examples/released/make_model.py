@@ -57,7 +57,7 @@ model.translate(["{example}"])
 ## Made by
 
 ```
-make model NAME={name} DATA=DIR
+make model NAME={name}{given}
 ```
 
 which runs `{command}` and `tree-fairseq release`.
@@ -146,7 +146,8 @@ def main(arguments: list[str] | None = None) -> int:
         "scores": table,
         "agreement": f"Stored in half precision, the model writes {count - changed} of {count} test outputs as before.",
         "signatures": signatures,
-        "command": shlex.join(recipe_command(settings, "DIR", Path("OUT"), [])),
+        "given": " DATA=DIR" if args.data else "",
+        "command": shlex.join(recipe_command(settings, "DIR" if args.data else "", Path("OUT"), [])),
     }
     # The card comes last: a folder with a card is complete.
     (folder / "README.md").write_text(CARD.format(**values), encoding="utf-8")

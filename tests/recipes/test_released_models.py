@@ -27,6 +27,7 @@ def test_a_model_is_trained_packed_and_described(tmp_path, name):
     ):
         assert text in card
     assert "{" not in card and "None" not in card
+    assert "DIR" not in card  # no data were given
     assert (folder / "model.safetensors").stat().st_size < 10_000_000 > (folder / "model.pt").stat().st_size
     assert len(hub.from_pretrained(folder).translate([model["example"]])) == 1
 
