@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.scoring import build_scorer
 
 import tree_fairseq  # noqa: F401  (registers the scorer)
-from tree_fairseq.scoring.predictions import RegressionRuns
+from tree_fairseq.scoring.regression import RegressionRuns
 
 ROWS = ["a b\tc\t0", "d\te\t1", "f\tg\t2", "h\ti\t5.000"]
 PREDICTED = ["0", "2", "1", "9"]
@@ -53,9 +53,12 @@ def test_metrics_and_the_result(workspace, capsys):
     assert result["metric"] == "pearson" and result["score"] == result["pearson"] == pytest.approx(PEARSON)
     assert (result["spearman"], result["mean_squared_error"]) == (pytest.approx(SPEARMAN), ERROR)
     stock = json.loads((workspace / "runs/stock/score.json").read_text())["metrics"]
-    assert {row["metric"]: row["difference"] for row in result["differences"]} == {
-        name: result[name] - stock[name] for name in stock
+    rows = {row["metric"]: row for row in result["differences"]}
+    assert {name: row["difference"] for name, row in rows.items()} == {
+        name: pytest.approx(result[name] - stock[name]) for name in stock
     }
+    assert 0 < rows["pearson"]["p_value"] < 1 and "p_value" not in rows["spearman"]
+    assert "p_value" in rows["mean_squared_error"] and "interval" in rows["pearson"]
     assert "over stock" in capsys.readouterr().out and result["sentences"] == {"test": 4}
 
 

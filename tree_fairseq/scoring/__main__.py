@@ -27,7 +27,7 @@ SCORERS = {
     ),
     "compounds": ("scoring.compounds:CompoundScorer.main", "error rates of CoGnition's compounds, and BLEU of Chinese"),
     "rouge": ("scoring.rouge:RougeScorer.main", "ROUGE-1, -2 and -L of summaries"),
-    "regression": ("scoring.predictions:RegressionRuns.main", "correlations of predicted numbers"),
+    "regression": ("scoring.regression:RegressionRuns.main", "correlations of predicted numbers"),
     "seeds": ("scoring.seeds:main", "files of several seeds of two systems: means, and tests of the means"),
     "structural": (
         "scoring.structural:StructuralScorer.main",

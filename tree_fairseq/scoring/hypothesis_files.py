@@ -36,7 +36,8 @@ from tree_fairseq.scoring.measures import (
     tree_match,
 )
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_references
-from tree_fairseq.scoring.predictions import last_column, read_class
+from tree_fairseq.scoring.predictions import read_class
+from tree_fairseq.scoring.regression import last_column
 from tree_fairseq.scoring.score_tables import tables
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.trees.bracket import read_forest
