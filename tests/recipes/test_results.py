@@ -40,8 +40,14 @@ def test_a_file_says_everything_that_is_needed(name, capsys):
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
     assert len(commands) == len(result["systems"]) * len(result["seeds"])
     assert len(set(map(tuple, commands))) == len(commands)
-    for command in commands:
-        assert "--ensemble" in command or command[command.index("--seed") + 1] in map(str, result["seeds"])
+    seeds = list(map(str, result["seeds"]))
+    for place, command in enumerate(commands):
+        if "--ensemble" in command:  # whose members are of that seed alone
+            members = command[command.index("--ensemble") + 1].split(",")
+            assert {member[:-1] for member in members} == {seeds[place % len(seeds)]}
+            assert len(set(members)) == len(members) > 1 and "--seed" not in command
+        else:
+            assert command[command.index("--seed") + 1] == seeds[place % len(seeds)]
 
 
 def test_a_reader_may_stop_before_all_commands_are_printed(tmp_path):
