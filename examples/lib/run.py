@@ -184,7 +184,7 @@ def members(settings: Settings) -> list[str]:
 
 def member_checkpoints(settings: Settings) -> list[str]:
     """The checkpoints of an ensemble, one of each seed."""
-    alone = settings.at(ensemble="")
+    alone = settings.at(ensemble="", beam="")
     return [f"{Runner.at_seed(alone, seed).text('run')}/checkpoints/average.pt" for seed in members(settings)]
 
 

@@ -348,6 +348,39 @@ def test_an_ensemble_reads_the_models_of_its_seeds(base, arch):
     assert "ensemble=3,1" in score and not any(word.startswith("seed=") for word in score)
 
 
+@pytest.mark.parametrize("arch", ["tree_positional_transformer_semantic_parsing", "transformer_semantic_parsing"])
+def test_another_beam_reads_the_model_that_is_trained_without_it(base, arch):
+    arguments = ("--arch", arch, "--", "--dropout", "0.2")
+    usual = printed_commands("geo", *base, "--seeds", "3,1", *arguments)
+    greedy = printed_commands("geo", *base, "--seeds", "3,1", "--beam", "1", *arguments)
+    for program in ("fairseq-preprocess", "fairseq-train", "average"):
+        assert named(greedy, program) == named(usual, program)
+    searches = [named(commands, "fairseq-generate") for commands in (usual, greedy)]
+    assert [[parsed(command).beam for command in search] for search in searches] == [[5, 5], [1, 1]]
+    assert [parsed(command).path for command in searches[0]] == [parsed(command).path for command in searches[1]]
+    folders = [value(command, "--results-path") for search in searches for command in search]
+    assert len(set(folders)) == 4  # neither search overwrites the outputs of the other
+    scores = named(greedy, "score")
+    assert [value(score, "--run") for score in scores] == folders[2:]
+    assert [value(score, "--checkpoint") for score in scores] == [parsed(command).path for command in searches[0]]
+    assert all("beam=1" in score for score in scores)
+
+
+def test_an_ensemble_searches_with_another_beam(base):
+    commands = printed_commands("geo", *base, "--ensemble", "3,1", "--beam", "2")
+    usual = printed_commands("geo", *base, "--ensemble", "3,1")
+    assert named(commands, "fairseq-train") == named(usual, "fairseq-train")
+    (generate,), (before,) = named(commands, "fairseq-generate"), named(usual, "fairseq-generate")
+    assert parsed(generate).path == parsed(before).path and parsed(generate).beam == 2
+    assert value(generate, "--results-path") != value(before, "--results-path")
+
+
+def test_the_search_of_cogs_is_greedy_by_default(base):
+    for given, beam in (((), 1), (("--beam", "4"), 4)):
+        commands = printed_commands("cogs", *base, "--setting", "trees", *given)
+        assert {parsed(command).beam for command in named(commands, "fairseq-generate")} == {beam}
+
+
 @pytest.mark.parametrize(
     ("name", "query", "decay", "binarization"),
     [("geo", ("no", False), "uniform", "lcrs"), ("active_logical", ("yes", True), "paper", "none")],
@@ -429,6 +462,7 @@ def test_other_architectures_of_a_seed_are_compared(tmp_path):
         ("geo", ("--out", "x", "--toy", "--seed", "1", "--seeds", "1,2"), "give --seed or --seeds, not both"),
         ("geo", ("--out", "x", "--toy", "--seeds", "1;2"), "--seed and --seeds need numbers"),
         ("geo", ("--out", "x", "--toy", "--ensemble", "1"), "--ensemble needs two seeds or more"),
+        ("geo", ("--out", "x", "--toy", "--beam", "0"), "--beam needs a number of beams"),
         ("geo", ("--out", "x", "--toy", "--ensemble", "1,2", "--seed", "1"), "leave --seed out"),
         ("geo", ("--out", "x", "--toy", "--ensemble", "1,2", "--seeds", "1,2"), "leave --seeds out"),
         ("geo", ("--out", "x", "--toy", "--ensemble", "1,2", "--stage", "ablate"), "does not work with --stage ablate"),

@@ -112,6 +112,10 @@ def test_geo_from_end_to_end(tmp_path):
     assert both.returncode == 0, both.stdout[-2000:] + both.stderr[-3000:]
     assert both.stderr.count("done before") == 4  # prepare, preprocess for each model, and the training of seed 1
     assert result_of(tmp_path)["description"]["ensemble"] == "2,1" and result_of(tmp_path)["validity"] == 1
+    greedy = recipe("geo", "--toy", "--out", tmp_path, "--workers", "1", "--beam", "1")
+    assert greedy.returncode == 0, greedy.stdout[-2000:] + greedy.stderr[-3000:]
+    assert greedy.stderr.count("done before") == 3  # prepare, preprocess and the training
+    assert result_of(tmp_path)["description"]["beam"] == "1" and result_of(tmp_path)["validity"] == 1
 
 
 def test_for2lam_from_end_to_end(tmp_path):
