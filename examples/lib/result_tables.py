@@ -63,7 +63,9 @@ def table(result: dict) -> str:
     for pair in measured["comparisons"]:
         for metric, row in pair["metrics"].items():
             name = result["compared"][metric]
-            lines.append(f"- {pair['system']} over {pair['baseline']}, {name}: {_difference(row)}")
+            each = by_seed(result, pair, metric)
+            seeds = f"; by seed {', '.join(f'{value:+.1f}' for value in each)}" if _disagree(row, each) else ""
+            lines.append(f"- {pair['system']} over {pair['baseline']}, {name}: {_difference(row)}{seeds}")
     seeds = ", ".join(map(str, result["seeds"]))
     note = f" {measured['note']}" if "note" in measured else ""
     lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]
@@ -79,7 +81,8 @@ def summary(results: Iterable[dict]) -> str:
             names = pair["system"], pair["baseline"]
             compared = f"{names[0]} over {names[1]}, {result['compared'][metric]}"
             reason = "".join(f", {text}" for *pair_of, text in result.get("reasons", ()) if (*pair_of,) == names)
-            rows.append([task, compared, _difference(row), verdict(row) + reason, _cost(result, pair)])
+            seeds = ", though not with every seed" if _disagree(row, by_seed(result, pair, metric)) else ""
+            rows.append([task, compared, _difference(row), verdict(row) + seeds + reason, _cost(result, pair)])
     return "\n".join(map(_row, rows)) + "\n"
 
 
@@ -92,6 +95,20 @@ def headlines(result: dict) -> list[tuple[dict, str, dict]]:
     metric = next(iter(result["compared"]))
     wanted = map(tuple, result.get("headlines", result["comparisons"]))
     return [(found[pair], metric, found[pair]["metrics"][metric]) for pair in wanted if pair in found]
+
+
+def by_seed(result: dict, pair: dict, metric: str) -> list[float]:
+    """Returns the difference of two systems with each seed; nothing where the table does not have the figure."""
+    shown = {heading: name for name, heading in result["metrics"].items()}.get(result["compared"][metric])
+    if shown is None:
+        return []
+    ours, theirs = (result["measured"]["systems"][pair[side]]["metrics"][shown] for side in ("system", "baseline"))
+    return [one - other for one, other in zip(ours, theirs)]
+
+
+def _disagree(row: dict, differences: Sequence[float]) -> bool:
+    """Whether a significant difference has the other sign with one of the seeds, over which no test draws."""
+    return verdict(row) != "level" and any(value * row["difference"] < 0 for value in differences)
 
 
 def verdict(row: dict) -> str:

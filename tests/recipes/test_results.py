@@ -99,16 +99,17 @@ def test_the_summary_has_the_headlines():
     result = {
         "title": "A task",
         "recipe": "geo",
+        "metrics": {"sacrebleu": "BLEU"},
         "compared": {"bleu": "BLEU", "chrf": "chrF"},
         "systems": {"stock": {}, "ours": {}, "theirs": {"models_of": ["stock"]}, "other": {}},
         "comparisons": [["ours", "stock"], ["theirs", "stock"], ["other", "stock"]],
         "reasons": [["ours", "stock", "but order"]],
         "measured": {
             "systems": {
-                "stock": {"processor_hours": [1, 3]},
-                "ours": {"processor_hours": [3, 3]},
-                "theirs": {"processor_hours": [1, 1]},
-                "other": {},
+                "stock": {"processor_hours": [1, 3], "metrics": {"sacrebleu": [10, 12]}},
+                "ours": {"processor_hours": [3, 3], "metrics": {"sacrebleu": [13.5, 11]}},
+                "theirs": {"processor_hours": [1, 1], "metrics": {"sacrebleu": [9, 11]}},
+                "other": {"metrics": {"sacrebleu": [9, 31]}},
             },
             "comparisons": [
                 pair("ours", 1.25, 0.5, 2, 0.01),
@@ -119,13 +120,43 @@ def test_the_summary_has_the_headlines():
     }
     task = "| [A task](../examples/geo/README.md) |"
     assert tables.summary([result]).splitlines()[2:] == [
-        f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) | yes, but order | 1.5 times |",
+        f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) "
+        "| yes, though not with every seed, but order | 1.5 times |",
         f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p < 0.001) | no, it costs | 1.5 times |",
         f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
     assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
     added = {**result, "comparisons": [*result["comparisons"], ["a new one", "stock"]]}  # which is not measured yet
     assert tables.summary([added]) == tables.summary([result])
+
+
+def test_a_table_has_the_seeds_that_do_not_agree():
+    def result(*accuracies, p_value=0.01, figure="accuracy"):
+        row = {"difference": sum(accuracies) / len(accuracies) - 50, "interval": [-1, 3], "p_value": p_value}
+        systems = {name: {"metrics": {"exact": found}} for name, found in (("a", accuracies), ("b", [50, 50, 50]))}
+        measured = {
+            "systems": {name: {**system, "hours": [1, 1, 1]} for name, system in systems.items()},
+            "comparisons": [{"system": "a", "baseline": "b", "metrics": {"right": row}}],
+            "date": "today",
+            "machine": "a machine",
+        }
+        return {
+            "metrics": {"exact": "accuracy"},
+            "compared": {"right": figure},
+            "systems": {"a": {}, "b": {}},
+            "seeds": [1, 2, 3],
+            "measured": measured,
+        }
+
+    def line(result):
+        return next(line for line in tables.table(result).splitlines() if line.startswith("- "))
+
+    assert line(result(53, 52, 48)) == (
+        "- a over b, accuracy: +1.0 (95 % interval -1.0 to +3.0, p = 0.010); by seed +3.0, +2.0, -2.0"
+    )
+    assert line(result(47, 52, 48)).endswith("p = 0.010); by seed -3.0, +2.0, -2.0")
+    for agreed in (result(53, 51, 50), result(53, 52, 48, p_value=0.05), result(53, 52, 48, figure="on another set")):
+        assert "by seed" not in line(agreed)
 
 
 def test_a_page_may_show_results_that_are_not_measured_yet():
