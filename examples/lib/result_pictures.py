@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 _WIDTH, _HEIGHT, _LEGEND_ROW = 4.8, 3.4, 0.22  # of a panel, in inches
+_LINE, _LABEL = 0.14, 7.5  # of a difference: inches from line to line, and points of its name
+_LINEAR = 2  # differences up to this one have a linear scale
 
 
 def is_drawn(result: dict) -> bool:
@@ -27,18 +30,32 @@ def is_drawn(result: dict) -> bool:
     return "measured" in result and any(panel in result for panel in _DRAWN)
 
 
-def draw_differences(rows: Sequence[tuple[str, dict]]) -> Figure:
-    """Draws differences as points with their 95 % intervals, one line each; grey if they are not significant."""
-    figure = new_figure(9.0, 1.0 + 0.45 * len(rows))
+def draw_differences(rows: Sequence[tuple[str, str, dict]]) -> Figure:
+    """Draws differences as points with their 95 % intervals, one line each, grey if they are not significant.
+
+    Rows are the task, whose name stands once above its rows, who is compared, and the figures.
+    """
+    lines: list[tuple[str, dict | None]] = []
+    for task, compared in groupby(rows, key=lambda row: row[0]):
+        lines += [(task, None), *((name, row) for _, name, row in compared)]
+    figure = new_figure(9.0, 1.0 + _LINE * len(lines))
     axes = figure.add_subplot()
-    for place, (_, row) in enumerate(rows):
+    for place, row in ((place, row) for place, (_, row) in enumerate(lines) if row):
         (low, high), colour = row["interval"], COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
         axes.plot([low, high], [place, place], color=colour)
-        axes.plot([row["difference"]], [place], "o", color=colour)
+        axes.plot([row["difference"]], [place], "o", color=colour, markersize=4)
     axes.axvline(0, color="#52606d", linewidth=1)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    _finish(axes, "difference of the means, 95 % interval", None)
+    axes.set_yticks(range(len(lines)), [name for name, _ in lines], fontsize=_LABEL)
+    for label in (label for label, (_, row) in zip(axes.get_yticklabels(), lines) if row is None):
+        label.set_fontweight("bold")
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    # Some differences are below 1, others above 50
+    axes.set_xscale("symlog", linthresh=_LINEAR, subs=[2, 5])
+    low, high = axes.get_xlim()
+    shown = [mark for mark in (-50, -20, -5, -2, -1, 0, 1, 2, 5, 20, 50) if low < mark < high]
+    axes.set_xticks(shown, [f"{mark:+d}" if mark else "0" for mark in shown])
+    axes.set_xticks([], minor=True)
+    _finish(axes, f"difference of the means, 95 % interval; logarithmic beyond ±{_LINEAR}", None)
     return figure
 
 

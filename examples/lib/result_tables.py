@@ -129,7 +129,7 @@ def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = PICTURES) -> lis
             changed.append(page)
     if results := measured_results():
         named = [
-            (f"{result['title']}:\n{pair['system']} over {pair['baseline']}", row)
+            (result["title"], f"{pair['system']} over {pair['baseline']}", row)
             for result in results
             for pair, _, row in headlines(result)
         ]

@@ -130,6 +130,42 @@ def test_the_summary_has_the_headlines():
     assert tables.summary([added]) == tables.summary([result])
 
 
+def test_the_picture_of_differences_names_a_task_once():
+    def row(difference, p_value):
+        return {"difference": difference, "interval": [difference - 1, difference + 1], "p_value": p_value}
+
+    figure = pictures.draw_differences(
+        [("Agreement", "ours over stock", row(12, 0.001)), ("Agreement", "ours over theirs", row(-3, 0.2))]
+        + [("GEO", "ours over stock", row(60, 0.01))]
+    )
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["Agreement", "ours over stock", "ours over theirs", "GEO", "ours over stock"]
+    points = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in points] == [(12, 1), (-3, 2), (60, 4)]
+    assert points[0].get_color() == points[2].get_color() != points[1].get_color()
+    assert [mark.get_text() for mark in axes.get_xticklabels()] == [
+        "-5",
+        "-2",
+        "-1",
+        "0",
+        "+1",
+        "+2",
+        "+5",
+        "+20",
+        "+50",
+    ]
+
+
+def test_names_in_the_picture_of_differences_do_not_overlap():
+    results = tables.measured_results()
+    found = [(result["title"], "a over b", row) for result in results for *_, row in tables.headlines(result)]
+    figure = pictures.draw_differences(found)
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert all(upper.y0 > lower.y0 + 0.6 * lower.height for upper, lower in zip(boxes, boxes[1:]))
+
+
 def test_a_table_has_the_seeds_that_do_not_agree():
     def result(*accuracies, p_value=0.01, figure="accuracy"):
         row = {"difference": sum(accuracies) / len(accuracies) - 50, "interval": [-1, 3], "p_value": p_value}
