@@ -7,6 +7,7 @@ need matplotlib.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from functools import partial
@@ -98,7 +99,8 @@ def _draw_parts(axes: Axes, result: dict, colours: dict[str, str], entry: str = 
         names = list(runs[0])
         means = [statistics.fmean(run[name] for run in runs) for name in names]
         axes.plot(range(len(names)), means, "o-", markersize=4, color=colour, label=system)
-        axes.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+        # A part of one length alone is 7, not 7-7
+        axes.set_xticks(range(len(names)), [re.sub(r"^(\d+)-\1 ", r"\1 ", name).replace(" ", "\n") for name in names])
     _finish(axes, result[entry]["title"], next(iter(result["metrics"].values())))
 
 
