@@ -253,7 +253,7 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     text = (toy / "page.md").read_text(encoding="utf-8")
     assert "| several | " in text and "several over left to right, accuracy: " in text and text.endswith("after\n")
     picture = (toy / tables.DIFFERENCES).read_text(encoding="utf-8")
-    assert ">a toy:<" in picture and ">several over left to right<" in picture
+    assert ">a toy<" in picture and ">several over left to right<" in picture
     picture = (toy / "toy.svg").read_text(encoding="utf-8")
     parts = " ".join([*several["parts"][0], *several["depths"][0]]).split()
     titles = ("left to right", "nodes", "levels", "right on the validation set")
