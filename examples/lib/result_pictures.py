@@ -41,7 +41,9 @@ def draw_differences(rows: Sequence[tuple[str, str, dict]]) -> Figure:
         lines += [(task, None), *((name, row) for _, name, row in compared)]
     figure = new_figure(9.0, 1.0 + _LINE * len(lines))
     axes = figure.add_subplot()
-    for place, row in ((place, row) for place, (_, row) in enumerate(lines) if row):
+    for place, (_, row) in enumerate(lines):
+        if row is None:
+            continue
         (low, high), colour = row["interval"], COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
         axes.plot([low, high], [place, place], color=colour)
         axes.plot([row["difference"]], [place], "o", color=colour, markersize=4)

@@ -64,8 +64,8 @@ def table(result: dict) -> str:
         for metric, row in pair["metrics"].items():
             name = result["compared"][metric]
             each = by_seed(result, pair, metric)
-            seeds = f"; by seed {', '.join(f'{value:+.1f}' for value in each)}" if _disagree(row, each) else ""
-            lines.append(f"- {pair['system']} over {pair['baseline']}, {name}: {_difference(row)}{seeds}")
+            signs = f"; by seed {', '.join(f'{value:+.1f}' for value in each)}" if _disagree(row, each) else ""
+            lines.append(f"- {pair['system']} over {pair['baseline']}, {name}: {_difference(row)}{signs}")
     seeds = ", ".join(map(str, result["seeds"]))
     note = f" {measured['note']}" if "note" in measured else ""
     lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]

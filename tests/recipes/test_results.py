@@ -144,17 +144,8 @@ def test_the_picture_of_differences_names_a_task_once():
     points = [line for line in axes.get_lines() if line.get_marker() == "o"]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in points] == [(12, 1), (-3, 2), (60, 4)]
     assert points[0].get_color() == points[2].get_color() != points[1].get_color()
-    assert [mark.get_text() for mark in axes.get_xticklabels()] == [
-        "-5",
-        "-2",
-        "-1",
-        "0",
-        "+1",
-        "+2",
-        "+5",
-        "+20",
-        "+50",
-    ]
+    marks = " ".join(mark.get_text() for mark in axes.get_xticklabels())
+    assert marks == "-5 -2 -1 0 +1 +2 +5 +20 +50"
 
 
 def test_names_in_the_picture_of_differences_do_not_overlap():
@@ -163,7 +154,7 @@ def test_names_in_the_picture_of_differences_do_not_overlap():
     figure = pictures.draw_differences(found)
     figure.draw_without_rendering()
     boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
-    assert all(upper.y0 > lower.y0 + 0.6 * lower.height for upper, lower in zip(boxes, boxes[1:]))
+    assert all(upper.y0 >= lower.y1 for upper, lower in zip(boxes, boxes[1:]))
 
 
 def test_a_table_has_the_seeds_that_do_not_agree():
