@@ -59,13 +59,7 @@ def table(result: dict) -> str:
     for name, system in measured["systems"].items():
         hours = _mean_hours(result, name, spent)
         rows.append([name, *(figures(system["metrics"][metric]) for metric in result["metrics"]), f"{hours:.2f}"])
-    lines = [*map(_row, rows), ""]
-    for pair in measured["comparisons"]:
-        for metric, row in pair["metrics"].items():
-            name = result["compared"][metric]
-            each = by_seed(result, pair, metric)
-            signs = f"; by seed {', '.join(f'{value:+.1f}' for value in each)}" if _disagree(row, each) else ""
-            lines.append(f"- {pair['system']} over {pair['baseline']}, {name}: {_difference(row)}{signs}")
+    lines = [*map(_row, rows), "", *map(_row, _comparisons(result))]
     seeds = ", ".join(map(str, result["seeds"]))
     note = f" {measured['note']}" if "note" in measured else ""
     lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]
@@ -73,8 +67,12 @@ def table(result: dict) -> str:
 
 
 def summary(results: Iterable[dict]) -> str:
-    """Formats the headlines of all files: who is compared, the difference of the means over the seeds, and the cost."""
-    rows = [["task", "comparison", "difference of the means", "does it help?", "time of training"], ["---"] * 5]
+    """Formats the headlines of all files: who is compared, the difference of the means over the seeds, and the cost.
+
+    The first row of a file names its task.
+    """
+    headings = "task", "comparison", "difference of the means (95 % interval)", "does it help?", "time of training"
+    rows = [[*headings], ["---"] * len(headings)]
     for result in results:
         task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
         for pair, metric, row in headlines(result):
@@ -83,6 +81,7 @@ def summary(results: Iterable[dict]) -> str:
             reason = "".join(f", {text}" for *pair_of, text in result.get("reasons", ()) if (*pair_of,) == names)
             seeds = ", though not with every seed" if _disagree(row, by_seed(result, pair, metric)) else ""
             rows.append([task, compared, _difference(row), verdict(row) + seeds + reason, _cost(result, pair)])
+            task = ""
     return "\n".join(map(_row, rows)) + "\n"
 
 
@@ -146,10 +145,34 @@ def shown(name: str) -> str:
     return summary(measured_results()) if name == SUMMARY else table(read_result(name))
 
 
+def _comparisons(result: dict) -> list[list[str]]:
+    """Rows of a table: a comparison each, a metric in each column; significant differences are bold."""
+    if not result["measured"]["comparisons"]:
+        return []
+    rows = [["difference (95 % interval)", *result["compared"].values()], ["---"] * (len(result["compared"]) + 1)]
+    for pair in result["measured"]["comparisons"]:
+        cells = [_difference_by_seed(result, pair, metric) for metric in result["compared"]]
+        rows.append([f"{pair['system']} over {pair['baseline']}", *cells])
+    return rows
+
+
+def _difference_by_seed(result: dict, pair: dict, metric: str) -> str:
+    row = pair["metrics"][metric]
+    difference, spread = _difference(row).split(" ", 1)
+    each = by_seed(result, pair, metric)
+    signs = f"; by seed {', '.join(map(_signed, each))}" if _disagree(row, each) else ""
+    return f"{difference if verdict(row) == 'level' else f'**{difference}**'} {spread}{signs}"
+
+
 def _difference(row: dict) -> str:
-    low, high = row["interval"]
+    low, high = map(_signed, row["interval"])
     p_value = f"p = {row['p_value']:.3f}" if row["p_value"] >= 0.001 else "p < 0.001"
-    return f"{row['difference']:+.1f} (95 % interval {low:+.1f} to {high:+.1f}, {p_value})"
+    return f"{_signed(row['difference'])} ({low} to {high}, {p_value})"
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0 else text
 
 
 def _cost(result: dict, pair: dict) -> str:

@@ -120,10 +120,10 @@ def test_the_summary_has_the_headlines():
     }
     task = "| [A task](../examples/geo/README.md) |"
     assert tables.summary([result]).splitlines()[2:] == [
-        f"{task} ours over stock, BLEU | +1.2 (95 % interval +0.5 to +2.0, p = 0.010) "
+        f"{task} ours over stock, BLEU | +1.2 (+0.5 to +2.0, p = 0.010) "
         "| yes, though not with every seed, but order | 1.5 times |",
-        f"{task} theirs over stock, BLEU | -1.0 (95 % interval -2.0 to +0.0, p < 0.001) | no, it costs | 1.5 times |",
-        f"{task} other over stock, BLEU | +9.0 (95 % interval -9.0 to +20.0, p = 0.300) | level | not measured |",
+        "|  | theirs over stock, BLEU | -1.0 (-2.0 to 0.0, p < 0.001) | no, it costs | 1.5 times |",
+        "|  | other over stock, BLEU | +9.0 (-9.0 to +20.0, p = 0.300) | level | not measured |",
     ]
     assert len(tables.summary([{**result, "headlines": [["theirs", "stock"]]}]).splitlines()) == 3
     added = {**result, "comparisons": [*result["comparisons"], ["a new one", "stock"]]}  # which is not measured yet
@@ -176,12 +176,11 @@ def test_a_table_has_the_seeds_that_do_not_agree():
         }
 
     def line(result):
-        return next(line for line in tables.table(result).splitlines() if line.startswith("- "))
+        return next(line for line in tables.table(result).splitlines() if line.startswith("| a over b "))
 
-    assert line(result(53, 52, 48)) == (
-        "- a over b, accuracy: +1.0 (95 % interval -1.0 to +3.0, p = 0.010); by seed +3.0, +2.0, -2.0"
-    )
-    assert line(result(47, 52, 48)).endswith("p = 0.010); by seed -3.0, +2.0, -2.0")
+    assert line(result(53, 52, 48)) == ("| a over b | **+1.0** (-1.0 to +3.0, p = 0.010); by seed +3.0, +2.0, -2.0 |")
+    assert line(result(47, 52, 48)).endswith("p = 0.010); by seed -3.0, +2.0, -2.0 |")
+    assert line(result(53, 52, 48, p_value=0.05)) == "| a over b | +1.0 (-1.0 to +3.0, p = 0.050) |"
     for agreed in (result(53, 51, 50), result(53, 52, 48, p_value=0.05), result(53, 52, 48, figure="on another set")):
         assert "by seed" not in line(agreed)
 
@@ -242,7 +241,7 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     values = [measured["systems"][name]["metrics"]["accuracy_unordered"] for name in ("several", "left to right")]
     assert pair["metrics"]["tree_match_unordered"]["difference"] == pytest.approx(values[0][0] - values[1][0])
     text = (toy / "page.md").read_text(encoding="utf-8")
-    assert "| several | " in text and "several over left to right, accuracy: " in text and text.endswith("after\n")
+    assert "| several | " in text and "\n| several over left to right | " in text and text.endswith("after\n")
     picture = (toy / tables.DIFFERENCES).read_text(encoding="utf-8")
     assert ">a toy<" in picture and ">several over left to right<" in picture
     picture = (toy / "toy.svg").read_text(encoding="utf-8")
