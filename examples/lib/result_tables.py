@@ -71,7 +71,7 @@ def summary(results: Iterable[dict]) -> str:
 
     The first row of a file names its task.
     """
-    headings = "task", "comparison", "difference of the means (95 % interval)", "does it help?", "time of training"
+    headings = "task", "comparison", "difference", "95 % interval", "p", "does it help?", "time of training"
     rows = [[*headings], ["---"] * len(headings)]
     for result in results:
         task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
@@ -80,7 +80,8 @@ def summary(results: Iterable[dict]) -> str:
             compared = f"{names[0]} over {names[1]}, {result['compared'][metric]}"
             reason = "".join(f", {text}" for *pair_of, text in result.get("reasons", ()) if (*pair_of,) == names)
             seeds = ", though not with every seed" if _disagree(row, by_seed(result, pair, metric)) else ""
-            rows.append([task, compared, _difference(row), verdict(row) + seeds + reason, _cost(result, pair)])
+            cells = *_parts_of_difference(row), verdict(row) + seeds + reason, _cost(result, pair)
+            rows.append([task, compared, *cells])
             task = ""
     return "\n".join(map(_row, rows)) + "\n"
 
@@ -165,9 +166,14 @@ def _difference_by_seed(result: dict, pair: dict, metric: str) -> str:
 
 
 def _difference(row: dict) -> str:
+    difference, interval, p_value = _parts_of_difference(row)
+    return f"{difference} ({interval}, p {p_value if p_value.startswith('<') else f'= {p_value}'})"
+
+
+def _parts_of_difference(row: dict) -> tuple[str, str, str]:
     low, high = map(_signed, row["interval"])
-    p_value = f"p = {row['p_value']:.3f}" if row["p_value"] >= 0.001 else "p < 0.001"
-    return f"{_signed(row['difference'])} ({low} to {high}, {p_value})"
+    p_value = f"{row['p_value']:.3f}" if row["p_value"] >= 0.001 else "< 0.001"
+    return _signed(row["difference"]), f"{low} to {high}", p_value
 
 
 def _signed(value: float) -> str:
