@@ -108,14 +108,18 @@ def test_small_settings_train_tree_and_stock_models_alike(tmp_path, name, settin
     assert {command[command.index("--max-len-a") + 1] for command in generating} == {"1.5"}
 
 
-def test_scores_by_depth_are_those_of_a_parse(tmp_path):
-    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--setting", "sample")
+@pytest.mark.parametrize(
+    ("name", "setting", "folder"),
+    [("iwslt14_en_de", "sample", "/sample/data-bin"), ("multi30k_en_de", "distances", "/distances-12000/data-bin")],
+)
+def test_scores_by_depth_are_those_of_a_parse(tmp_path, name, setting, folder):
+    base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--setting", setting)
 
     def score(*more):
-        (command,) = [each for each in printed_commands("iwslt14_en_de", *base, *more) if "score" in each]
+        (command,) = [each for each in printed_commands(name, *base, *more) if "score" in each]
         return command
 
-    assert score()[score().index("--source-trees") + 1].endswith("/sample/data-bin")
+    assert score()[score().index("--source-trees") + 1].endswith(folder)
     assert not {"--source-trees", "--depth-bounds"} & set(score("--parser", "right-branching"))
 
 
