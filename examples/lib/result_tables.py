@@ -152,22 +152,19 @@ def _comparisons(result: dict) -> list[list[str]]:
         return []
     rows = [["difference (95 % interval)", *result["compared"].values()], ["---"] * (len(result["compared"]) + 1)]
     for pair in result["measured"]["comparisons"]:
-        cells = [_difference_by_seed(result, pair, metric) for metric in result["compared"]]
+        cells = [_difference(result, pair, metric) for metric in result["compared"]]
         rows.append([f"{pair['system']} over {pair['baseline']}", *cells])
     return rows
 
 
-def _difference_by_seed(result: dict, pair: dict, metric: str) -> str:
+def _difference(result: dict, pair: dict, metric: str) -> str:
     row = pair["metrics"][metric]
-    difference, spread = _difference(row).split(" ", 1)
+    difference, interval, p_value = _parts_of_difference(row)
+    mark = "" if verdict(row) == "level" else "**"
+    sign = "" if p_value.startswith("<") else "= "
     each = by_seed(result, pair, metric)
     signs = f"; by seed {', '.join(map(_signed, each))}" if _disagree(row, each) else ""
-    return f"{difference if verdict(row) == 'level' else f'**{difference}**'} {spread}{signs}"
-
-
-def _difference(row: dict) -> str:
-    difference, interval, p_value = _parts_of_difference(row)
-    return f"{difference} ({interval}, p {p_value if p_value.startswith('<') else f'= {p_value}'})"
+    return f"{mark}{difference}{mark} ({interval}, p {sign}{p_value}){signs}"
 
 
 def _parts_of_difference(row: dict) -> tuple[str, str, str]:
