@@ -4,7 +4,8 @@ tree-fairseq release data-bin --path checkpoints/checkpoint_best.pt --output rel
 
 The folder has the model (``model.safetensors``, and with ``--checkpoint`` also ``model.pt`` for fairseq without this
 package's loader), dictionaries, ``tree.json``, subword models and the model card (``README.md``). It loads with
-``hub.from_pretrained("released")`` and ``fairseq-interactive released --path released/model.safetensors``.
+``hub.from_pretrained("released")`` and, with the task of its training, with ``fairseq-interactive released --user-dir
+$(tree-fairseq path) --task tree_translation --path released/model.safetensors``.
 """
 
 from __future__ import annotations
