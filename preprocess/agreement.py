@@ -5,7 +5,7 @@
 Writes ``OUTPUT/{train,valid,test}.tsv``, a line ``prefix<TAB>singular|plural`` in lower case for each example, and
 ``OUTPUT/test.groups``, the number of attractors. ``--data`` contains either the test set of Gulordava et al. (2018),
 which is a part of the set of Linzen et al. (2016), or the whole set of Linzen et al., which needs no other training
-data.
+data. ``--generated-test`` writes a second test set of generated examples, ``test1``.
 
 Training examples are extracted from trees (``*.mrg``, ``*.trees``) and from tokenised text (any other file, a sentence
 or a document on each line). Text is parsed, because the parse of a whole sentence shows which noun is the subject of a
@@ -154,19 +154,20 @@ def validate_on_attractors(
     return rest, hard + sample(easy, min(len(hard), len(easy)), seed)
 
 
-def enrich(
-    train: list[Labelled], args: argparse.Namespace, tagged: Counter[tuple[str, str]], test: list[Labelled]
-) -> list[Labelled]:
-    """Repeats natural examples with attractors, and adds generated ones, as the command line asks."""
-    natural = Counter(group for line in train for group in line.groups)
+def enrich(splits: Splits, args: argparse.Namespace, tagged: Counter[tuple[str, str]]) -> Splits:
+    """Repeats natural training examples with attractors, and adds generated ones to train and as a second test set."""
+    natural = Counter(group for line in splits["train"] for group in line.groups)
     logger.info("natural training examples: %s", ", ".join(f"{name} {natural[name]}" for name in sorted(natural)))
-    train = [line for line in train for _ in range(args.repeat_attractors if has_attractors(line) else 1)]
-    if args.grammar:
-        lexicon = Lexicon.of(tagged)
-        sizes = ", ".join(f"{len(words.words)} {number}" for number, words in lexicon.nouns.items())
-        logger.info("generating %d examples with nouns of the training texts: %s", args.grammar, sizes)
-        train += generate(lexicon, args.grammar, args.seed, {line.text for line in test})
-    return train
+    train = [line for line in splits["train"] for _ in range(args.repeat_attractors if has_attractors(line) else 1)]
+    if not (args.grammar or args.generated_test):
+        return {**splits, "train": train}
+    lexicon = Lexicon.of(tagged)
+    sizes = ", ".join(f"{len(words.words)} {number}" for number, words in lexicon.nouns.items())
+    logger.info("generating examples with nouns of the training texts: %s", sizes)
+    train += generate(lexicon, args.grammar, args.seed, {line.text for line in splits["test"]})
+    known = {line.text for lines in (train, splits["valid"], splits["test"]) for line in lines}
+    more = {"test1": list(generate(lexicon, args.generated_test, args.seed + 1, known))} if args.generated_test else {}
+    return {**splits, "train": train, **more}
 
 
 def load(args: argparse.Namespace, work: Path) -> Splits:
@@ -177,9 +178,10 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
         ParserError: text cannot be parsed
     """
     if (table := find(args.data, TABLE, f"{TABLE}.gz")) is not None and not args.training:
-        if args.grammar or args.valid_attractors or args.repeat_attractors != 1:
+        if args.grammar or args.generated_test or args.valid_attractors or args.repeat_attractors != 1:
             raise CorpusError(
-                "--grammar, --valid-attractors and --repeat-attractors are for --training; the whole set needs none"
+                "--grammar, --generated-test, --valid-attractors and --repeat-attractors are for --training; the whole "
+                "set needs none"
             )
         return load_table(table, args.test_size, args.seed)
     if (text := find(args.data, f"{TEST}.text")) is None:
@@ -195,8 +197,7 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
         train, valid = hold_out(train, args.valid, args.seed)
     if args.valid_attractors:
         train, valid = validate_on_attractors(train, valid, args.valid_attractors, args.seed)
-    train = enrich(train, args, tagged, test)
-    return {"train": train, "valid": valid, "test": test}
+    return enrich({"train": train, "valid": valid, "test": test}, args, tagged)
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -245,6 +246,13 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="N",
         help="add N generated examples to train, with words of the training texts (default: %(default)s)",
     )
+    parser.add_argument(
+        "--generated-test",
+        type=int,
+        default=0,
+        metavar="N",
+        help="write a second test set, test1, of N other generated examples (default: %(default)s, none)",
+    )
     parser.add_argument("--test-size", type=int, help="test on a random sample of that many examples of the whole set")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
@@ -261,9 +269,9 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
     with tempfile.TemporaryDirectory(dir=args.output) as work:
         splits = load(args, Path(work))
     splits = shorten(splits, args.subset, args.limit, args.seed)
-    # Attractors matter in the test set only.
+    # Attractors matter in the test sets only.
     splits = {
-        split: lines if split == "test" else [line._replace(groups=()) for line in lines]
+        split: lines if split.startswith("test") else [line._replace(groups=()) for line in lines]
         for split, lines in splits.items()
     }
     report(splits)

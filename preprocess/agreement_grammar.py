@@ -94,7 +94,10 @@ class Lexicon:
         plural = {form: word for word in kept["VBP"] for form in third_persons(word)}
         present = {form: plural[form] for form in sorted(kept["VBZ"]) if form in plural}
         if missing := [tag for tag in _OPEN_CLASSES if not kept[tag]] or [] if present else ["VBZ and VBP of one verb"]:
-            raise CorpusError(f"the training texts have too few words for --grammar: none is tagged {missing[0]} twice")
+            raise CorpusError(
+                "the training texts have too few words for --grammar and --generated-test: none is tagged "
+                f"{missing[0]} twice"
+            )
         nouns = {number: Words(kept[tag]) for tag, number in COMMON_NOUNS.items()}
         return cls(nouns, present, {tag: Words(kept[tag]) for tag in ("JJ", "NNP", "VBD", "VBN", "VBG")})
 

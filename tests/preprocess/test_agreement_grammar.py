@@ -54,7 +54,7 @@ def test_tags_are_counted_in_every_tree_of_a_line():
 
 @pytest.mark.parametrize("tag", ["NN", "JJ", "VBZ"])
 def test_texts_with_too_few_words_are_refused(tag):
-    with pytest.raises(CorpusError, match=f"too few words for --grammar: none is tagged {tag}"):
+    with pytest.raises(CorpusError, match=f"too few words for --grammar and --generated-test: none is tagged {tag}"):
         Lexicon.of({(each, word): count for (each, word), count in TAGGED.items() if each != tag})
 
 
@@ -118,6 +118,21 @@ def test_generated_and_repeated_beginnings_are_added_to_train_alone(toy_agreemen
         assert rows(tmp_path / "plain", split) == rows(tmp_path / "more", split)
 
 
+def test_a_second_test_set_has_other_generated_beginnings(toy_agreement, tmp_path):
+    words = write_lexicon(tmp_path / "words.mrg")
+    flags = ("--training", toy_agreement, words, "--grammar", 40)
+    assert prepare(toy_agreement, tmp_path / "one", *flags) == 0
+    assert prepare(toy_agreement, tmp_path / "two", *flags, "--generated-test", 30) == 0
+    for split in ("train", "valid", "test"):
+        assert rows(tmp_path / "one", split) == rows(tmp_path / "two", split)
+    assert not (tmp_path / "one" / "test1.tsv").exists()
+    texts = {text for text, _ in rows(tmp_path / "two", "test1")}
+    groups = (tmp_path / "two" / "test1.groups").read_text().split()
+    assert len(rows(tmp_path / "two", "test1")) == len(groups) == 30
+    assert set(groups) <= {f"attractors_{number}" for number in range(MAX_ATTRACTORS + 1)} and len(set(groups)) > 1
+    assert not texts & {text for split in ("train", "valid", "test") for text, _ in rows(tmp_path / "two", split)}
+
+
 def test_validation_half_of_which_has_attractors(toy_agreement, tmp_path):
     assert prepare(toy_agreement, tmp_path / "plain") == 0
     assert prepare(toy_agreement, tmp_path / "half", "--valid-attractors", 5) == 0
@@ -135,6 +150,7 @@ def test_validation_half_of_which_has_attractors(toy_agreement, tmp_path):
     [
         (("--valid-attractors", 1000), "training examples have attractors"),
         (("--grammar", 10), "too few words for --grammar"),
+        (("--generated-test", 10), "too few words for --grammar and --generated-test"),
     ],
 )
 def test_what_cannot_be_done_is_said(toy_agreement, tmp_path, capsys, flags, message):

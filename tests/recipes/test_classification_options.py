@@ -125,6 +125,17 @@ def test_agreement_is_generated_and_validated_as_it_is_asked_for(base):
     assert not set(flags) & set(plain)
 
 
+def test_agreement_is_tested_on_generated_sentences_too(base, tmp_path):
+    (tmp_path / "more.txt").touch()
+    commands = printed_commands("sva", *base, "--training-text", tmp_path / "more.txt", "--generated-test", "500")
+    assert value(named(commands, "preprocess.agreement")[0], "--generated-test") == "500"
+    tests = value(named(commands, "fairseq-preprocess")[0], "--testpref").split(",")
+    assert [Path(path).name for path in tests] == ["test", "test1"]
+    assert [value(command, "--gen-subset") for command in named(commands, "fairseq-generate")] == ["test", "test1"]
+    score = named(commands, "score")[0]
+    assert score[score.index("--sets") + 1 :][:2] == ["test=", "test1=generated"]
+
+
 def agreement(base, *options):
     """The flags of preparing for attractors, the subwords, and the folder that is trained on."""
     commands = printed_commands("sva", *base, *options)
