@@ -265,7 +265,7 @@ def generate(lexicon: Lexicon, size: int, seed: int, excluded: Collection[str] =
         excluded: texts that are not generated, such as those of a test set
     """
     grammar = Grammar(lexicon, seed)
-    while size:
+    while size > 0:
         drawn = example(*grammar.beginning())
         if drawn.text not in excluded:
             size -= 1
