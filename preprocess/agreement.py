@@ -159,15 +159,18 @@ def enrich(splits: Splits, args: argparse.Namespace, tagged: Counter[tuple[str, 
     natural = Counter(group for line in splits["train"] for group in line.groups)
     logger.info("natural training examples: %s", ", ".join(f"{name} {natural[name]}" for name in sorted(natural)))
     train = [line for line in splits["train"] for _ in range(args.repeat_attractors if has_attractors(line) else 1)]
-    if not (args.grammar or args.generated_test):
-        return {**splits, "train": train}
-    lexicon = Lexicon.of(tagged)
-    sizes = ", ".join(f"{len(words.words)} {number}" for number, words in lexicon.nouns.items())
-    logger.info("generating examples with nouns of the training texts: %s", sizes)
-    train += generate(lexicon, args.grammar, args.seed, {line.text for line in splits["test"]})
-    known = {line.text for lines in (train, splits["valid"], splits["test"]) for line in lines}
-    more = {"test1": list(generate(lexicon, args.generated_test, args.seed + 1, known))} if args.generated_test else {}
-    return {**splits, "train": train, **more}
+    splits = {**splits, "train": train}
+    if args.grammar or args.generated_test:
+        lexicon = Lexicon.of(tagged)
+        sizes = ", ".join(f"{len(words.words)} {number}" for number, words in lexicon.nouns.items())
+        logger.info(
+            "generating %d and %d examples with nouns of texts: %s", args.grammar, args.generated_test, sizes
+        )
+        train += generate(lexicon, args.grammar, args.seed, {line.text for line in splits["test"]})
+    if args.generated_test:
+        known = {line.text for lines in splits.values() for line in lines}
+        splits["test1"] = list(generate(lexicon, args.generated_test, args.seed + 1, known))
+    return splits
 
 
 def load(args: argparse.Namespace, work: Path) -> Splits:

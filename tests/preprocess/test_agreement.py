@@ -232,6 +232,15 @@ def test_the_whole_set_is_split(tmp_path, zipped):
 
 
 @pytest.mark.parametrize(
+    "flags", [("--grammar", 9), ("--generated-test", 9), ("--valid-attractors", 9), ("--repeat-attractors", 2)]
+)
+def test_the_whole_set_takes_no_options_of_training_text(tmp_path, capsys, flags):
+    write(tmp_path / "data" / "agr_50_mostcommon_10K.tsv", HEADER, table_row(1))
+    assert prepare(tmp_path / "data", tmp_path / "out", *flags) == 1
+    assert "are for --training" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("files", "message"),
     [
         ({}, "holds neither subj_agr_filtered.text"),

@@ -119,16 +119,17 @@ def test_generated_and_repeated_beginnings_are_added_to_train_alone(toy_agreemen
 
 
 def test_a_second_test_set_has_other_generated_beginnings(toy_agreement, tmp_path):
+    """With so few words, short beginnings would be drawn for both if those of train were not excluded."""
     words = write_lexicon(tmp_path / "words.mrg")
-    flags = ("--training", toy_agreement, words, "--grammar", 40)
+    flags = ("--training", toy_agreement, words, "--grammar", 1000)
     assert prepare(toy_agreement, tmp_path / "one", *flags) == 0
-    assert prepare(toy_agreement, tmp_path / "two", *flags, "--generated-test", 30) == 0
+    assert prepare(toy_agreement, tmp_path / "two", *flags, "--generated-test", 300) == 0
     for split in ("train", "valid", "test"):
         assert rows(tmp_path / "one", split) == rows(tmp_path / "two", split)
     assert not (tmp_path / "one" / "test1.tsv").exists()
     texts = {text for text, _ in rows(tmp_path / "two", "test1")}
     groups = (tmp_path / "two" / "test1.groups").read_text().split()
-    assert len(rows(tmp_path / "two", "test1")) == len(groups) == 30
+    assert len(rows(tmp_path / "two", "test1")) == len(groups) == 300
     assert set(groups) <= {f"attractors_{number}" for number in range(MAX_ATTRACTORS + 1)} and len(set(groups)) > 1
     assert not texts & {text for split in ("train", "valid", "test") for text, _ in rows(tmp_path / "two", split)}
 
