@@ -163,9 +163,7 @@ def enrich(splits: Splits, args: argparse.Namespace, tagged: Counter[tuple[str, 
     if args.grammar or args.generated_test:
         lexicon = Lexicon.of(tagged)
         sizes = ", ".join(f"{len(words.words)} {number}" for number, words in lexicon.nouns.items())
-        logger.info(
-            "generating %d and %d examples with nouns of texts: %s", args.grammar, args.generated_test, sizes
-        )
+        logger.info("generating %d and %d examples with nouns of texts: %s", args.grammar, args.generated_test, sizes)
         train += generate(lexicon, args.grammar, args.seed, {line.text for line in splits["test"]})
     if args.generated_test:
         known = {line.text for lines in splits.values() for line in lines}
