@@ -46,7 +46,7 @@ def split_by_size(
 
     Args:
         sides: suffixes of the trees
-        nodes, depth: bounds of what is trained on; None is no bound
+        nodes, depth: the largest numbers to train on; None sets no limit
         name: of the test set of larger pairs
         limit: its largest number of pairs, beginning with those of test
 

@@ -1,4 +1,4 @@
-"""More training pairs from those that there are: data recombination (Jia and Liang 2016, section 3).
+"""Data recombination: further training pairs from the pairs of the training set (Jia and Liang 2016, section 3).
 
 The paper induces a synchronous grammar from pairs of utterances and logical forms and samples new pairs from it. Its
 three strategies are here ``KINDS``:

@@ -129,7 +129,7 @@ def read_sections(path: Path) -> list[Section]:
     """The sections of a recipe file, those of the file that it is like first.
 
     Raises:
-        RecipeError: there is no such file, or it is no INI file
+        RecipeError: the file does not exist, or it is not an INI file
     """
     parser = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str  # type: ignore[assignment]

@@ -128,7 +128,7 @@ def depth_table(rows: Sequence[Row], height: int, metric: str) -> str:
 
 
 def height_table(rows: Sequence[Row], layers: int, metric: str) -> str:
-    """Metric by height of the chart; 1 is no chart at all."""
+    """Metric by height of the chart; 1 means an encoder without a chart."""
     own = [row for row in rows if row.layers == layers]
     return table(
         ["h", metric],

@@ -86,7 +86,7 @@ def test_nobody_at_the_address():
     nobody = ParserOptions(name="corenlp", corenlp_url="http://127.0.0.1:1")
     with pytest.raises(ParserUnavailableError, match=r"http://127.0.0.1:1 .*refused.*--corenlp-url"):
         build_parser(nobody).parse([["a"]])
-    with pytest.raises(ParserUnavailableError, match="--corenlp-url localhost:9000 is no address"):
+    with pytest.raises(ParserUnavailableError, match="--corenlp-url localhost:9000 is not an address"):
         build_parser(nobody.replace(corenlp_url="localhost:9000"))
 
 

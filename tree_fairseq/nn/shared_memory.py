@@ -343,7 +343,7 @@ class MemoryDecoder(TransformerDecoderBase):
     ) -> tuple[Tensor, dict[str, Any]]:
         """fairseq's features ``[R, T, D]``, and a dict with the entries of :attr:`MemoryType.describe`."""
         if self.training and not self.trains_alignments and kwargs.get("alignment_layer") is None:
-            kwargs["alignment_layer"] = self.num_layers  # fairseq's default is the last layer, this is none
+            kwargs["alignment_layer"] = self.num_layers  # fairseq's default, the last layer, computes it; this does not
         if encoder_out is None or self.memory_type is STATES:
             return super().extract_features(prev_output_tokens, encoder_out, *args, **kwargs)
         states, memory = self.memory_type.view(encoder_out)

@@ -49,7 +49,7 @@ class CoreNlpServer:
 
     def __init__(self, url: str, timeout: float):
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise ParserUnavailableError(f"--corenlp-url {url} is no address such as {DEFAULT_URL}")
+            raise ParserUnavailableError(f"--corenlp-url {url} is not an address such as {DEFAULT_URL}")
         self._url, self._timeout = url.rstrip("/"), timeout
 
     def version(self) -> str:

@@ -120,7 +120,7 @@ class SuparParser:
                     "--parser-dir takes the file elsewhere"
                 ) from error
             if not hasattr(self._parser, "CHART"):
-                raise ParserUnavailableError(f"{self._path or self._name} is no constituency parser of SuPar")
+                raise ParserUnavailableError(f"{self._path or self._name} is not a constituency parser of SuPar")
         return self._parser
 
 
