@@ -94,7 +94,10 @@ def test_settings_are_the_paper_s(tmp_path):
     assert settings("wmt14_en_de", "tree_transformer_wmt_en_de_big") == (20000, 524288, 1024)
 
 
-@pytest.mark.parametrize(("name", "setting"), [("multi30k_en_de", "distances"), ("iwslt14_en_de", "sample")])
+SAMPLES = [("iwslt14_en_de", "sample"), ("iwslt14_de_en", "sample")]
+
+
+@pytest.mark.parametrize(("name", "setting"), [("multi30k_en_de", "distances"), *SAMPLES])
 def test_small_settings_train_tree_and_stock_models_alike(tmp_path, name, setting):
     base = ("--data", data_folder(tmp_path), "--out", tmp_path / "out", "--setting", setting)
     (tree,), (stock,) = (training(name, *base, *more) for more in ((), ("--arch", "transformer")))
