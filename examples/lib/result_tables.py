@@ -62,7 +62,8 @@ def table(result: dict) -> str:
     lines = [*map(_row, rows), "", *map(_row, _comparisons(result))]
     seeds = ", ".join(map(str, result["seeds"]))
     note = f" {measured['note']}" if "note" in measured else ""
-    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{note}"]
+    drawn = " The test draws whole groups of examples." if "groups" in result else ""
+    lines += ["", f"Seeds {seeds}; measured on {measured['date']} with {measured['machine']}.{drawn}{note}"]
     return "\n".join(lines) + "\n"
 
 

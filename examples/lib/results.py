@@ -22,6 +22,8 @@ A file has these entries, and ``measured``, which this program writes:
 * ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``, ``{work}`` for the folder
   in it that has the folder ``runs``, and ``{set}`` for the test set; or ``outcomes``, the test set and the metric in
   ``outcomes.json`` of each figure, where a baseline writes symbols and not trees
+* ``groups``, where the test draws whole groups of test examples: a file beside ``outcomes``, with the group of each, in
+  ``{work}``
 * ``compared``: the figures that are reported, with their headings; ``test1:bleu`` is BLEU on another test set than
   ``test``
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
@@ -60,7 +62,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.files import write_json
 from tree_fairseq.logs import log_to_standard_error
 from tree_fairseq.scoring.measures import MeanMeasure
-from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores, read_text
 from tree_fairseq.scoring.runs import OUTCOMES_FILE
 from tree_fairseq.scoring.seeds import main as score_seeds
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
@@ -213,7 +215,11 @@ def _compare_outcomes(result: dict, system: Sequence[Path], baseline: Sequence[P
             return MeanMeasure({metric: [int(digit) for digit in outcomes[test_set][metric]]})
 
         ours, theirs = list(map(right, system)), list(map(right, baseline))
-        found[name] = mean_over_seeds_test(theirs, ours, Resampling(samples=10_000))[metric]
+        groups = ()
+        if "groups" in result:
+            path = Path(result["groups"].format(work=system[0].parents[1]))
+            groups = tuple(read_text(path, len(ours[0].counts)))
+        found[name] = mean_over_seeds_test(theirs, ours, Resampling(samples=10_000, groups=groups))[metric]
     return found
 
 

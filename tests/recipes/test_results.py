@@ -345,6 +345,28 @@ def test_outcomes_of_runs_are_compared(tmp_path):
     assert rows["long"]["difference"] == 0 and rows["long"]["p_value"] == 1
 
 
+def test_outcomes_of_groups_are_compared_by_drawing_groups(tmp_path):
+    text = tmp_path / "text"
+    text.mkdir()
+    (text / "test.groups").write_text("".join(f"{group}\n" * 20 for group in "abcde"), encoding="utf-8")
+
+    def runs(name: str, *right: str) -> list[Path]:
+        for seed, groups in enumerate(right):
+            folder = tmp_path / "runs" / f"{name}-{seed}"
+            folder.mkdir(parents=True)
+            digits = "".join(("1" if group in groups else "0") * 20 for group in "abcde")
+            (folder / "outcomes.json").write_text(json.dumps({"test": {"accuracy": digits}}), encoding="utf-8")
+        return sorted((tmp_path / "runs").glob(f"{name}-*"))
+
+    result = {"outcomes": {"accuracy": ["test", "accuracy"]}, "compared": {"accuracy": ""}}
+    folders = runs("ours", "ab", "abc"), runs("theirs", "ad", "a")
+    sentences = results.compare(result, *folders, tmp_path)["accuracy"]
+    groups = results.compare({**result, "groups": "{work}/text/test.groups"}, *folders, tmp_path)["accuracy"]
+    assert sentences["difference"] == groups["difference"] == pytest.approx(20)
+    assert sentences["p_value"] < 0.001 and groups["p_value"] > 0.1
+    assert "of 5 groups" in groups["signature"]
+
+
 def test_outputs_of_several_test_sets_are_compared(tmp_path):
     right = {
         "test": ["a man sees the dog", "it rains in the park"],

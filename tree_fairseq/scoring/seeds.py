@@ -5,7 +5,8 @@
 
 Both systems have the same number of seeds. A test draws sentences, the same ones for all runs, and compares the means
 over the seeds. It says how sure the difference of these runs is on other sentences. The scores of the single seeds,
-printed beside it, say how far a run can be from another.
+printed beside it, say how far a run can be from another. ``--groups`` names a file with the group of each sentence, one
+a line: the test draws whole groups, where the sentences of a group are not independent of each other.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.breakdowns import COUNT
 from tree_fairseq.scoring.hypothesis_files import FileScorer, metrics_parser, print_scores
 from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
+from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.score_tables import aligned
 from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
 
@@ -61,7 +63,8 @@ class SeedScorer(FileScorer):
         args = self.args
         everything = range(self.count)
         system, baseline = ([self.measures(path) for path in paths] for paths in (args.hypotheses, args.baseline))
-        test = Resampling(args.test, args.samples or SAMPLES[args.test], args.seed)
+        groups = tuple(read_text(args.groups, self.count)) if args.groups else ()
+        test = Resampling(args.test, args.samples or SAMPLES[args.test], args.seed, groups)
         result: dict[str, Any] = {COUNT: self.count, "metrics": {}, "signatures": {}}
         for name in args.metrics:
             ours, theirs = [each[name] for each in system], [each[name] for each in baseline]
@@ -107,6 +110,7 @@ def seeds_parser() -> ArgumentParser:
     parser = metrics_parser("tree-fairseq score seeds", __doc__)
     parser.add_argument("--hypotheses", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
     parser.add_argument("--baseline", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
+    parser.add_argument("--groups", type=Path, metavar="FILE", help="the group of each sentence; the test draws groups")
     return parser
 
 
