@@ -160,14 +160,27 @@ def test_cogs_exchanges_phrases_for_every_model(base):
 
 
 def test_sequence_positions_are_for_tree_positions(base):
-    flags = ("--setting", "trees", "--sequence-positions", "yes")
-    commands = printed_commands("cogs", *base, *flags)
-    (train,) = named(commands, "fairseq-train")
-    assert parsed(train).sequence_positions and "-sequence-positions-seed1/" in value(train, "--save-dir")
-    (plain,) = named(printed_commands("cogs", *base, *flags[:2]), "fairseq-train")
+    def train(name, *flags):
+        (command,) = named(printed_commands(name, *base, *flags), "fairseq-train")
+        return command
+
+    with_them, plain = train("geo", "--sequence-positions", "yes"), train("geo")
+    assert parsed(with_them).sequence_positions and "-sequence-positions-yes-seed1/" in value(with_them, "--save-dir")
     assert not parsed(plain).sequence_positions and "-sequence-" not in value(plain, "--save-dir")
-    refused = recipe("cogs", *base, *flags, "--arch", "treeformer_cogs", "--dry-run")
+    refused = recipe("geo", *base, "--sequence-positions", "yes", "--arch", "transformer_semantic_parsing", "--dry-run")
     assert refused.returncode == 1 and "--sequence-positions is for tree_positional_transformer*" in refused.stderr
+
+
+def test_cogs_has_positions_of_the_sequence_and_narrow_ones_in_the_tree(base):
+    def train(*flags):
+        (command,) = named(printed_commands("cogs", *base, "--setting", "trees", *flags), "fairseq-train")
+        return command
+
+    assert parsed(train()).sequence_positions and parsed(train()).tree_position_dim == 256
+    assert parsed(train("--parser", "stanza")).tree_position_dim == 384
+    without = train("--sequence-positions", "no")
+    assert not parsed(without).sequence_positions and "-sequence-positions-no-seed1/" in value(without, "--save-dir")
+    assert train("--text", "raw", "--arch", "transformer_semantic_parsing")
 
 
 @pytest.mark.parametrize(
