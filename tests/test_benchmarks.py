@@ -16,6 +16,7 @@ from tests.benchmarks.accumulation import descendants_first
 from tests.benchmarks.classification_models import Task
 from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.direct_tensor import DirectAccumulation
+from tests.benchmarks.distance_bias import candidates as distance_attention
 from tests.benchmarks.documents import Steps
 from tests.benchmarks.figures import Figure, byte_ratio, markdown, time_ratio
 from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
@@ -40,6 +41,7 @@ FIGURES = {
     "tree_transformer_generate": ["ratio"],
     "structural_beam": ["ratio", "validity"],
     "tree_positions": ["speedup", "memory_saving"],
+    "distance_bias": ["speedup", "memory_saving"],
     "classification_step": ["ratio", "speedup_tree_lstm"],
     "documents": ["memory_growth", "memory_saving", "speedup"],
     "treeformer": ["ratio", "speedup_naive", "speedup_vectorised", "memory_ratio"],
@@ -138,6 +140,12 @@ def test_direct_positions_equal_sums_of_rows_of_the_table():
     module = TreePositions(2, 24, TreePositionsConfig(tree_levels=8, tree_position_dim=64))
     paths = branch_paths(parents, branches, 8)
     torch.testing.assert_close(DirectPositions(module, paths)(), module.encode(paths))
+
+
+def test_attention_by_blocks_has_the_gradients_of_a_lookup_for_each_pair():
+    works = distance_attention(2, 160)
+    for got, expected in zip(works["blocks"](), works["pairs"]()):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_document_as_one_forest_gets_the_same_logits_as_its_rows():

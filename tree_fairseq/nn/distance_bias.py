@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.biased_attention import biased_attention
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distances
 from tree_fairseq.nn.shared_memory import join_heads, split_heads
@@ -123,7 +124,20 @@ class DistanceBias(nn.Module):
 def _looked_up(rows: Tensor, table: Tensor) -> Tensor:
     # A row occurs thousands of times in a batch, so its gradient is a sum that half precision cannot hold.
     exact = table.to(torch.promote_types(table.dtype, torch.float32))
-    return functional.embedding(rows if rows.dim() == 3 else rows.unsqueeze(0), exact).permute(0, 3, 1, 2)
+    found = functional.embedding(rows, exact)
+    return _by_diagonals(found.t()).unsqueeze(0) if rows.dim() == 1 else found.permute(0, 3, 1, 2)
+
+
+def _by_diagonals(diagonals: Tensor) -> Tensor:
+    """``[H, N, N]`` with the given values ``[H, 2 N - 1]`` on its diagonals, the lower left corner first.
+
+    A value is looked up once for its diagonal, not for each pair of tokens.
+    """
+    num_heads, count = diagonals.shape
+    size = (count + 1) // 2
+    # Each row has 2 N values and is read as one of 2 N - 1, so that it starts one value before the row above.
+    rows = functional.pad(diagonals, (0, 1)).repeat(1, size)[:, size - 1 :]
+    return rows[:, : size * count].view(num_heads, size, count)[..., :size]
 
 
 class DistanceAttention(MultiheadAttention):
@@ -138,13 +152,9 @@ class DistanceAttention(MultiheadAttention):
     ) -> tuple[Tensor, None]:
         """Attends within sentences ``[N, B, D]``, padded where ``key_padding_mask``; weights are never returned."""
         heads = [split_heads(project(query), self.num_heads) for project in (self.q_proj, self.k_proj, self.v_proj)]
-        bias = self.distance_bias()
-        if key_padding_mask is not None:
-            bias = bias.masked_fill(key_padding_mask[:, None, None].bool(), float("-inf"))
         drops = self.training or self.dropout_module.apply_during_inference
-        output = functional.scaled_dot_product_attention(
-            *heads, bias.to(heads[0].dtype), self.dropout_module.p if drops else 0.0
-        )
+        dropout = self.dropout_module.p if drops else 0.0
+        output = biased_attention(*heads, self.distance_bias(), key_padding_mask, dropout)
         return self.out_proj(join_heads(output)), None
 
 

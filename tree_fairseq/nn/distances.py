@@ -26,7 +26,7 @@ class BiasRows:
     """Rows of the tables of a bias, for all pairs of tokens; None for a table that the bias does not have.
 
     Attributes:
-        linear: ``[N, N]`` int32, distances from each token (first index) to each
+        linear: ``[2 N - 1]`` int32, distances to tokens from N - 1 places to the left to N - 1 to the right
         tree: ``[B, N, N]`` int32, distances in trees
         label: ``[B, N, N]`` int64, labels of lowest common ancestors
         height: ``[B, N, N]`` int64, their heights
@@ -39,12 +39,11 @@ class BiasRows:
 
 
 def linear_distances(num_tokens: int, limit: int, signed: bool, device: torch.device) -> Tensor:
-    """Tokens from one to another, at most ``limit``: ``[N, N]`` int32.
+    """Distances to tokens from N - 1 places to the left to N - 1 to the right, at most ``limit``: ``[2 N - 1]`` int32.
 
     If ``signed``, the row is ``limit`` and the distance to the right, or less the distance to the left.
     """
-    place = torch.arange(num_tokens, dtype=torch.int32, device=device)
-    steps = (place - place[:, None]).clamp(-limit, limit)
+    steps = torch.arange(1 - num_tokens, num_tokens, dtype=torch.int32, device=device).clamp(-limit, limit)
     return steps + limit if signed else steps.abs()
 
 

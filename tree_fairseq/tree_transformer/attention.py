@@ -11,6 +11,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tree_fairseq.nn.biased_attention import biased_attention
 from tree_fairseq.nn.distance_bias import DistanceBias
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention
@@ -125,7 +126,7 @@ class TreeSelfAttention(TreeAttention):
     def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
         dropout = self.dropout_module.p if self.training else 0.0
-        return functional.scaled_dot_product_attention(query, key, value, bias.to(query.dtype), dropout)
+        return biased_attention(query, key, value, bias, dropout=dropout)
 
 
 class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
