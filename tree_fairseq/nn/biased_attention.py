@@ -46,8 +46,9 @@ def biased_attention(
 def _pays(query: Tensor, key: Tensor, bias: Tensor, dropout: float) -> bool:
     is_single = query.dtype in (torch.float32, torch.float64)
     learns = bias.requires_grad and torch.is_grad_enabled()
-    size = query.size(1) * query.size(2) * key.size(2)
-    return query.device.type == "cpu" and is_single and learns and not dropout and size >= _LEAST
+    is_long = query.size(1) * query.size(2) * key.size(2) >= _LEAST
+    is_eager = query.device.type == "cpu" and not torch.compiler.is_compiling()
+    return is_eager and is_single and learns and is_long and not dropout
 
 
 class _Blockwise(torch.autograd.Function):

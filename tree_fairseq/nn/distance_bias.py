@@ -135,9 +135,9 @@ def _by_diagonals(diagonals: Tensor) -> Tensor:
     """
     num_heads, count = diagonals.shape
     size = (count + 1) // 2
-    # Each row has 2 N values and is read as one of 2 N - 1, so that it starts one value before the row above.
-    rows = functional.pad(diagonals, (0, 1)).repeat(1, size)[:, size - 1 :]
-    return rows[:, : size * count].view(num_heads, size, count)[..., :size]
+    # A row of 2 N values is read as one of 2 N - 1, so that each starts one value before the row above.
+    rows = functional.pad(diagonals, (0, 1)).repeat(1, size)
+    return rows.as_strided((num_heads, size, size), (rows.size(1), count, 1), storage_offset=size - 1)
 
 
 class DistanceAttention(MultiheadAttention):
