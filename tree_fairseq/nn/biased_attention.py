@@ -25,7 +25,7 @@ _LEAST = 1 << 16
 def biased_attention(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, padding: Tensor | None = None, dropout: float = 0.0
 ) -> Tensor:
-    """Scaled dot-product attention with an additive bias, ``[B, H, T, D / H]``.
+    """Scaled dot-product attention with an additive bias, ``[B, H, T, D / H]``; each query sees at least one key.
 
     Args:
         query: ``[B, H, T, D / H]``
