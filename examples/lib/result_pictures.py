@@ -14,6 +14,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure
 
 if TYPE_CHECKING:
@@ -80,15 +82,18 @@ def draw_result(result: dict) -> Figure:
 
 
 def _draw_curve(axes: Axes, result: dict, colours: dict[str, str]) -> None:
-    """A metric of the validation set by updates: the mean over the seeds, where all of them were validated."""
+    """A metric of the validation set by updates: the mean over the seeds, as far as all of them were trained.
+
+    Seeds may be validated at other updates: an epoch of one has a batch more than that of another.
+    """
     for system, colour in colours.items():
-        curves = [dict(map(tuple, curve)) for curve in result["measured"]["systems"][system].get("curve", ())]
+        curves = [np.array(curve).T for curve in result["measured"]["systems"][system].get("curve", ())]
         if not curves:  # the system reads models of others
             continue
-        updates = sorted(set.intersection(*map(set, curves)))
-        axes.plot(
-            updates, [statistics.fmean(curve[n] for curve in curves) for n in updates], color=colour, label=system
-        )
+        first, last = max(own[0] for own, _ in curves), min(own[-1] for own, _ in curves)
+        updates = [update for update in curves[0][0] if first <= update <= last]
+        means = np.mean([np.interp(updates, own, values) for own, values in curves], axis=0)
+        axes.plot(updates, means, color=colour, label=system)
     _finish(axes, "updates", result["curve"]["title"])
 
 

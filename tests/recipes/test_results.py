@@ -426,6 +426,19 @@ def test_a_learning_curve_is_the_mean_over_the_seeds():
     assert [text.get_text() for text in legend.get_texts()] == ["ours", "untrained"]
 
 
+def test_seeds_that_are_validated_at_other_updates_have_a_learning_curve():
+    curves = [[[100, 4.0], [200, 3.0], [300, 2.0]], [[90, 4.0], [190, 3.0], [290, 2.0]]]
+    result = {
+        "metrics": {"right": "accuracy"},
+        "curve": {"metric": "loss", "title": "loss"},
+        "measured": {"systems": {"ours": {"metrics": {"right": [1, 2]}, "curve": curves}}},
+    }
+    [line] = pictures.draw_result(result).axes[0].get_lines()
+    updates, losses = line.get_xydata().T
+    assert updates.tolist() == [100, 200]  # the second was not validated after 300
+    assert losses == pytest.approx([3.95, 2.95])  # half of them lie on a line between 90 and 190, or 190 and 290
+
+
 def test_a_log_without_the_metric_of_a_curve_is_named(tmp_path):
     log = tmp_path / "train.log"
     log.write_text("epoch 001 | valid on 'valid' subset | loss 8.7 | num_updates 54\n", encoding="utf-8")
