@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 _WIDTH, _HEIGHT, _LEGEND_ROW = 4.8, 3.4, 0.22  # of a panel, in inches
-_LINE, _LABEL = 0.14, 6.7  # of a difference: inches from line to line, and points of its name
+_LINE, _LABEL = 0.14, 6.6  # of a difference: inches from line to line, and points of its name
 _LINEAR = 2  # differences up to this one have a linear scale
 
 
