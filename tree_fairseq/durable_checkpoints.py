@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
@@ -32,7 +33,8 @@ def _copy_whole(copy: Callable) -> Callable:
     def copy_file(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
         if not (os.path.isfile(src_path) and os.path.isdir(os.path.dirname(dst_path) or ".")):
             return copy(src_path, dst_path, overwrite=overwrite)  # a place that is no file of this machine
-        copy_whole(src_path, dst_path)
+        with _full_disk_named(dst_path):
+            copy_whole(src_path, dst_path)
         return dst_path
 
     return copy_file
@@ -62,17 +64,24 @@ def _rename_durably(rename: Callable) -> Callable:
 def _naming_a_full_disk(save: Callable) -> Callable:
     @functools.wraps(save)
     def save_checkpoint(obj: Any, filename: str, *args: Any, **kwargs: Any) -> None:
-        try:
+        with _full_disk_named(filename):
             save(obj, filename, *args, **kwargs)
-        except (OSError, RuntimeError) as error:
-            if not is_full_disk(error):
-                raise
-            with contextlib.suppress(OSError):
-                os.remove(f"{filename}.tmp")
-            free = free_bytes(Path(filename).parent)
-            raise DiskFullError(
-                f"no room left for the checkpoint {filename}: {free} bytes are free. Make room and give the same "
-                "command again; the training goes on from its last checkpoint"
-            ) from None
 
     return save_checkpoint
+
+
+@contextlib.contextmanager
+def _full_disk_named(filename: str) -> Iterator[None]:
+    """Raises DiskFullError with the checkpoint's name where an error in the block comes from a full disk."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        if not is_full_disk(error):
+            raise
+        with contextlib.suppress(OSError):
+            os.remove(f"{filename}.tmp")
+        free = free_bytes(Path(filename).parent)
+        raise DiskFullError(
+            f"no room left for the checkpoint {filename}: {free} bytes are free. Make room and give the same "
+            "command again; the training goes on from its last checkpoint"
+        ) from None

@@ -6,6 +6,7 @@ moment to be killed at, otherwise a few of them are.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from tests.faults.test_13_killed_preprocess import kill_at
 from tests.faults.test_14_disk_full import limit_file_size
 from tree_fairseq import files
 from tree_fairseq.commands import average, export, release
+from tree_fairseq.errors import DiskFullError
 from tree_fairseq.files import atomic_file, copy_whole
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_KILLS", "0") != "0"
@@ -145,6 +147,25 @@ def test_a_copy_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
     assert (tmp_path / "checkpoint_last.pt").read_text() == "new"
+
+
+def test_a_copy_without_room_names_the_checkpoint(tmp_path, monkeypatch):
+    from fairseq.file_io import PathManager
+
+    for name in ("checkpoint1.pt", "checkpoint_last.pt"):
+        (tmp_path / name).write_text(name)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.shutil, "copyfileobj", fail)
+    with pytest.raises(
+        DiskFullError, match=r"no room left for the checkpoint \S+/checkpoint_last\.pt: \d+ bytes are free"
+    ):
+        PathManager.copy(str(tmp_path / "checkpoint1.pt"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        name: name for name in ("checkpoint1.pt", "checkpoint_last.pt")
+    }
 
 
 def test_a_checkpoint_without_room(trained, tmp_path, monkeypatch):

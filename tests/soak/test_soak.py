@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 
 import pytest
 
@@ -54,8 +53,7 @@ def test_the_disturbed_training_is_the_unbroken_one(data_bin, tmp_path):
     # torch says so in the main process, or this package where a batch is taken.
     assert "DataLoader worker" in ends[1]["reason"] or "was killed by SIGKILL" in ends[1]["reason"]
     if outcome["has_small_disk"]:
-        # The disk is full for a checkpoint, or for another file beside it.
-        assert re.search(r"no room left for (the checkpoint|\S*/small-disk/checkpoints)", ends[2]["reason"])
+        assert "no room left for the checkpoint" in ends[2]["reason"]
     assert outcome["updates"] == 30 and outcome["starts"] == len(ends) and outcome["computed_twice"] > 0
     assert outcome["compared"] > 30 and outcome["loss_difference"] == outcome["weight_difference"] == 0
 

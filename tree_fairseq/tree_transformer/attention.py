@@ -126,7 +126,9 @@ class TreeSelfAttention(TreeAttention):
     def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
         dropout = self.dropout_module.p if self.training else 0.0
-        return biased_attention(query, key, value, bias, dropout=dropout)
+        if bias.requires_grad:
+            return biased_attention(query, key, value, bias, dropout=dropout)
+        return functional.scaled_dot_product_attention(query, key, value, bias.to(query.dtype), dropout)
 
 
 class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
