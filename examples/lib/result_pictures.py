@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 _WIDTH, _HEIGHT, _LEGEND_ROW = 4.8, 3.4, 0.22  # of a panel, in inches
-_LINE, _LABEL = 0.14, 6.6  # of a difference: inches from line to line, and points of its name
+_LINE, _LABEL = 0.16, 7.5  # of a difference: inches from line to line, and points of its name
 _LINEAR = 2  # differences up to this one have a linear scale
 
 
@@ -60,7 +60,7 @@ def draw_differences(rows: Sequence[tuple[str, str, dict]]) -> Figure:
     shown = [mark for mark in (-50, -20, -5, -2, -1, 0, 1, 2, 5, 20, 50) if low < mark < high]
     axes.set_xticks(shown, [f"{mark:+d}" if mark else "0" for mark in shown])
     axes.set_xticks([], minor=True)
-    _finish(axes, f"difference of the means, 95 % interval; logarithmic beyond ±{_LINEAR}", None)
+    _finish(axes, f"difference of the means, 95 % interval\n(logarithmic beyond ±{_LINEAR})", None)
     return figure
 
 

@@ -1,7 +1,8 @@
 """Tables of the files of ``examples/results``, and the pages that show them and their pictures.
 
 A page has a file's table between ``<!-- results NAME -->`` and ``<!-- end of results -->``. Between ``<!-- results
-summary -->`` and the end stands one row for each of the comparisons that the files call their ``headlines``.
+headlines_KIND -->`` and the end stands one row for each of the comparisons that the files call their ``headlines``, for
+the recipes of a kind (see ``KINDS``). Each kind has a picture of its comparisons.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from result_pictures import SIGNIFICANT, draw_differences, draw_result, is_drawn
@@ -22,9 +23,15 @@ RESULTS = EXAMPLES / "results"
 DOCUMENTS = EXAMPLES.parent / "docs"
 PAGES = (*EXAMPLES.glob("*/README.md"), *DOCUMENTS.rglob("*.md"))
 PICTURES = DOCUMENTS / "images/results"
-DIFFERENCES = "differences.svg"
 MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
-SUMMARY = "summary"
+HEADLINES = "headlines_"
+KINDS = {
+    "trees": "active_logical atis coffeescript_javascript cogs for2lam geo ifttt jobs overnight".split(),
+    "text": """cognition generated_en_de gigaword iwslt13_en_fr iwslt13_fr_en iwslt14_de_en iwslt14_en_de iwslt14_en_fr
+        multi30k_en_de wmt14_en_de""".split(),
+    "classes": "glue imdb movie_reviews sst2 sst5 sva".split(),
+}
+"""Recipes by what their models write."""
 
 
 def read_result(name: str) -> dict:
@@ -40,6 +47,11 @@ def measured_results() -> list[dict]:
     """Reads all files that have been measured, by title."""
     found = (json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json"))
     return sorted((result for result in found if "measured" in result), key=lambda result: result["title"])
+
+
+def results_of_kind(kind: str) -> list[dict]:
+    """Reads the measured files of the recipes of a kind, by title."""
+    return [result for result in measured_results() if result["recipe"] in KINDS[kind]]
 
 
 def figures(values: Sequence[float]) -> str:
@@ -98,6 +110,13 @@ def headlines(result: dict) -> list[tuple[dict, str, dict]]:
     return [(found[pair], metric, found[pair]["metrics"][metric]) for pair in wanted if pair in found]
 
 
+def differences(results: Iterable[dict]) -> Iterator[tuple[str, str, dict]]:
+    """Yields the headlines of files as :func:`draw_differences` takes them: the task, who is compared, the figures."""
+    for result in results:
+        for pair, _, row in headlines(result):
+            yield result["title"], f"{pair['system']} over {pair['baseline']}", row
+
+
 def by_seed(result: dict, pair: dict, metric: str) -> list[float]:
     """Returns the difference of two systems with each seed; nothing where the table does not have the figure."""
     shown = {heading: name for name, heading in result["metrics"].items()}.get(result["compared"][metric])
@@ -107,9 +126,9 @@ def by_seed(result: dict, pair: dict, metric: str) -> list[float]:
     return [one - other for one, other in zip(ours, theirs)]
 
 
-def _disagree(row: dict, differences: Sequence[float]) -> bool:
+def _disagree(row: dict, by_seeds: Sequence[float]) -> bool:
     """Whether a significant difference has the other sign with one of the seeds, over which no test draws."""
-    return verdict(row) != "level" and any(value * row["difference"] < 0 for value in differences)
+    return verdict(row) != "level" and any(value * row["difference"] < 0 for value in by_seeds)
 
 
 def verdict(row: dict) -> str:
@@ -128,13 +147,9 @@ def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = PICTURES) -> lis
         if new != text:
             page.write_text(new, encoding="utf-8")
             changed.append(page)
-    if results := measured_results():
-        named = [
-            (result["title"], f"{pair['system']} over {pair['baseline']}", row)
-            for result in results
-            for pair, _, row in headlines(result)
-        ]
-        write_figure(draw_differences(named), pictures / DIFFERENCES, "Differences between systems")
+    for kind in KINDS:
+        if compared := list(differences(results_of_kind(kind))):
+            write_figure(draw_differences(compared), pictures / f"differences_{kind}.svg", f"Differences, {kind}")
     for path in RESULTS.glob("*.json"):
         result = read_result(path.stem)
         if is_drawn(result):
@@ -144,7 +159,9 @@ def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = PICTURES) -> lis
 
 def shown(name: str) -> str:
     """Returns the table of a mark's name."""
-    return summary(measured_results()) if name == SUMMARY else table(read_result(name))
+    if name.startswith(HEADLINES):
+        return summary(results_of_kind(name.removeprefix(HEADLINES)))
+    return table(read_result(name))
 
 
 def _comparisons(result: dict) -> list[list[str]]:

@@ -80,15 +80,16 @@ def test_pages_have_the_tables_of_the_files():
         assert mark[0] == f"{mark[1]}{tables.shown(mark[2])}{mark[3]}", (
             f"a page differs from examples/results/{mark[2]}.json: run python examples/lib/results.py --pages"
         )
-    assert {mark[2] for mark in found} == {*MEASURED, tables.SUMMARY}
-    if MEASURED:
-        picture = (tables.PICTURES / tables.DIFFERENCES).read_text(encoding="utf-8")
-        compared = [tables.read_result(name) for name in MEASURED if tables.read_result(name)["comparisons"]]
-        assert all(f">{result['title']}<" in picture for result in compared)
+    assert {mark[2] for mark in found} == {*MEASURED, *(f"headlines_{kind}" for kind in tables.KINDS)}
+    for kind in tables.KINDS:
+        picture = (tables.PICTURES / f"differences_{kind}.svg").read_text(encoding="utf-8")
+        compared = [result for result in tables.results_of_kind(kind) if result["comparisons"]]
+        assert compared and all(f">{result['title']}<" in picture for result in compared)
     kept = {path.stem for path in tables.PICTURES.glob("*.svg")}
     drawn = {name for name in MEASURED if pictures.is_drawn(tables.read_result(name))}
     text = "".join(page.read_text(encoding="utf-8") for page in tables.PAGES)
-    assert kept == drawn | {Path(tables.DIFFERENCES).stem} == set(re.findall(r"images/results/(\w+)\.svg\)", text))
+    drawn |= {f"differences_{kind}" for kind in tables.KINDS}
+    assert kept == drawn == set(re.findall(r"images/results/(\w+)\.svg\)", text))
 
 
 def test_the_summary_has_the_headlines():
@@ -148,13 +149,20 @@ def test_the_picture_of_differences_names_a_task_once():
     assert marks == "-5 -2 -1 0 +1 +2 +5 +20 +50"
 
 
-def test_names_in_the_picture_of_differences_do_not_overlap():
-    results = tables.measured_results()
-    found = [(result["title"], "a over b", row) for result in results for *_, row in tables.headlines(result)]
-    figure = pictures.draw_differences(found)
+def test_each_recipe_is_of_one_kind():
+    recipes = sorted(path.parent.name for path in tables.EXAMPLES.glob("*/recipe.ini"))
+    assert sorted(itertools.chain(*tables.KINDS.values())) == recipes
+
+
+@pytest.mark.parametrize("kind", tables.KINDS)
+def test_names_in_a_picture_of_differences_fit(kind):
+    figure = pictures.draw_differences(list(tables.differences(tables.results_of_kind(kind))))
     figure.draw_without_rendering()
-    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    [axes] = figure.axes
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
     assert all(upper.y0 >= lower.y1 for upper, lower in zip(boxes, boxes[1:]))
+    title = axes.xaxis.label.get_window_extent()
+    assert min(box.x0 for box in boxes) >= 0 and title.x1 <= figure.bbox.x1 and title.y0 >= 0
 
 
 def test_a_table_has_the_seeds_that_do_not_agree():
@@ -242,7 +250,7 @@ def test_systems_are_trained_compared_and_shown(toy, capfd, monkeypatch):
     assert pair["metrics"]["tree_match_unordered"]["difference"] == pytest.approx(values[0][0] - values[1][0])
     text = (toy / "page.md").read_text(encoding="utf-8")
     assert "| several | " in text and "\n| several over left to right | " in text and text.endswith("after\n")
-    picture = (toy / tables.DIFFERENCES).read_text(encoding="utf-8")
+    picture = (toy / "differences_trees.svg").read_text(encoding="utf-8")
     assert ">a toy<" in picture and ">several over left to right<" in picture
     picture = (toy / "toy.svg").read_text(encoding="utf-8")
     parts = " ".join([*several["parts"][0], *several["depths"][0]]).split()
