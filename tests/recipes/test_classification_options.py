@@ -260,6 +260,24 @@ def test_ablations_differ_in_what_they_are_named_for(base, name, more):
     assert "--against" not in full and all(value(command, "--against") == value(full, "--run") for command in ablations)
 
 
+@pytest.mark.parametrize(
+    ("arch", "texts", "tokens", "epochs", "rate"),
+    [
+        ("tree_transformer_classifier_tiny", None, 4096, 6, 1e-3),
+        ("tree_lstm_classifier_tiny", None, 4096, 6, 1e-3),
+        ("transformer_classifier_tiny", None, 4096, 6, 1e-3),
+        ("lstm_classifier_tiny", 32, 60000, 12, 2e-3),
+    ],
+)
+def test_movie_reviews_have_the_settings_of_their_table(base, arch, texts, tokens, epochs, rate):
+    [command] = named(printed_commands("movie_reviews", *base, "--arch", arch), "fairseq-train")
+    arguments = parsed(command)
+    assert (arguments.batch_size, arguments.max_tokens) == (texts, tokens)
+    assert (arguments.max_epoch, arguments.lr) == (epochs, [rate])
+    assert ("--document-root" in command) is arch.startswith("tree_")
+    assert not arch.startswith("tree_") or str(arguments.document_root) == "mean"
+
+
 def test_stages_end_where_they_are_asked_to(base):
     ends = {
         "prepare": "preprocess.classification",
