@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 from xml.etree import ElementTree
 
@@ -14,10 +15,43 @@ from tree_fairseq import errors
 
 TROUBLESHOOTING = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
 METHODS = [page for page in (ROOT / "docs/methods").glob("*.md") if page.name != "index.md"]
+# Page and words: benchmark and figure
+SPEEDS = {
+    ("README.md", "hierarchical accumulation is {:.1f} times faster"): ("accumulation", "speedup"),
+    ("README.md", "needs 1/{:.0f} of the memory at 40 words"): ("accumulation", "memory_saving"),
+    ("README.md", "beam search: {:.2f} of the stock search"): ("structural_beam", "ratio"),
+    ("README.md", "{:.1f} times the sentences a second"): ("insertion", "speedup_ltr"),
+    ("README.md", "training step: {:.2f} times the transformer's |"): ("classification_step", "ratio"),
+    ("README.md", "training step: {:.2f} times a transformer's"): ("tree_transformer_step", "ratio"),
+    ("README.md", "encoder: {:.2f} times;"): ("treeformer", "ratio"),
+    ("README.md", "beam search: {:.2f} |"): ("treeformer_generate", "ratio"),
+    ("docs/methods/index.md", "trajectories, {:.1f} ms a line"): ("insertion", "oracle_ms"),
+    ("docs/methods/tree_transformer.md", "40 words this is {:.1f} times faster"): ("accumulation", "speedup"),
+    ("docs/methods/tree_transformer.md", "needs 1/{:.0f} of the memory;"): ("accumulation", "memory_saving"),
+    ("docs/methods/tree_transformer.md", "training step takes {:.2f} times that"): ("tree_transformer_step", "ratio"),
+    ("docs/methods/tree_transformer.md", "{:.2f} times as many sentences"): ("tree_transformer_generate", "ratio"),
+    ("docs/methods/tree_positional.md", "100 nodes this is {:.1f} times faster"): ("tree_positions", "speedup"),
+    ("docs/methods/tree_positional.md", "needs 1/{:.0f} of the memory"): ("tree_positions", "memory_saving"),
+    ("docs/methods/treeformer.md", "{:.0f} times faster than the paper's"): ("treeformer", "speedup_naive"),
+    ("docs/methods/treeformer.md", "{:.1f} times faster than gathering"): ("treeformer", "speedup_vectorised"),
+    ("docs/methods/treeformer.md", "{:.2f} times as many sentences"): ("treeformer_generate", "ratio"),
+    ("docs/methods/tree_insertion.md", "{:.1f} times as many sentences"): ("insertion", "speedup_ltr"),
+    ("docs/methods/tree_insertion.md", "{:.1f} times as many with one"): ("insertion", "speedup_ltr_batch_1"),
+}
 
 
 def test_readme_is_a_product_page():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
+
+
+def test_speeds_are_those_of_the_benchmarks():
+    records = json.loads((ROOT / "docs/benchmarks.json").read_text(encoding="utf-8"))
+    stale = []
+    for (page, words), (benchmark, figure) in SPEEDS.items():
+        [ratio] = [row["ratio"] for row in records[benchmark]["figures"] if row["figure"] == figure]
+        if words.format(ratio) not in " ".join((ROOT / page).read_text(encoding="utf-8").split()):
+            stale.append(f"{page}: {words.format(ratio)}")
+    assert not stale, "docs/benchmarks.json has other figures"
 
 
 def test_every_error_is_in_troubleshooting():
